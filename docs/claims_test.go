@@ -10,13 +10,13 @@ import (
 // The table of claims says what the results above it say: its figures are in them, and where a claim has a row of its
 // own in a section, both have one verdict.
 func TestClaimsSayWhatTheResultsSay(t *testing.T) {
-	text, err := os.ReadFile("results.md")
+	text, err := os.ReadFile("papers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), "## Claims of the papers\n")
 	if !ok {
-		t.Fatal("results.md has no claims of the papers")
+		t.Fatal("papers.md has no claims of the papers")
 	}
 	table, after, _ := strings.Cut(rest, "\n## ")
 	results := before + after

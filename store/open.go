@@ -18,7 +18,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/idata"
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
@@ -142,7 +141,7 @@ func (l Limits) openJSON(path string) (*Inference, error) {
 }
 
 func (l Limits) readJSON(r io.Reader, file string) (*Inference, error) {
-	c, err := idata.Read(r, file, content.Limits(l))
+	c, err := content.Read(r, file, content.Limits(l))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/idata"
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
@@ -120,7 +119,7 @@ func WriteJSONTo(to io.Writer, inf *Inference) error {
 	if err != nil {
 		return err
 	}
-	return idata.Write(to, groups, inf.attrs(), inf.Coords, inf.Dims)
+	return content.Write(to, groups, inf.attrs(), inf.Coords, inf.Dims)
 }
 
 // ZarrOptions say how a Zarr store is written, and what it says about its run.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/linked"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/kelvin-ppl/kelvin/internal/setup"
 )
 
@@ -87,7 +87,7 @@ func (a *app) compileProgram(ctx context.Context, pkg, into string, args []strin
 	if _, err := a.sys.Run(ctx, setup.Command{Name: "go", Args: []string{"build", "-o", program, pkg}}); err != nil {
 		return 0, "", err
 	}
-	_, err = a.sys.Run(ctx, setup.Command{Name: program, Args: args, Env: []string{linked.Variable + "=" + made},
+	_, err = a.sys.Run(ctx, setup.Command{Name: program, Args: args, Env: []string{ccompiler.Variable + "=" + made},
 		Log: a.err, Terminal: true})
 	if err != nil && ctx.Err() == nil {
 		var failed *setup.CommandError
@@ -116,7 +116,7 @@ func (a *app) mainPackage(ctx context.Context, pkg string) (name, dir string, er
 
 // replaceLinked moves the C that a program wrote to a package, in the place of older C.
 func replaceLinked(from, to string) (n int, err error) {
-	files, err := linked.Files(from)
+	files, err := ccompiler.Files(from)
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func replaceLinked(from, to string) (n int, err error) {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return 0, err
 	}
-	old, err := linked.Files(to)
+	old, err := ccompiler.Files(to)
 	if err != nil {
 		return 0, err
 	}

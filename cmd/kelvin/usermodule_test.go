@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
-	"github.com/kelvin-ppl/kelvin/internal/linked"
 	"github.com/kelvin-ppl/kelvin/internal/setup"
 )
 
@@ -90,9 +90,9 @@ func linkedModule(t *testing.T, dir string) {
 	a := &app{out: &messages, err: &messages, sys: setup.Host(false)}
 	main, err := os.ReadFile("main.go")
 	require.NoError(t, err)
-	stale := filepath.Join(dir, linked.Prefix+"0123456789abcdef.c")
-	for path, text := range map[string]string{stale: linked.Mark + "\nint stale;\n",
-		filepath.Join(dir, linked.GoFile): linked.GoMark + "\npackage main\n\nimport \"C\"\n"} {
+	stale := filepath.Join(dir, ccompiler.Prefix+"0123456789abcdef.c")
+	for path, text := range map[string]string{stale: ccompiler.Mark + "\nint stale;\n",
+		filepath.Join(dir, ccompiler.GoFile): ccompiler.GoMark + "\npackage main\n\nimport \"C\"\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	require.Equal(t, exitOK, a.run(ctx, []string{"compile"}), messages.String())
@@ -118,7 +118,7 @@ func linkedModule(t *testing.T, dir string) {
 	assert.Empty(t, left, "nothing was compiled or kept there")
 
 	// A program that compiles nothing, or fails, changes nothing.
-	files, err := linked.Files(dir)
+	files, err := ccompiler.Files(dir)
 	require.NoError(t, err)
 	assert.Len(t, files, 3)
 	t.Setenv("KELVIN_NATIVE", "eager")
@@ -129,7 +129,7 @@ func linkedModule(t *testing.T, dir string) {
 	messages.Reset()
 	assert.Equal(t, exitFailed, a.run(ctx, []string{"compile", "."}))
 	assert.Contains(t, messages.String(), "the program failed (exit status 1); nothing was changed")
-	kept, err := linked.Files(dir)
+	kept, err := ccompiler.Files(dir)
 	require.NoError(t, err)
 	assert.Equal(t, files, kept)
 	assert.Equal(t, exitFailed, a.run(ctx, []string{"compile", "-into", "x", setup.Kelvin + "/torch"}))

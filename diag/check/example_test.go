@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 )
 
 // The largest of the data is beyond what the replicates have.
@@ -26,7 +25,7 @@ func ExampleStatistic() {
 		fmt.Println(err)
 		return
 	}
-	err = predictive.Statistic(io.Discard, largest, plot.Options{Title: "largest"})
+	err = plot.Statistic(io.Discard, largest, plot.Options{Title: "largest"})
 	fmt.Println(largest.P, err)
 	// Output:
 	// 0 <nil>

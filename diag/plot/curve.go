@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -19,7 +18,7 @@ func Curve(w io.Writer, x, y, sd []float64, xLabel, yLabel string, opt Options) 
 	if w == nil {
 		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
 	}
-	opt, err := opt.Defaults()
+	opt, err := opt.defaults()
 	if err != nil {
 		return err
 	}
@@ -39,18 +38,18 @@ func Curve(w io.Writer, x, y, sd []float64, xLabel, yLabel string, opt Options) 
 		}
 		points[i] = plotter.XY{X: x[i], Y: y[i]}
 		if e != 0 {
-			if err := canvas.AddLine(p, plotter.XYs{{X: x[i], Y: y[i] - e}, {X: x[i], Y: y[i] + e}}, canvas.Grey,
+			if err := addLine(p, plotter.XYs{{X: x[i], Y: y[i] - e}, {X: x[i], Y: y[i] + e}}, grey,
 				nil); err != nil {
 				return err
 			}
 		}
 	}
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = opt.Title, xLabel, yLabel
-	if err := canvas.AddLine(p, points, canvas.Light, nil); err != nil {
+	if err := addLine(p, points, light, nil); err != nil {
 		return err
 	}
-	if err := canvas.AddPoints(p, points, canvas.Blue); err != nil {
+	if err := addPoints(p, points, blue); err != nil {
 		return err
 	}
-	return canvas.Write(w, p, opt)
+	return write(w, p, opt)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
@@ -20,7 +19,7 @@ func TestCurve(t *testing.T) {
 		require.NoError(t, Curve(&b, x, x, nil, "β", "slope", Options{}))
 		img, err := png.Decode(&b)
 		require.NoError(t, err)
-		return count(img, canvas.Blue)
+		return count(img, blue)
 	}
 	require.InEpsilon(t, 2*blues([]float64{0, 1}), blues([]float64{0, 0.3, 0.6, 1}), 0.3)
 	var b bytes.Buffer

@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -20,7 +19,7 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	if w == nil {
 		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
 	}
-	opt, err := opt.Defaults()
+	opt, err := opt.defaults()
 	if err != nil {
 		return err
 	}
@@ -36,7 +35,7 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 				return fmt.Errorf("diag/plot: %w: reading %d of %q is not finite", draws.ErrRange, i, r.Site)
 			}
 		}
-		if err := canvas.AddLine(p, plotter.XYs{{X: at, Y: low}, {X: at, Y: high}}, canvas.Grey, nil); err != nil {
+		if err := addLine(p, plotter.XYs{{X: at, Y: low}, {X: at, Y: high}}, grey, nil); err != nil {
 			return err
 		}
 		if r.Inside {
@@ -52,14 +51,14 @@ func Kinetic(w io.Writer, readings []thermo.KineticReading, opt Options) error {
 	p.X.Label.Text, p.Y.Label.Text = "reading", "kinetic temperature / target"
 	p.X.Min, p.X.Max = -1, float64(len(readings))
 	p.Y.Min = min(p.Y.Min, 0)
-	if err := canvas.AddLine(p, plotter.XYs{{X: -1, Y: 1}, {X: p.X.Max, Y: 1}}, canvas.Grey, canvas.Dashes); err != nil {
+	if err := addLine(p, plotter.XYs{{X: -1, Y: 1}, {X: p.X.Max, Y: 1}}, grey, dashes); err != nil {
 		return err
 	}
-	if err := canvas.AddPoints(p, inside, canvas.Blue); err != nil {
+	if err := addPoints(p, inside, blue); err != nil {
 		return err
 	}
-	if err := canvas.AddPoints(p, outside, canvas.Orange); err != nil {
+	if err := addPoints(p, outside, orange); err != nil {
 		return err
 	}
-	return canvas.Write(w, p, opt)
+	return write(w, p, opt)
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"image"
-	"image/color"
 	"image/png"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -24,18 +22,6 @@ func reliability(t *testing.T) *score.Reliability {
 	return r
 }
 
-// count is the number of pixels of a colour.
-func count(img image.Image, c color.RGBA) (n int) {
-	for y := img.Bounds().Min.Y; y < img.Bounds().Max.Y; y++ {
-		for x := img.Bounds().Min.X; x < img.Bounds().Max.X; x++ {
-			if color.RGBAModel.Convert(img.At(x, y)) == c {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // The picture has the size asked for, two pictures are the same, and bars of half the accuracy have half the area.
 func TestReliability(t *testing.T) {
 	var b, again bytes.Buffer
@@ -45,7 +31,7 @@ func TestReliability(t *testing.T) {
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	require.Equal(t, image.Pt(384, 288), img.Bounds().Size())
-	bars := count(img, canvas.Light)
+	bars := count(img, light)
 	require.Positive(t, bars)
 
 	r := reliability(t)
@@ -56,8 +42,8 @@ func TestReliability(t *testing.T) {
 	require.NoError(t, Reliability(&half, r, Options{Width: 4, Height: 3}))
 	img, err = png.Decode(&half)
 	require.NoError(t, err)
-	require.InEpsilon(t, bars/2, count(img, canvas.Light), 0.1) // lines over the bars take a little of each
-	require.Positive(t, count(img, canvas.Orange))
+	require.InEpsilon(t, bars/2, count(img, light), 0.1) // lines over the bars take a little of each
+	require.Positive(t, count(img, orange))
 }
 
 func TestKinetic(t *testing.T) {
@@ -71,7 +57,7 @@ func TestKinetic(t *testing.T) {
 	img, err := png.Decode(&b)
 	require.NoError(t, err)
 	require.Equal(t, image.Pt(480, 480), img.Bounds().Size())
-	in, out := count(img, canvas.Blue), count(img, canvas.Orange)
+	in, out := count(img, blue), count(img, orange)
 	require.Positive(t, out)
 	require.InEpsilon(t, 3*out, in, 0.3) // three points inside and one outside
 }

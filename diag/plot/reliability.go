@@ -1,10 +1,3 @@
-// Package plot draws the figures of package diag: a reliability diagram, and kinetic temperatures with their intervals.
-//
-//	r, err := score.ClassCalibration(p, labels, score.Binning{})
-//	err = plot.Reliability(w, r, plot.Options{Title: "ensemble"})
-//
-// It is apart from diag so that diag needs no drawing. Pictures of chains are in diag/plot/chains, those of predictive
-// checks in diag/plot/predictive.
 package plot
 
 import (
@@ -16,14 +9,9 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/kelvin-ppl/kelvin/diag/plot/internal/canvas"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
-
-// Options are options of a picture, here and in the rooms below. The zero value is a PNG of 5 by 5 inches, 96 dots per
-// inch.
-type Options = canvas.Options
 
 // Reliability draws a reliability diagram (Guo et al. 2017): for each bin that has cases a bar as high as its accuracy
 // with its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the
@@ -32,7 +20,7 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 	if w == nil {
 		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
 	}
-	opt, err := opt.Defaults()
+	opt, err := opt.defaults()
 	if err != nil {
 		return err
 	}
@@ -60,23 +48,23 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 		if err != nil {
 			return fmt.Errorf("diag/plot: bar: %w", err)
 		}
-		bar.Color, bar.LineStyle.Color, bar.LineStyle.Width = canvas.Light, canvas.Blue, vg.Points(0.5)
+		bar.Color, bar.LineStyle.Color, bar.LineStyle.Width = light, blue, vg.Points(0.5)
 		p.Add(bar)
 		points = append(points, plotter.XY{X: b.Confidence, Y: b.Accuracy})
 	}
-	if err := canvas.AddLine(p, plotter.XYs{{}, {X: 1, Y: 1}}, canvas.Grey, canvas.Dashes); err != nil {
+	if err := addLine(p, plotter.XYs{{}, {X: 1, Y: 1}}, grey, dashes); err != nil {
 		return err
 	}
 	for _, b := range r.Bins {
 		if low, high := b.AccuracyInterval(0.95); b.Cases > 0 {
-			if err := canvas.AddLine(p, plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, canvas.Orange,
+			if err := addLine(p, plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, orange,
 				nil); err != nil {
 				return err
 			}
 		}
 	}
-	if err := canvas.AddPoints(p, points, canvas.Orange); err != nil {
+	if err := addPoints(p, points, orange); err != nil {
 		return err
 	}
-	return canvas.Write(w, p, opt)
+	return write(w, p, opt)
 }

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 	"github.com/kelvin-ppl/kelvin/diag/sbc"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -126,7 +125,7 @@ func draw(path string, r *sbc.Result, quantity, title string) error {
 		uniform = append(uniform, (float64(rank)+random.Float64())/float64(r.Draws+1))
 	}
 	return command.Picture(path, func(f io.Writer) error {
-		return predictive.PIT(f, uniform, plot.Options{Title: title, Height: 3})
+		return plot.PIT(f, uniform, plot.Options{Title: title, Height: 3})
 	})
 }
 

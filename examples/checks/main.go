@@ -17,7 +17,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -109,7 +108,7 @@ func counts(ctx context.Context, out io.Writer, name string, model ppl.Model) er
 	fmt.Fprintf(out, "%-17s  %.0f leaves without mites, 90 %% of replicates %.0f to %.0f, P %.2f\n", name,
 		without.Observed, without.Replicated[n/20], without.Replicated[n-1-n/20], without.P)
 	return picture("checks-"+strings.ReplaceAll(name, " ", "-")+".png", func(w io.Writer) error {
-		return predictive.Rootogram(w, y, replicates, plot.Options{Title: name, Height: 3.5})
+		return plot.Rootogram(w, y, replicates, plot.Options{Title: name, Height: 3.5})
 	})
 }
 
@@ -153,7 +152,7 @@ func continuous(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if err := picture("checks-pit.png", func(w io.Writer) error {
-		return predictive.PIT(w, pit, plot.Options{Height: 3.5})
+		return plot.PIT(w, pit, plot.Options{Height: 3.5})
 	}); err != nil {
 		return err
 	}

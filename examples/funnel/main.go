@@ -16,7 +16,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/chains"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
@@ -222,17 +221,17 @@ func draw(dir string, posteriors []*draws.Draws) error {
 		make func(f io.Writer) error
 	}{
 		{"2-centred.png", func(f io.Writer) error {
-			return chains.Pair(f, posteriors[0], "theta[0]", "log_tau", plot.Options{Height: 4})
+			return plot.Pair(f, posteriors[0], "theta[0]", "log_tau", plot.Options{Height: 4})
 		}},
 		{"2-non-centred.png", func(f io.Writer) error {
-			return chains.Pair(f, posteriors[2], "theta[0]", "log_tau", plot.Options{Height: 4})
+			return plot.Pair(f, posteriors[2], "theta[0]", "log_tau", plot.Options{Height: 4})
 		}},
 		{"2-effects.png", func(f io.Writer) error {
 			effects, err := posteriors[2].Select("mu", "theta")
 			if err != nil {
 				return err
 			}
-			return chains.Forest(f, effects, nil, plot.Options{Height: 3.5})
+			return plot.Forest(f, effects, nil, plot.Options{Height: 3.5})
 		}},
 	} {
 		if err := command.Picture(filepath.Join(dir, p.file), p.make); err != nil {

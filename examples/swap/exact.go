@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/chains"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 )
@@ -72,6 +71,6 @@ func picture(dir string, posteriors map[string]*draws.Draws) (err error) {
 		}
 	}
 	return command.Picture(filepath.Join(dir, "3-slopes.png"), func(f io.Writer) error {
-		return chains.Forest(f, slopes, nil, plot.Options{Title: "slope: 50 % and 95 %", Height: 3.5})
+		return plot.Forest(f, slopes, nil, plot.Options{Title: "slope: 50 % and 95 %", Height: 3.5})
 	})
 }

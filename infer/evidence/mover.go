@@ -5,7 +5,7 @@ import (
 	"math"
 	"runtime"
 
-	"github.com/kelvin-ppl/kelvin/infer/internal/walls"
+	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -192,7 +192,7 @@ func bounce(x, p, lower, upper []float64) {
 			high = upper[j]
 		}
 		var back bool
-		if x[j], back = walls.Bounce(v, low, high); back {
+		if x[j], back = kernel.Bounce(v, low, high); back {
 			p[j] = -p[j]
 		}
 	}

@@ -3,7 +3,7 @@ package evidence
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/infer/internal/resample"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Resampling is how particles are drawn anew by their weights. All are unbiased: a particle of weight W is drawn N·W
@@ -38,7 +38,7 @@ func (r Resampling) ancestors(w, u []float64) []int {
 			at = append(at, float64(i)+u[0])
 		}
 	}
-	return resample.Look(w, at)
+	return sample.Systematic(w, at)
 }
 
 // ordered are N uniform order statistics times N, by the spacings of exponential numbers; one more is made of the last.
@@ -68,7 +68,7 @@ func residual(w, u []float64) []int {
 		left -= copies[i]
 	}
 	if left > 0 {
-		for _, k := range resample.Look(rest, ordered(u[:left])) {
+		for _, k := range sample.Systematic(rest, ordered(u[:left])) {
 			copies[k]++
 		}
 	}

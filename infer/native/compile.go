@@ -120,7 +120,7 @@ func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report
 	if s.Unplanned != "" {
 		return nil, &refusal{s.Unplanned}
 	}
-	plan, err := lower(s, points[0], points[1], o)
+	plan, err := planOf(s, points[0], points[1], o)
 	if err != nil {
 		return nil, err
 	}

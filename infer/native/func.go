@@ -1,6 +1,6 @@
 package native
 
-// #cgo CFLAGS: -O2 -I${SRCDIR}/internal/abi
+// #cgo CFLAGS: -O2 -I${SRCDIR}/internal/cc
 // #cgo noescape kelvin_native_eval
 // #cgo nocallback kelvin_native_eval
 // #cgo noescape kelvin_native_rows

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/linked"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -21,15 +21,15 @@ func TestWriteTo(t *testing.T) {
 		require.NotNil(t, f)
 		assert.False(t, report.Linked)
 	}
-	files, err := linked.Files(dir)
+	files, err := ccompiler.Files(dir)
 	require.NoError(t, err)
 	assert.Len(t, files, 2, "one function and the Go file")
 
 	other := filepath.Join(t.TempDir(), "by-environment")
-	t.Setenv(linked.Variable, other)
+	t.Setenv(ccompiler.Variable, other)
 	_, _, err = Compile(s, points, Options{Tier: VM})
 	require.NoError(t, err)
-	assert.FileExists(t, filepath.Join(other, linked.GoFile))
+	assert.FileExists(t, filepath.Join(other, ccompiler.GoFile))
 
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

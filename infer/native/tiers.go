@@ -11,32 +11,32 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/trace"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
-	"github.com/kelvin-ppl/kelvin/internal/linked"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/sugarme/gotch/ts"
 )
 
-// lower records a density at two points and makes a plan of it.
-func lower(s Source, x, y []float64, o Options) (*ir.Plan, error) {
+// planOf records a density at two points and makes a plan of it.
+func planOf(s Source, x, y []float64, o Options) (*ir.Plan, error) {
 	names := slices.Sorted(maps.Keys(s.Batch))
-	source := trace.Source{Dim: s.Dim}
+	source := lower.Source{Dim: s.Dim}
 	for _, name := range names {
-		source.Batch = append(source.Batch, trace.Named{Name: name, Tensor: s.Batch[name]})
+		source.Batch = append(source.Batch, lower.Named{Name: name, Tensor: s.Batch[name]})
 	}
-	source.Evaluate = func(x *ts.Tensor, tensors []*ts.Tensor) (values, grads []*ts.Tensor, aux []trace.Named, err error) {
+	source.Evaluate = func(x *ts.Tensor, tensors []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
 		batch := make(map[string]*ts.Tensor, len(names))
 		for i, name := range names {
 			batch[name] = tensors[i]
 		}
 		values, grads, more, err := s.Evaluate(x, batch)
 		for _, name := range slices.Sorted(maps.Keys(more)) {
-			aux = append(aux, trace.Named{Name: name, Tensor: more[name]})
+			aux = append(aux, lower.Named{Name: name, Tensor: more[name]})
 		}
 		return values, grads, aux, err
 	}
-	plan, err := trace.Compile(source, x, y, trace.Options{GradientOnly: o.ValueFree})
-	var r *trace.Refusal
+	plan, err := lower.Compile(source, x, y, lower.Options{GradientOnly: o.ValueFree})
+	var r *lower.Refusal
 	if errors.As(err, &r) {
 		return nil, &refusal{r.Error()}
 	}
@@ -74,7 +74,7 @@ func Register(digest string, prologue, main unsafe.Pointer) { cc.Register(digest
 
 // write writes the C of a plan to where the options or the environment ask for it.
 func write(p *ir.Plan, o Options) error {
-	dir := cmp.Or(o.WriteTo, os.Getenv(linked.Variable))
+	dir := cmp.Or(o.WriteTo, os.Getenv(ccompiler.Variable))
 	if dir == "" {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
 	"github.com/kelvin-ppl/kelvin/infer/internal/pathfind"
-	"github.com/kelvin-ppl/kelvin/infer/internal/resample"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -320,7 +320,7 @@ func (c *chain) choose(ratios []float64, n int) error {
 		}
 		return 1
 	})
-	found := resample.Look(weights, at)
+	found := sample.Systematic(weights, at)
 	for _, i := range order {
 		c.chosen = append(c.chosen, found[i])
 	}

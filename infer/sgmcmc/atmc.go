@@ -5,7 +5,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
-	"github.com/kelvin-ppl/kelvin/infer/internal/langevin"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -106,7 +105,7 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 			if c.Speed > 0 {
 				return 1 // the recursion is not linear: nothing is known
 			}
-			return langevin.Thermostatted(m.LR, max(c.Friction(m.Index), stat.Mean(meanOf(s.Xi), nil)), lambda/c.Mass)
+			return thermostatted(m.LR, max(c.Friction(m.Index), stat.Mean(meanOf(s.Xi), nil)), lambda/c.Mass)
 		},
 	})
 }
@@ -177,4 +176,20 @@ func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
 	}
 	p.Tell("xi", xi)
 	p.ATMC(fuse.Part(0), xi, a)
+}
+
+// thermostatted is λ Var x/τ of ATMC with Gaussian momenta and its friction b at rest, for the step h and r = λ/m; +Inf
+// where that is unstable. The thermostat gives momenta the variance mτ whatever the step, so that the two stationary
+// moments E[x'²] = E[x²] and E[x'p'] = h·mτ/(2m), with p' = ap − kλx + noise, a = e⁻ᵇʰ and k = (1 − a)/b, leave
+//
+//	λ Var x/τ = h(1 + a)/(2k) = (bh/2) coth(bh/2)
+//
+// It is that of the method where thermostats move little, τ ≪ D².
+func thermostatted(h, b, r float64) float64 {
+	a := math.Exp(-b * h)
+	k := -math.Expm1(-b*h) / b
+	if h*k*r >= 2*(1+a) {
+		return math.Inf(1)
+	}
+	return h * (1 + a) / (2 * k)
 }

@@ -1,8 +1,11 @@
 package sgmcmc
 
 import (
+	"fmt"
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/langevin"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 )
 
 // Equivalent is one method with momentum in the numbers of three traditions. u is the gradient of the mean log
@@ -29,22 +32,67 @@ type Equivalent struct {
 // FromSGD starts from the learning rate and the momentum of SGD without dampening, on the mean loss of n data.
 // Its errors, and those of the other two, name the argument, its value and what is allowed.
 func FromSGD(lr, momentum float64, n int) (Equivalent, error) {
-	e, err := langevin.FromSGD("sgmcmc.FromSGD", lr, momentum, n)
-	return Equivalent(e), err
+	return equivalent("sgmcmc.FromSGD", lr, momentum, 1, n)
 }
 
 // FromLangevin starts from the time step h and the friction γ of underdamped Langevin dynamics with unit mass on the
 // energy of all n data: ℓ = nh², μ = 1 − hγ.
 func FromLangevin(step, friction float64, n int) (Equivalent, error) {
-	e, err := langevin.FromLangevin("sgmcmc.FromLangevin", step, friction, n)
-	return Equivalent(e), err
+	const name = "sgmcmc.FromLangevin"
+	c := &method.Checks{Name: name}
+	momentum := momentumOf(step * friction)
+	c.Value("step", &step, 0, true)
+	c.Require(friction > 0 && momentum >= 0, "friction", friction,
+		fmt.Sprintf("it must be greater than 0 and at most 1/step = %g, or the momentum 1 − step·friction is not in [0, 1)",
+			1/step))
+	if err := c.Err(); err != nil {
+		return Equivalent{}, err
+	}
+	e, err := equivalent(name, float64(n)*step*step, momentum, 1, n)
+	e.Step, e.Friction = step, friction
+	return e, err
 }
 
 // FromSGHMC starts from the step size ε, friction α and σ of [SGHMC], for n data: ℓ = ε²/σ², μ = 1 − εα/σ². A sigma of
 // 0 means 1.
 func FromSGHMC(epsilon, alpha, sigma float64, n int) (Equivalent, error) {
-	e, err := langevin.FromSGHMC("sgmcmc.FromSGHMC", epsilon, alpha, sigma, n)
-	return Equivalent(e), err
+	const name = "sgmcmc.FromSGHMC"
+	c := &method.Checks{Name: name}
+	c.Value("epsilon", &epsilon, 0, true)
+	c.Value("sigma", &sigma, 1, true)
+	rho := 1 / (sigma * sigma)
+	momentum := momentumOf(epsilon * rho * alpha)
+	c.Require(alpha > 0 && momentum >= 0, "alpha", alpha,
+		fmt.Sprintf("it must be greater than 0 and at most σ²/ε = %g, or the momentum 1 − εα/σ² is not in [0, 1)",
+			1/(epsilon*rho)))
+	if err := c.Err(); err != nil {
+		return Equivalent{}, err
+	}
+	e, err := equivalent(name, epsilon*epsilon*rho, momentum, sigma, n)
+	e.Epsilon, e.Alpha = epsilon, alpha
+	return e, err
+}
+
+// momentumOf is 1 − x; an x that is 1 but for rounding, as on the way there and back, gives 0.
+func momentumOf(x float64) float64 {
+	if math.Abs(x-1) < 1e-14 {
+		return 0
+	}
+	return 1 - x
+}
+
+// equivalent makes all numbers of ℓ, μ and σ.
+func equivalent(name string, lr, momentum, sigma float64, n int) (Equivalent, error) {
+	c := &method.Checks{Name: name}
+	c.Value("lr", &lr, 0, true)
+	c.Require(momentum >= 0 && momentum < 1, "momentum", momentum, "it must be at least 0 and less than 1")
+	c.Require(n >= 1, "n", n, "it must be at least 1: the number of data")
+	root := math.Sqrt(lr)
+	return Equivalent{
+		N: n, LR: lr, Momentum: momentum,
+		Step: math.Sqrt(lr / float64(n)), Friction: (1 - momentum) * math.Sqrt(float64(n)/lr),
+		Epsilon: root * sigma, Alpha: (1 - momentum) * sigma / root, Sigma: sigma,
+	}, c.Err()
 }
 
 // SGHMC is the sampler with these numbers. A nil temperature is 1, the Bayes posterior.

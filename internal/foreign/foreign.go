@@ -3,7 +3,7 @@
 package foreign
 
 /*
-#cgo CFLAGS: -I${SRCDIR}/../../infer/native/internal/abi
+#cgo CFLAGS: -I${SRCDIR}/../../infer/native/internal/cc
 #include "abi.h"
 
 static void kelvin_foreign_rows(const double *address, long rows, long in, long out, const double *x, double *y) {

@@ -11,10 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
-	"github.com/kelvin-ppl/kelvin/diag/nested"
 	"github.com/kelvin-ppl/kelvin/diag/plot"
-	"github.com/kelvin-ppl/kelvin/diag/plot/chains"
-	"github.com/kelvin-ppl/kelvin/diag/plot/predictive"
 	"github.com/kelvin-ppl/kelvin/diag/sbc"
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
@@ -145,23 +142,23 @@ var rows = []row{
 	{"loo.PSIS", loo.PSIS},
 	{"loo.RelativeEfficiency", loo.RelativeEfficiency},
 	{"loo.WAIC", loo.WAIC},
-	{"nested.RHat", nested.RHat},
+	{"diag.NestedRHat", diag.NestedRHat},
 	{"plot.Curve", plot.Curve},
 	{"plot.Kinetic", plot.Kinetic},
 	{"plot.Reliability", plot.Reliability},
-	{"chains.Autocorrelation", chains.Autocorrelation},
-	{"chains.Density", chains.Density},
-	{"chains.Energy", chains.Energy},
-	{"chains.Forest", chains.Forest},
-	{"chains.Growth", chains.Growth},
-	{"chains.Pair", chains.Pair},
-	{"chains.Rank", chains.Rank},
-	{"chains.Trace", chains.Trace},
-	{"predictive.Densities", predictive.Densities},
-	{"predictive.Intervals", predictive.Intervals},
-	{"predictive.PIT", predictive.PIT},
-	{"predictive.Rootogram", predictive.Rootogram},
-	{"predictive.Statistic", predictive.Statistic},
+	{"plot.Autocorrelation", plot.Autocorrelation},
+	{"plot.Density", plot.Density},
+	{"plot.Energy", plot.Energy},
+	{"plot.Forest", plot.Forest},
+	{"plot.Growth", plot.Growth},
+	{"plot.Pair", plot.Pair},
+	{"plot.Rank", plot.Rank},
+	{"plot.Trace", plot.Trace},
+	{"plot.Densities", plot.Densities},
+	{"plot.Intervals", plot.Intervals},
+	{"plot.PIT", plot.PIT},
+	{"plot.Rootogram", plot.Rootogram},
+	{"plot.Statistic", plot.Statistic},
 	{"(*sbc.Result).Curve", (*sbc.Result).Curve},
 	{"(*sbc.Result).Diagnose", (*sbc.Result).Diagnose},
 	{"(*sbc.Result).Replications", (*sbc.Result).Replications},

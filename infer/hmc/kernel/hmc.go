@@ -3,8 +3,6 @@ package kernel
 import (
 	"fmt"
 	"math"
-
-	"github.com/kelvin-ppl/kelvin/infer/internal/walls"
 )
 
 // HMC is Hamiltonian Monte Carlo with trajectories of a given length (Duane et al. 1987; Neal 2011). One transition:
@@ -191,7 +189,7 @@ func (t *hmc) bouncing(g gradient) gradient {
 				upper = t.Upper[i]
 			}
 			var back bool
-			if x[i], back = walls.Bounce(e, lower, upper); back {
+			if x[i], back = Bounce(e, lower, upper); back {
 				t.z.P[i] = -t.z.P[i]
 			}
 		}

@@ -1,7 +1,7 @@
 package fuse
 
-// #cgo CFLAGS: -O3 -I${SRCDIR}/../../native/internal/abi
-// #cgo CXXFLAGS: -O3 -I${SRCDIR}/../../native/internal/abi
+// #cgo CFLAGS: -O3 -I${SRCDIR}/../../native/internal/cc
+// #cgo CXXFLAGS: -O3 -I${SRCDIR}/../../native/internal/cc
 // #cgo LDFLAGS: -lm -ldl
 // #cgo noescape kelvin_fuse_run
 // #cgo nocallback kelvin_fuse_run

@@ -2,7 +2,7 @@
 package solve
 
 /*
-#cgo CFLAGS: -O3 -std=gnu11 -I${SRCDIR}/../../../infer/native/internal/abi
+#cgo CFLAGS: -O3 -std=gnu11 -I${SRCDIR}/../../../infer/native/internal/cc
 #cgo LDFLAGS: -lm
 #include <stdlib.h>
 #include "solve.h"

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/jsontext"
 )
 
 // Mark is the state of a file at some time: its draws and the digest of all lines without the trailer.
@@ -128,7 +127,7 @@ func (w *Writer) resume(f *os.File, head string, keep int, marks []Mark) error {
 	}
 	w.adapted = block.String()
 	for _, m := range marks {
-		if have := jsontext.Digest(w.sum); m.Rows == w.rows && m.Digest != have {
+		if have := content.Digest(w.sum); m.Rows == w.rows && m.Digest != have {
 			return content.Because(content.ErrFormat, "the first %d draws are damaged or were changed: their digest was %s"+
 				" when they were written, and is %s", m.Rows, m.Digest, have)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/jsontext"
 )
 
 // scanner goes through the lines of a file. It serves the reader, and the writer that resumes a file.
@@ -50,7 +49,7 @@ func (s *scanner) next() (bool, error) {
 	}
 	s.line++
 	s.offset += int64(len(s.text))
-	s.before, s.sum = s.sum, jsontext.Sum(s.sum, s.text)
+	s.before, s.sum = s.sum, content.Sum(s.sum, s.text)
 	s.text = bytes.TrimRight(s.text, "\r\n")
 	return true, nil
 }
@@ -67,7 +66,7 @@ func (s *scanner) own(key string) (string, bool) {
 // digest compares the digest of a comment with the lines before it. Other comments are right.
 func (s *scanner) digest() error {
 	want, ok := s.own(content.DigestKey)
-	if have := jsontext.Digest(s.before); ok && want != have {
+	if have := content.Digest(s.before); ok && want != have {
 		return content.Because(content.ErrFormat, "the file is damaged or was changed: its digest is %s, its content has %s;"+
 			" if the change was meant, remove this line", want, have)
 	}

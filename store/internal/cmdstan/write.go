@@ -14,7 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/jsontext"
 )
 
 // Writer writes the file of one chain while the run goes. What has been flushed outlives the program: a kill leaves at
@@ -94,7 +93,7 @@ func (w *Writer) write(text []byte) {
 	}
 	_, err := w.out.Write(text)
 	w.failed(err)
-	w.sum = jsontext.Sum(w.sum, text)
+	w.sum = content.Sum(w.sum, text)
 	w.size += int64(len(text))
 }
 
@@ -109,7 +108,7 @@ func (w *Writer) failed(err error) bool {
 func (w *Writer) Rows() int { return w.rows }
 
 // Digest is that of all lines without the trailer.
-func (w *Writer) Digest() string { return jsontext.Digest(w.sum) }
+func (w *Writer) Digest() string { return content.Digest(w.sum) }
 
 // Describe sets the attributes and notes, which the next flush writes.
 func (w *Writer) Describe(f content.Facts) {
@@ -224,7 +223,7 @@ func (w *Writer) end() string {
 			text += "# " + c[0] + " " + strings.ReplaceAll(c[1], "=", `\u003d`) + "\n"
 		}
 	}
-	return text + "# " + content.DigestKey + " " + jsontext.Digest(jsontext.Sum(w.sum, []byte(text))) + "\n"
+	return text + "# " + content.DigestKey + " " + content.Digest(content.Sum(w.sum, []byte(text))) + "\n"
 }
 
 // Sync flushes and waits for the disk.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/jsontext"
 )
 
 // The files of a store that are not chunks.
@@ -57,7 +56,7 @@ func (z *store) file(key string) string { return filepath.Join(z.dir, filepath.F
 // put writes one file of the metadata, and notes it for the consolidated one.
 func (z *store) put(key string, value any) error {
 	z.meta[key] = value
-	text, err := jsontext.Append(nil, value)
+	text, err := content.Append(nil, value)
 	if err != nil {
 		return content.Failf(content.ErrLayout, "write Zarr: %s: %v", key, err)
 	}
@@ -78,12 +77,12 @@ func (z *store) commit() error {
 }
 
 func (z *store) consolidate() error {
-	meta, err := jsontext.Append(nil, z.meta)
+	meta, err := content.Append(nil, z.meta)
 	if err != nil {
 		return content.Failf(content.ErrLayout, "write Zarr: %v", err)
 	}
 	text := fmt.Appendf(nil, "{\"metadata\": %s,\n\"zarr_consolidated_format\": 1,\n", meta)
-	text = fmt.Appendf(text, "%q: %q\n}\n", content.DigestKey, jsontext.Digest(jsontext.Sum(0, text)))
+	text = fmt.Appendf(text, "%q: %q\n}\n", content.DigestKey, content.Digest(content.Sum(0, text)))
 	return atomicfile.Replace(z.file(zMeta), func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
@@ -176,7 +175,7 @@ func (z *store) fail(key string, format string, args ...any) error {
 
 // readMeta reads one file of the metadata.
 func (z *store) readMeta(key string) (m map[string]any, err error) {
-	err = z.scan(key, func(scan *jsontext.Scanner) (err error) {
+	err = z.scan(key, func(scan *content.Scanner) (err error) {
 		m, err = scan.Map()
 		return err
 	})
@@ -184,7 +183,7 @@ func (z *store) readMeta(key string) (m map[string]any, err error) {
 }
 
 func (z *store) readConsolidated() error {
-	return z.scan(zMeta, func(scan *jsontext.Scanner) error {
+	return z.scan(zMeta, func(scan *content.Scanner) error {
 		found := false
 		err := scan.Object(func(key string) (err error) {
 			switch key {
@@ -205,13 +204,13 @@ func (z *store) readConsolidated() error {
 	})
 }
 
-func (z *store) scan(key string, read func(*jsontext.Scanner) error) error {
+func (z *store) scan(key string, read func(*content.Scanner) error) error {
 	f, err := os.Open(z.file(key))
 	if err != nil {
 		return fmt.Errorf("store: read Zarr: %w", err)
 	}
 	defer f.Close()
-	scan := jsontext.NewScanner(f, z.file(key))
+	scan := content.NewScanner(f, z.file(key))
 	if err := read(scan); err != nil {
 		return err
 	}

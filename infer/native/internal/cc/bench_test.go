@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/abi"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
 	"github.com/stretchr/testify/require"
 )
@@ -20,7 +19,7 @@ func BenchmarkModels(b *testing.B) {
 	require.NoError(b, err)
 	data, err := os.ReadFile("testdata/baseline.c")
 	require.NoError(b, err)
-	text := strings.Replace(string(data), `#include "../../abi/abi.h"`, abi.Header, 1)
+	text := strings.Replace(string(data), `#include "../abi.h"`, Header, 1)
 	object, err := compiler.object(text, time.Minute, "-funsafe-math-optimizations")
 	require.NoError(b, err)
 	baseline, err := load(object)

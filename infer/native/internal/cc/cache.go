@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/abi"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 )
@@ -54,7 +53,7 @@ func openCache(dir string) (*cache, error) {
 // key names an object by all that it depends on.
 func key(text string, c Compiler) string {
 	h := sha256.New()
-	parts := []string{fmt.Sprint(abi.Version), cpu(), c.Version, text, c.Path, strings.Join(c.Args, "\n")}
+	parts := []string{fmt.Sprint(Version), cpu(), c.Version, text, c.Path, strings.Join(c.Args, "\n")}
 	for _, part := range append(parts, c.flags()...) {
 		fmt.Fprintf(h, "%d\n%s", len(part), part)
 	}

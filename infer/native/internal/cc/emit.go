@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/abi"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
@@ -55,7 +54,7 @@ func preamble() string {
 }
 
 // common is what plans need, whatever becomes of their C.
-func common() string { return abi.Header + "\n" + helpers + "\n" + special }
+func common() string { return Header + "\n" + helpers + "\n" + special }
 
 // emitPlan writes the two functions of a plan; the suffix ends their names.
 func emitPlan(p *ir.Plan, suffix string) (string, error) {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/linked"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 )
 
 // registered are the programs that were linked into this binary, by the digest of their texts.
@@ -73,8 +73,8 @@ func Write(dir string, p *ir.Plan) error {
 	if err != nil {
 		return err
 	}
-	c := []byte(linked.Mark + id + "\n" + common() + body)
-	if err := replace(filepath.Join(dir, linked.Prefix+id[:idDigits]+".c"), c); err != nil {
+	c := []byte(ccompiler.Mark + id + "\n" + common() + body)
+	if err := replace(filepath.Join(dir, ccompiler.Prefix+id[:idDigits]+".c"), c); err != nil {
 		return err
 	}
 	// The last process to write the Go file has seen all C: it looks once more after writing.
@@ -83,7 +83,7 @@ func Write(dir string, p *ir.Plan) error {
 		if err != nil || slices.Equal(all, wrote) {
 			return err
 		}
-		if err := replace(filepath.Join(dir, linked.GoFile), goFile(name, all)); err != nil {
+		if err := replace(filepath.Join(dir, ccompiler.GoFile), goFile(name, all)); err != nil {
 			return err
 		}
 		wrote = all
@@ -102,7 +102,7 @@ func replace(path string, data []byte) error {
 
 // written are the digests of the C that is in a folder, in order.
 func written(dir string) ([]string, error) {
-	paths, err := linked.Files(dir)
+	paths, err := ccompiler.Files(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func written(dir string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, strings.TrimSpace(strings.TrimPrefix(line, linked.Mark)))
+		all = append(all, strings.TrimSpace(strings.TrimPrefix(line, ccompiler.Mark)))
 	}
 	slices.Sort(all)
 	return all, nil
@@ -170,7 +170,7 @@ func goFile(name string, digests []string) []byte {
 	return fmt.Appendf(nil, linkedGo, name, declare.String(), register.String())
 }
 
-const linkedGo = linked.GoMark + `
+const linkedGo = ccompiler.GoMark + `
 // Compiled gradients, of which the C files beside this one hold the code.
 
 package %s

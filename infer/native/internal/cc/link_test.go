@@ -11,7 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
-	"github.com/kelvin-ppl/kelvin/internal/linked"
+	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,7 +25,7 @@ func TestLinked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "den-sities")
 	require.NoError(t, Write(dir, c.Plan))
 	require.NoError(t, Write(dir, c.Plan))
-	names, err := linked.Files(dir)
+	names, err := ccompiler.Files(dir)
 	require.NoError(t, err)
 	require.Len(t, names, 2, "equal plans are written once")
 	files := map[string]string{}
@@ -35,21 +35,21 @@ func TestLinked(t *testing.T) {
 		names[i] = filepath.Base(path)
 		files[names[i]] = string(data)
 	}
-	require.Equal(t, linked.GoFile, names[0])
+	require.Equal(t, ccompiler.GoFile, names[0])
 	assert.Contains(t, files[names[0]], "\npackage densities\n")
 	object, err := compiler.object(files[names[1]]+"const int kelvin_abi = KELVIN_ABI, kelvin_prologue, kelvin_main;\n",
 		time.Minute, "-DKELVIN_PORTABLE", "-UKELVIN_BARRIER", "-UKELVIN_LIBMVEC")
 	require.NoError(t, err)
 	p, err := load(object)
 	require.NoError(t, err)
-	id := strings.TrimSuffix(strings.TrimPrefix(names[1], strings.TrimSuffix(linked.Prefix, "_")), ".c")
+	id := strings.TrimSuffix(strings.TrimPrefix(names[1], strings.TrimSuffix(ccompiler.Prefix, "_")), ".c")
 	prologue, err := p.symbol("kelvin_prologue" + id)
 	require.NoError(t, err)
 	main, err := p.symbol("kelvin_main" + id)
 	require.NoError(t, err)
 	emitted, err := Emit(c.Plan)
 	require.NoError(t, err)
-	assert.Contains(t, files[linked.GoFile], digest(emitted))
+	assert.Contains(t, files[ccompiler.GoFile], digest(emitted))
 
 	t.Setenv("KELVIN_CC", "no-such-compiler")
 	_, _, err = Compile(c.Plan, Options{CacheDir: NoCache})
@@ -109,14 +109,14 @@ func Register(digest string, prologue, main unsafe.Pointer) {
 func TestWriteAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte("package service\n"), 0o644))
-	other := filepath.Join(dir, linked.Prefix+"mine.c")
+	other := filepath.Join(dir, ccompiler.Prefix+"mine.c")
 	require.NoError(t, os.WriteFile(other, []byte("int mine;\n"), 0o644))
 	var wg sync.WaitGroup
 	for k := range 12 {
 		wg.Go(func() { assert.NoError(t, Write(dir, tiny(float64(k)).Plan)) })
 	}
 	wg.Wait()
-	data, err := os.ReadFile(filepath.Join(dir, linked.GoFile))
+	data, err := os.ReadFile(filepath.Join(dir, ccompiler.GoFile))
 	require.NoError(t, err)
 	assert.Equal(t, 12, strings.Count(string(data), "native.Register("))
 	assert.Contains(t, string(data), "\npackage service\n")

@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"sync"
 	"unsafe"
-
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/abi"
 )
 
 // Program is compiled code in memory.
@@ -49,8 +47,8 @@ func load(object []byte) (*Program, error) {
 	p := &Program{handle: l.handle, fd: l.fd}
 	version, err := p.symbol("kelvin_abi")
 	if err == nil {
-		if v := *(*C.int)(version); v != abi.Version {
-			err = fmt.Errorf("cc: the object is for interface %d, this program for %d", v, abi.Version)
+		if v := *(*C.int)(version); v != Version {
+			err = fmt.Errorf("cc: the object is for interface %d, this program for %d", v, Version)
 		}
 	}
 	if err == nil {

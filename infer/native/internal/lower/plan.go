@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// Options of [Plan].
-type Options struct {
+// PlanOptions are those of [Plan].
+type PlanOptions struct {
 	Dim          int
 	Inputs       []ir.Slot // the batch
 	Outputs      []ir.Slot // what the aux outputs are
@@ -19,7 +19,7 @@ type Options struct {
 
 // Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux.
 // The error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
-func Plan(rec *Recording, o Options) (p *ir.Plan, err error) {
+func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	l := &lowering{g: newGraph(), rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
 		origin: make([]origin, len(rec.Storages))}
 	defer func() {

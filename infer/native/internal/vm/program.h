@@ -2,7 +2,7 @@
 #ifndef KVM_PROGRAM_H
 #define KVM_PROGRAM_H
 #include <stdint.h>
-#include "../abi/abi.h"
+#include "../cc/abi.h"
 
 // An operand is the address base[k] + off[k] in bytes. Base is a number in the table of bases of an evaluation.
 // Operand 0 is the result.

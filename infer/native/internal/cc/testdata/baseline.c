@@ -1,5 +1,5 @@
 // The densities of irtest's models as a careful programmer writes them: what compiled plans are measured against.
-#include "../../abi/abi.h"
+#include "../abi.h"
 #include <math.h>
 
 #define VECTOR __attribute__((simd("notinbranch"), const))

@@ -5,7 +5,7 @@ package irtest
 /*
 #include <stdlib.h>
 #include <time.h>
-#include "../../abi/abi.h"
+#include "../../cc/abi.h"
 
 // Nanoseconds of processor time of this thread.
 static double irtest_clock(void) {

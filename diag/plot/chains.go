@@ -1,0 +1,237 @@
+package plot
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+
+	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/internal/curves"
+)
+
+// Trace draws the values over the numbers of the draws. Chains that agree lie over each other and have no trend.
+func Trace(w io.Writer, x [][]float64, opt Options) error {
+	p, err := start(w, &opt, "trace")
+	if err != nil {
+		return err
+	}
+	if err := refuse("a trace", 1, x...); err != nil {
+		return err
+	}
+	p.X.Label.Text, p.Y.Label.Text = "draw", "value"
+	for k, chain := range x {
+		line, err := plotter.NewLine(points(chain, 0))
+		if err != nil {
+			return fmt.Errorf("diag/plot: line: %w", err)
+		}
+		line.Color, line.Width = translucent(chainColour(k), 170), vg.Points(0.5)
+		p.Add(line)
+	}
+	return write(w, p, opt)
+}
+
+// points are numbers over their places, counted from first.
+func points(y []float64, first float64) plotter.XYs {
+	xy := make(plotter.XYs, len(y))
+	for i, v := range y {
+		xy[i] = plotter.XY{X: first + float64(i), Y: v}
+	}
+	return xy
+}
+
+// Rank draws histograms of the ranks of each chain's draws among those of all, as steps. The dashed line is where they
+// are on average when the chains agree, and the grey area has 95 % of the counts of independent draws (Vehtari, Gelman,
+// Simpson, Carpenter and Bürkner 2021). Those of dependent draws scatter more.
+func Rank(w io.Writer, x [][]float64, opt Options) error {
+	p, err := start(w, &opt, "ranks")
+	if err != nil {
+		return err
+	}
+	if err := refuse("ranks", 1, x...); err != nil {
+		return err
+	}
+	p.X.Label.Text, p.Y.Label.Text = "rank / draws", "draws of a chain"
+	counts := curves.Ranks(x)
+	bins, n := float64(len(counts[0])), float64(len(x[0]))
+	mean := n / bins
+	half := 1.96 * math.Sqrt(mean*(1-1/bins))
+	if err := addArea(p, plotter.XYs{{Y: mean - half}, {X: 1, Y: mean - half}, {X: 1, Y: mean + half},
+		{Y: mean + half}}, translucent(grey, 60)); err != nil {
+		return err
+	}
+	if err := addLine(p, plotter.XYs{{Y: mean}, {X: 1, Y: mean}}, grey, dashes); err != nil {
+		return err
+	}
+	for k, row := range counts {
+		var steps plotter.XYs
+		for b, c := range row {
+			steps = append(steps, plotter.XY{X: float64(b) / bins, Y: float64(c)},
+				plotter.XY{X: float64(b+1) / bins, Y: float64(c)})
+		}
+		if err := addLine(p, steps, chainColour(k), nil); err != nil {
+			return err
+		}
+	}
+	p.Y.Min = 0
+	return write(w, p, opt)
+}
+
+// cells is how many numbers a density is drawn of.
+const cells = 120
+
+// density adds the density of x on [low, high].
+func density(x []float64, low, high float64) plotter.XYs {
+	var xy plotter.XYs
+	for i, v := range curves.Density(x, low, high, cells) {
+		xy = append(xy, plotter.XY{X: low + (high-low)*(float64(i)+0.5)/cells, Y: v / (high - low)})
+	}
+	return xy
+}
+
+// Density draws a Gaussian kernel density of each chain, on the range of all draws, without far tails.
+func Density(w io.Writer, x [][]float64, opt Options) error {
+	p, err := start(w, &opt, "density")
+	if err != nil {
+		return err
+	}
+	if err := refuse("a density", 2, x...); err != nil {
+		return err
+	}
+	low, high, _ := curves.View(x...)
+	if !(low < high) {
+		return refuse("a density of draws that are all equal", 1)
+	}
+	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
+	for k, chain := range x {
+		if err := addLine(p, density(chain, low, high), chainColour(k), nil); err != nil {
+			return err
+		}
+	}
+	return write(w, p, opt)
+}
+
+// Autocorrelation draws the autocorrelation of each chain up to a lag; 0 is a tenth of the draws, at most 100. The grey
+// area has 95 % of those of independent draws.
+func Autocorrelation(w io.Writer, x [][]float64, lag int, opt Options) error {
+	p, err := start(w, &opt, "autocorrelation")
+	if err != nil {
+		return err
+	}
+	if err := refuse("autocorrelations", 3, x...); err != nil {
+		return err
+	}
+	n := len(slices.MinFunc(x, func(a, b []float64) int { return len(a) - len(b) }))
+	if lag == 0 {
+		lag = max(1, min(100, n/10))
+	}
+	if lag < 1 || lag >= n {
+		return refuse(fmt.Sprintf("autocorrelations up to the lag %d of %d draws", lag, n), 1)
+	}
+	p.X.Label.Text, p.Y.Label.Text = "lag", "autocorrelation"
+	half := 1.96 / math.Sqrt(float64(n))
+	if err := addArea(p, plotter.XYs{{Y: -half}, {X: float64(lag), Y: -half}, {X: float64(lag), Y: half},
+		{Y: half}}, translucent(grey, 60)); err != nil {
+		return err
+	}
+	for k, chain := range x {
+		rho := diag.Autocorrelation(chain)[:lag+1]
+		if math.IsNaN(rho[0]) {
+			return refuse(fmt.Sprintf("chain %d, which never moved", k), 1)
+		}
+		if err := addLine(p, points(rho, 0), chainColour(k), nil); err != nil {
+			return err
+		}
+	}
+	p.Y.Max = 1
+	return write(w, p, opt)
+}
+
+// Growth draws the effective sample size of the first draws of all chains over their number, at twenty places: in blue
+// that of the bulk, in orange that of the tails. Both grow in proportion where more draws help. The dashed line is 100
+// for each chain, below which no diagnostic is to be trusted.
+func Growth(w io.Writer, x [][]float64, opt Options) error {
+	p, err := start(w, &opt, "effective draws: bulk and tails")
+	if err != nil {
+		return err
+	}
+	const places = 20
+	if err := refuse("effective draws", 2*places, x...); err != nil {
+		return err
+	}
+	n := len(slices.MinFunc(x, func(a, b []float64) int { return len(a) - len(b) }))
+	p.X.Label.Text, p.Y.Label.Text = "draws", "effective draws"
+	var bulk, tail plotter.XYs
+	for i := range places {
+		m := (i + 1) * n / places
+		first := make([][]float64, len(x))
+		for k := range x {
+			first[k] = x[k][:m]
+		}
+		all := float64(m * len(x))
+		if v := diag.ESSBulk(first); !math.IsNaN(v) {
+			bulk = append(bulk, plotter.XY{X: all, Y: v})
+		}
+		if v := diag.ESSTail(first); !math.IsNaN(v) {
+			tail = append(tail, plotter.XY{X: all, Y: v})
+		}
+	}
+	if len(bulk) == 0 || len(tail) == 0 {
+		return refuse("effective draws of chains that never moved", 1)
+	}
+	least := 100 * float64(len(x))
+	if err := addLine(p, plotter.XYs{{Y: least}, {X: float64(n * len(x)), Y: least}}, grey,
+		dashes); err != nil {
+		return err
+	}
+	if err := addLine(p, bulk, blue, nil); err != nil {
+		return err
+	}
+	if err := addPoints(p, bulk, blue); err != nil {
+		return err
+	}
+	if err := addLine(p, tail, orange, nil); err != nil {
+		return err
+	}
+	if err := addPoints(p, tail, orange); err != nil {
+		return err
+	}
+	p.Y.Min = 0
+	return write(w, p, opt)
+}
+
+// Energy draws the density of the energies of Hamiltonian chains, less their mean, in blue, and of the changes from
+// draw to draw in orange. Where the changes are much narrower, the chains explore the energies slowly (Betancourt
+// 2016); the title has the least E-BFMI, which then is below 0.3.
+func Energy(w io.Writer, energies [][]float64, opt Options) error {
+	p, err := start(w, &opt, "")
+	if err != nil {
+		return err
+	}
+	if err := refuse("energies", 3, energies...); err != nil {
+		return err
+	}
+	least := math.Inf(1)
+	for _, e := range energies {
+		least = math.Min(least, diag.EBFMI(e))
+	}
+	if opt.Title == "" {
+		p.Title.Text = fmt.Sprintf("energies and changes, E-BFMI %.2f", least)
+	}
+	marginal, change := curves.Energies(energies)
+	low, high, _ := curves.View(marginal, change)
+	if !(low < high) {
+		return refuse("energies that are all equal", 1)
+	}
+	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "energy − mean, change of energy", "density", 0
+	if err := addLine(p, density(marginal, low, high), blue, nil); err != nil {
+		return err
+	}
+	if err := addLine(p, density(change, low, high), orange, nil); err != nil {
+		return err
+	}
+	return write(w, p, opt)
+}

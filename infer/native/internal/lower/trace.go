@@ -1,0 +1,243 @@
+package lower
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/record"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Named is a tensor with its name.
+type Named struct {
+	Name   string
+	Tensor *ts.Tensor
+}
+
+// Source is a log density with its gradient, as eager evaluation computes it.
+type Source struct {
+	Dim   int
+	Batch []Named // in the order of Plan.Inputs; contiguous, in main memory
+
+	// Evaluate returns the value (shape []) and gradient (shape [Dim]) of the log density at x, of shape [Dim] and type
+	// float64; a second value and gradient are those of the log Jacobian, which the plan adds with its weight. aux are
+	// further outputs, in the order of Plan.Outputs. batch are the tensors of Batch by other handles, so that nothing
+	// is found that an earlier evaluation kept of them: it must read these. It must work by operations alone, without vmap
+	// over points and without reading values.
+	Evaluate func(x *ts.Tensor, batch []*ts.Tensor) (values, grads []*ts.Tensor, aux []Named, err error)
+}
+
+// Options of [Compile].
+type Options struct {
+	// GradientOnly leaves the value out of the plan, and with it all that only the value needs.
+	GradientOnly bool
+	// NoAux leaves the further outputs out.
+	NoAux bool
+}
+
+// trace is one recorded evaluation.
+type trace struct {
+	recording *Recording
+	words     []int64 // the recording, as it was told
+	bytes     []byte
+	aux       []ir.Slot
+	jacobian  bool // there is a second value
+	plan      *ir.Plan
+}
+
+// Compile records the source at two points, which must differ in all coordinates, and makes a plan of each. They must
+// be one, with the same constants: what differs depends on the point in a way that no plan can have. That is a
+// [Refusal], as is everything that a plan cannot be sure about. The plan was checked.
+func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
+	inputs, err := s.inputs()
+	if err != nil {
+		return nil, err
+	}
+	first, err := s.record(a)
+	if err != nil {
+		return nil, err
+	}
+	// The first recording is lowered while the second is made.
+	lowered := beside(func() error { return first.lower(s.Dim, inputs, o) })
+	second, err := s.record(b)
+	same := err == nil && first.same(second)
+	if err == nil && !same {
+		err = second.lower(s.Dim, inputs, o)
+	}
+	if refused := lowered(); refused != nil {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, err
+	}
+	if same {
+		return first.plan, nil
+	}
+	if Same(first.plan, second.plan) {
+		return second.plan, nil
+	}
+	// A first evaluation may make constants that later ones keep.
+	if first, err = s.record(a); err == nil {
+		err = first.lower(s.Dim, inputs, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if Same(first.plan, second.plan) {
+		return second.plan, nil
+	}
+	return nil, Difference(first.recording, second.recording)
+}
+
+// same says whether two recordings are equal in every bit. Where they are not, their plans may be.
+func (t *trace) same(u *trace) bool {
+	slot := func(a, b ir.Slot) bool { return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape) }
+	address := func(a, b Foreign) bool {
+		return math.Float64bits(a.Address[0]) == math.Float64bits(b.Address[0]) &&
+			math.Float64bits(a.Address[1]) == math.Float64bits(b.Address[1])
+	}
+	return slices.Equal(t.words, u.words) && bytes.Equal(t.bytes, u.bytes) && t.jacobian == u.jacobian &&
+		slices.EqualFunc(t.aux, u.aux, slot) && slices.EqualFunc(t.recording.Foreign, u.recording.Foreign, address)
+}
+
+// beside runs f on a goroutine of its own. The function that it returns waits for f, and panics where f did.
+func beside(f func() error) (wait func() error) {
+	var err error
+	var own parallel.Group
+	own.Go(func() { err = f() })
+	return func() error {
+		own.Wait()
+		return err
+	}
+}
+
+// Record evaluates the source at x and returns what libtorch was asked for. It is for tests and tools; [Compile] makes
+// plans.
+func Record(s Source, x []float64) (*Recording, error) {
+	t, err := s.record(x)
+	if err != nil {
+		return nil, err
+	}
+	return t.recording, nil
+}
+
+// lower makes the plan of a recording for a density of dim coordinates.
+func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
+	t.plan, err = Plan(t.recording, PlanOptions{
+		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
+		GradientOnly: o.GradientOnly, NoAux: o.NoAux,
+	})
+	return err
+}
+
+// record evaluates the source once.
+func (s Source) record(x []float64) (*trace, error) {
+	if len(x) != s.Dim || s.Dim < 1 {
+		return nil, fmt.Errorf("trace: a point of %d coordinates for a density of %d", len(x), s.Dim)
+	}
+	out := &trace{}
+	err := torch.Do(func(*torch.Scope) error {
+		point, err := torch.FromSlice(slices.Clone(x), int64(s.Dim))
+		if err != nil {
+			return err
+		}
+		known := []*ts.Tensor{point}
+		for _, b := range s.Batch {
+			t, err := b.Tensor.Detach(false)
+			if err != nil {
+				return err
+			}
+			known = append(known, t)
+		}
+		r, err := record.Start(known)
+		if err != nil {
+			return err
+		}
+		defer r.Stop(nil)
+		foreigners := foreign.Record()
+		defer foreigners.Free()
+		defer foreigners.Stop()
+		values, grads, aux, err := s.Evaluate(point, known[1:])
+		if err != nil {
+			return err
+		}
+		if n := len(values); n != len(grads) || n < 1 || n > 2 {
+			return fmt.Errorf("trace: %d values and %d gradients, want one or two of each", n, len(grads))
+		}
+		outputs := append(append([]*ts.Tensor{}, values...), grads...)
+		for _, a := range aux {
+			outputs = append(outputs, a.Tensor)
+			d, err := a.Tensor.KelvinDescribe()
+			if err != nil {
+				return err
+			}
+			out.aux = append(out.aux, ir.Slot{Name: a.Name, Elem: ir.F64, Shape: d.Shape})
+		}
+		out.jacobian = len(values) == 2
+		foreigners.Stop()
+		calls := foreigners.Calls()
+		for _, c := range calls {
+			outputs = append(outputs, c.In, c.Out)
+		}
+		if out.words, out.bytes, err = r.Stop(outputs); err != nil {
+			return err
+		}
+		if out.recording, err = parse(out.words, out.bytes); err != nil {
+			return err
+		}
+		own := len(outputs) - 2*len(calls)
+		for k, c := range calls {
+			at := out.recording.Outputs[own+2*k:]
+			out.recording.Foreign = append(out.recording.Foreign,
+				Foreign{In: at[0], Out: at[1], Address: c.Function.Address()})
+		}
+		out.recording.Outputs = out.recording.Outputs[:own]
+		return nil
+	})
+	return out, err
+}
+
+// inputs describes the batch.
+func (s Source) inputs() ([]ir.Slot, error) {
+	var out []ir.Slot
+	for _, b := range s.Batch {
+		d, err := b.Tensor.KelvinDescribe()
+		if err != nil {
+			return nil, fmt.Errorf("trace: batch tensor %q: %w", b.Name, err)
+		}
+		if !d.Contiguous || d.Device >= 0 {
+			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q is not contiguous in main memory", b.Name)}
+		}
+		var elem ir.Elem
+		switch gotch.CKind2DType(int32(d.DType)) {
+		case gotch.Double:
+			elem = ir.F64
+		case gotch.Float:
+			elem = ir.F32
+		case gotch.Int64:
+			elem = ir.I64
+		case gotch.Uint8, gotch.Bool:
+			elem = ir.U8
+		default:
+			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q has elements of %v: float64, float32, int64, "+
+				"uint8 and bool are understood", b.Name, gotch.CKind2DType(int32(d.DType)))}
+		}
+		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: d.Shape})
+	}
+	return out, nil
+}
+
+// IsRefusal says whether an error is a [Refusal], and gives it.
+func IsRefusal(err error) (*Refusal, bool) {
+	var r *Refusal
+	ok := errors.As(err, &r)
+	return r, ok
+}
