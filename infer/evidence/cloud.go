@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // cloud is the particles of one chain: all that the next stage depends on.
@@ -95,7 +96,7 @@ func (s *sampler) stage(m *mover, c *cloud, p *plan) error {
 		if err != nil {
 			return err
 		}
-		c.resample(s.Resampling, u, m.d)
+		c.resample(u[0], m.d)
 	}
 	c.Gradients += m.count - before
 	if err := c.evaluate(m); err != nil {
@@ -260,15 +261,16 @@ func (c *cloud) measure(d int, alike bool) {
 	}
 }
 
-// resample draws the particles anew; their weights are equal afterwards.
-func (c *cloud) resample(r Resampling, u []float64, d int) {
+// resample draws the particles anew by their weights, systematically with a uniform number u: a particle of weight W is
+// drawn N·W times on average, and at least ⌊N·W⌋ times. Their weights are equal afterwards.
+func (c *cloud) resample(u float64, d int) {
 	n := len(c.LogW)
 	w := make([]float64, n)
 	for i, l := range c.LogW {
 		w[i] = math.Exp(l)
 	}
 	next, family := newRows(n, d), make([]int, n)
-	for i, k := range r.ancestors(w, u) {
+	for i, k := range sample.Systematic(w, n, u) {
 		next.copyRow(i, c.Rows, k, d)
 		family[i] = c.Family[k]
 	}

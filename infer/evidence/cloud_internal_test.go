@@ -40,11 +40,16 @@ func TestVarianceOfStages(t *testing.T) {
 	c.reweigh(a)
 	c.reweigh(b)
 	require.InDelta(t, alone(product), c.Variance, 1e-12)
-	u := make([]float64, n)
-	for i := range u {
-		u[i] = rng.Float64()
-	}
-	c.resample(Multinomial, u, 1)
+	c.resample(rng.Float64(), 1)
 	c.reweigh(append([]float64(nil), third...))
 	require.InDelta(t, alone(product)+alone(third), c.Variance, 1e-12)
+}
+
+func TestLogMeanExp(t *testing.T) {
+	// exp of the numbers is 1 and 3 times e^1000: mean 2, and the standard error of the mean 1, so ½ of it.
+	v, se := logMeanExp([]float64{1000, 1000 + math.Log(3)})
+	require.InDelta(t, 1000+math.Ln2, v, 1e-12)
+	require.InDelta(t, 0.5, se, 1e-12)
+	require.InDelta(t, 2, effective([]float64{-3, -3}), 1e-12)
+	require.Equal(t, math.Inf(-1), logSumExp([]float64{math.Inf(-1)}))
 }

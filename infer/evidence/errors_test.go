@@ -75,7 +75,6 @@ func TestBadConfigurations(t *testing.T) {
 		"evidence.SMC: ESS is 1":                                evidence.SMC{ESS: 1},
 		"evidence.SMC: Moves is -1":                             evidence.SMC{Moves: -1},
 		"evidence.SMC: MostMoves is 2":                          evidence.SMC{MostMoves: 2},
-		`evidence.SMC: Resampling is "often"`:                   evidence.SMC{Resampling: "often"},
 		"evidence.SMC: TargetAccept is 1":                       evidence.SMC{TargetAccept: 1},
 		"path.Path: Full, Normalizer, Reference is 2 of them":   evidence.SMC{Path: two},
 		"path.Harmonic: Mean is of length 1":                    evidence.TI{Path: path.Path{Reference: short}},

@@ -27,8 +27,8 @@ func TestTwentySeeds(t *testing.T) {
 	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 4000), 3*seeds)
 	calibrated(t, known.Gaussian(10), replicas(false), seeds)
 	calibrated(t, known.Mixture(), replicas(true), seeds)
-	calibrated(t, known.Gaussian(10), walker("SMC, stratified, conditional", evidence.SMC{Resampling: evidence.Stratified,
+	calibrated(t, known.Gaussian(10), walker("SMC, conditional", evidence.SMC{
 		Conditional: true, ESS: 0.95}), seeds)
-	calibrated(t, known.Gaussian(10), walker("SMC, residual, on a ladder", evidence.SMC{Resampling: evidence.Residual,
+	calibrated(t, known.Gaussian(10), walker("SMC, on a ladder", evidence.SMC{
 		Ladder: path.Power(30, 3)}), seeds)
 }

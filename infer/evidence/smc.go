@@ -32,10 +32,9 @@ type SMC struct {
 	// Conditional makes the ESS that of the step alone (Zhou, Johansen and Aston 2016), and draws particles anew only
 	// where the effective size of all weights is below half; use it with an ESS near 1.
 	Conditional bool
-	Ladder      []float64  // the β of the stages, from 0 to 1; nil adapts
-	Resampling  Resampling // default Systematic
-	Moves       int        // transitions of a stage at least; default 4
-	MostMoves   int        // and at most; default 8 times as many
+	Ladder      []float64 // the β of the stages, from 0 to 1; nil adapts
+	Moves       int       // transitions of a stage at least; default 4
+	MostMoves   int       // and at most; default 8 times as many
 	// TargetAccept is the mean acceptance to which the step size adapts; default 0.75.
 	TargetAccept float64
 	// Weighted keeps the weights of the last stage instead of drawing the particles anew; see "log_weight".
@@ -58,14 +57,6 @@ func (c SMC) Build(target infer.Target) (infer.Transform, error) {
 	}
 	if !(c.ESS > 0 && c.ESS < 1) {
 		return nil, bad("ESS", c.ESS, "it must be above 0 and below 1")
-	}
-	switch c.Resampling {
-	case "":
-		c.Resampling = Systematic
-	case Systematic, Stratified, Multinomial, Residual:
-	default:
-		return nil, bad("Resampling", fmt.Sprintf("%q", c.Resampling),
-			"it must be evidence.Systematic, Stratified, Multinomial or Residual")
 	}
 	if c.Moves == 0 {
 		c.Moves = 4

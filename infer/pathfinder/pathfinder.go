@@ -306,10 +306,6 @@ func (c *chain) choose(ratios []float64, n int) error {
 	if err := c.numbers(u, true); err != nil {
 		return err
 	}
-	at := make([]float64, n)
-	for i := range at {
-		at[i] = float64(i) + u[n]
-	}
 	order := make([]int, n) // random, by the uniform numbers
 	for i := range order {
 		order[i] = i
@@ -320,7 +316,7 @@ func (c *chain) choose(ratios []float64, n int) error {
 		}
 		return 1
 	})
-	found := sample.Systematic(weights, at)
+	found := sample.Systematic(weights, n, u[n])
 	for _, i := range order {
 		c.chosen = append(c.chosen, found[i])
 	}

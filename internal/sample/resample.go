@@ -1,18 +1,17 @@
 package sample
 
-// Systematic finds where a rising list of numbers, in units of 1/N of the total with N its length, falls into the
-// running sum of the weights. The indices do not decrease. Grid numbers u, 1+u, ... with a uniform u make it systematic resampling
-// (Kitagawa 1996).
-func Systematic(w, at []float64) []int {
-	n := float64(len(at))
+// Systematic draws n indices by weights, of any sum, with one uniform number u (Kitagawa 1996): where the grid u, 1+u,
+// ..., in units of 1/n of the total, falls into their running sum. An index of weight W of a total of 1 is drawn nW
+// times on average, and at least ⌊nW⌋ times. The indices do not decrease.
+func Systematic(w []float64, n int, u float64) []int {
 	total := 0.0
 	for _, v := range w {
 		total += v
 	}
-	out := make([]int, 0, len(at))
+	out := make([]int, 0, n)
 	k, sum := 0, w[0]
-	for _, a := range at {
-		for sum*n < a*total && k < len(w)-1 {
+	for i := range n {
+		for sum*float64(n) < (float64(i)+u)*total && k < len(w)-1 {
 			k++
 			sum += w[k]
 		}

@@ -1,6 +1,7 @@
 package lower_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -104,7 +105,8 @@ func TestRefusals(t *testing.T) {
 			p := points(2, 2, 1, 9)
 			_, err := lower.Compile(source(c.f), p[0], p[1], lower.Options{})
 			require.Error(t, err)
-			r, ok := lower.IsRefusal(err)
+			var r *lower.Refusal
+			ok := errors.As(err, &r)
 			require.True(t, ok, "%v is a refusal", err)
 			assert.Contains(t, r.Op, c.op)
 			assert.Contains(t, r.Reason, c.reason)

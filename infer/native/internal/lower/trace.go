@@ -2,7 +2,6 @@ package lower
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -233,11 +232,4 @@ func (s Source) inputs() ([]ir.Slot, error) {
 		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: d.Shape})
 	}
 	return out, nil
-}
-
-// IsRefusal says whether an error is a [Refusal], and gives it.
-func IsRefusal(err error) (*Refusal, bool) {
-	var r *Refusal
-	ok := errors.As(err, &r)
-	return r, ok
 }
