@@ -39,7 +39,7 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
-	loose    []string               // the terms outside plates that may be sums over rows of the batch
+	loose    []string               // the terms without a plate's dimension that may be sums over rows of the batch
 	totals   map[string][]rows.Rows // of them, those that are
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
 	partRows int64                  // of it in the batch
@@ -352,7 +352,7 @@ func (c *compiler) Finish(s *Site) {
 			c.program.part, c.program.partRows = p.Name, p.Used
 		}
 	}
-	if s.inNoPlate() && s.Kind == KindFactor {
+	if s.Kind == KindFactor && (s.inNoPlate() || s.repeated() != nil) {
 		c.program.loose = append(c.program.loose, s.Name)
 	}
 	if s.density != nil {

@@ -169,6 +169,7 @@ func (s *Site) open() {
 	s.checkPlates(want, value)
 	switch {
 	case s.Kind == KindFactor:
+		s.shared = s.Value
 		if !slices.Equal(want, batch) && !s.ctx.sum.has(s.valueShape()) {
 			s.Value = s.Value.MustExpand(want, true, false)
 		}

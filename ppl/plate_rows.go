@@ -12,8 +12,25 @@ import (
 // inNoPlate says whether a site is a term of the likelihood that no plate scales.
 func (s *Site) inNoPlate() bool { return len(s.Plates) == 0 && s.Observed && s.counts() }
 
-// findTotals finds the sites outside plates that add up over the rows of the batch: in a minibatch each row would count
-// once, and the posterior would be that of a few data.
+// repeated are the plates that repeat a factor, which has no dimension for them: each of their data counts it. A plate
+// of the size of another for which it has one is none.
+func (s *Site) repeated() (out []Plate) {
+	if s.Kind != KindFactor || s.shared == nil || s.Scale != s.weight {
+		return nil
+	}
+	have := len(s.ctx.sum.strip(shapeOf(s.shared)))
+	for _, q := range s.Plates {
+		own := func(o Plate) bool { return o.Size == q.Size && have >= -o.Dim }
+		if q.Size > 1 && !slices.ContainsFunc(s.Plates, own) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// findTotals finds the sites that add up over the rows of the batch and are in no plate, or have no dimension for it.
+// In a minibatch each row would count once, and the posterior would be that of a few data; the plate would count each
+// row once for each of its data.
 func (p *Program) findTotals() error {
 	p.rows = rows.Of(p.batch)
 	if p.part != "" {
@@ -56,7 +73,7 @@ func (p *Program) looseTerms(scale float64, batch infer.Batch) (out map[string]r
 			return err
 		}
 		execute(p.model, batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
-			if slices.Contains(p.loose, s.Name) && s.inNoPlate() {
+			if slices.Contains(p.loose, s.Name) && (s.inNoPlate() || s.repeated() != nil) {
 				out[s.Name] = s.term()
 			}
 		}})
@@ -81,6 +98,8 @@ func (s *Site) term() rows.Term {
 			return err
 		})
 		return t
+	case s.Kind == KindFactor && s.shared != nil:
+		return rows.TermOf(s.shared)
 	case s.Kind == KindFactor:
 		return rows.TermOf(s.Value)
 	}
@@ -88,10 +107,10 @@ func (s *Site) term() rows.Term {
 	return rows.Term{Sum: float64(n), Size: n}
 }
 
-// checkDeclared refuses a site outside plates that adds up over the rows of the batch where the batch of Compile is a
-// minibatch.
+// checkDeclared refuses a site that adds up over the rows of the batch where a plate repeats it, and outside plates
+// where the batch of Compile is a minibatch.
 func (p *Program) checkDeclared() error {
-	if p.part == "" || len(p.totals) == 0 {
+	if len(p.totals) == 0 {
 		return nil
 	}
 	return torch.Do(func(*torch.Scope) error {
@@ -100,10 +119,20 @@ func (p *Program) checkDeclared() error {
 			return err
 		}
 		execute(p.model, p.batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
-			ofThePlate := func(r rows.Rows) bool { return r.Size == p.partRows }
-			if s.Scale == 1 && slices.ContainsFunc(p.totals[s.Name], ofThePlate) {
+			ofPart := func(r rows.Rows) bool { return p.part != "" && r.Size == p.partRows }
+			if s.inNoPlate() && s.Scale == 1 && slices.ContainsFunc(p.totals[s.Name], ofPart) {
 				s.fail("it is in no plate, and adds up over the rows of the batch, which is a minibatch by plate %q: %s", p.part,
 					s.remedy())
+			}
+			for _, q := range s.repeated() {
+				ofPlate := func(r rows.Rows) bool {
+					return r.Size == q.Size || q.Name == p.part && (ofPart(r) || p.partRows == 1)
+				}
+				if slices.ContainsFunc(p.totals[s.Name], ofPlate) {
+					s.fail("its value, of shape %v, has no dimension for plate %q, which counts it %d times, once for each datum; "+
+						"and it adds up over the rows of the batch: give a term for each row (leave out Sum), or declare it outside the "+
+						"plate", shapeOf(s.shared), q.Name, q.Size)
+				}
 			}
 		}})
 		return nil
@@ -112,6 +141,9 @@ func (p *Program) checkDeclared() error {
 
 // checkTotal makes sure that a site outside plates that adds up over the rows of the batch has all of them.
 func (s *Site) checkTotal(p *Program, batch infer.Batch) {
+	if len(s.Plates) > 0 {
+		return
+	}
 	for _, r := range p.totals[s.Name] {
 		if n := r.In(batch); n != r.Size {
 			s.fail("it is in no plate, and adds up over the rows of the batch, of which there are %d where there were %d when "+
