@@ -41,8 +41,10 @@ type Program struct {
 
 	loose    []string               // the terms without a plate's dimension that may be sums over rows of the batch
 	totals   map[string][]rows.Rows // of them, those that are
+	means    map[string]rows.Rows   // those that depend on rows otherwise
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
 	partRows int64                  // of it in the batch
+	partOf   int64                  // its size
 
 	types   map[string]gotch.DType // of the data that evaluations get, by name
 	indices map[string]bool        // the data of types with fractions that are used as indices
@@ -349,7 +351,7 @@ func (c *compiler) Finish(s *Site) {
 	c.program.remember(s)
 	for i, p := range s.Plates {
 		if s.ctx.plates[i].minibatch && p.Used != 0 && p.Used != p.Size {
-			c.program.part, c.program.partRows = p.Name, p.Used
+			c.program.part, c.program.partRows, c.program.partOf = p.Name, p.Used, p.Size
 		}
 	}
 	if s.Kind == KindFactor && (s.inNoPlate() || s.repeated() != nil) {

@@ -1,12 +1,14 @@
 package ppl
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 )
 
 // inNoPlate says whether a site is a term of the likelihood that no plate scales.
@@ -41,10 +43,10 @@ func (p *Program) findTotals() error {
 	if len(p.loose) == 0 {
 		return nil
 	}
-	p.totals = map[string][]rows.Rows{}
+	p.totals, p.means = map[string][]rows.Rows{}, map[string]rows.Rows{}
 	scales := []float64{0.3, 0}
 	for _, r := range p.rows {
-		names, err := r.Totals(p.batch, p.loose, len(scales),
+		names, means, err := r.Totals(p.batch, p.loose, len(scales),
 			func(attempt int, half, other infer.Batch) (before, after map[string]rows.Term) {
 				return p.looseTerms(scales[attempt], half), p.looseTerms(scales[attempt], other)
 			})
@@ -53,6 +55,9 @@ func (p *Program) findTotals() error {
 		}
 		for _, name := range names {
 			p.totals[name] = append(p.totals[name], r)
+		}
+		for _, name := range means {
+			p.means[name] = r
 		}
 	}
 	return p.checkDeclared()
@@ -139,6 +144,21 @@ func (p *Program) checkDeclared() error {
 	})
 }
 
+// ofEpoch is the weight of a site outside plates in one of the unequal batches of an epoch: N times a mean over rows
+// counts as often as these rows, so that its mean over the epoch is that over all rows.
+func (p *Program) ofEpoch(s *Site, batch infer.Batch) float64 {
+	r, depends := p.means[s.Name]
+	per := batch.PerEpoch()
+	if per == 0 || !depends || len(s.Plates) > 0 {
+		return 1
+	}
+	all := r.Size
+	if p.part != "" && r.Size == p.partRows {
+		all = p.partOf
+	}
+	return float64(per) * float64(r.In(batch)) / float64(all)
+}
+
 // checkTotal makes sure that a site outside plates that adds up over the rows of the batch has all of them.
 func (s *Site) checkTotal(p *Program, batch infer.Batch) {
 	if len(s.Plates) > 0 {
@@ -175,4 +195,43 @@ func (s *Site) remedy() string {
 		return "give a term for each row in c.Plate(name, 0, ...), so that a minibatch counts for all data"
 	}
 	return "observe it in c.Plate(name, 0, ...), so that a minibatch counts for all data"
+}
+
+// RowTerms are the log densities of the observed variables and the factors on a batch, by name, for a run that looks
+// whether rows of a batch depend on each other.
+func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]infer.RowTerm, error) {
+	out := map[string]infer.RowTerm{}
+	of := func(s *Site) {
+		if !s.counts() || !s.Observed && s.Kind != KindFactor || s.summed != nil && s.summed.marginal == nil {
+			return
+		}
+		s.checkTotal(p, batch)
+		s.checkRows(p, batch)
+		logp := s.elementwise()
+		t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
+			Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
+			Averages: len(s.Plates) == 0 && s.Scale == 1}
+		for _, q := range s.Plates {
+			all := q.Used == q.Size
+			t.AddsUp = t.AddsUp || !all
+			t.AllInOne = t.AllInOne || all && q.Size > 1 && slices.ContainsFunc(p.rows, func(r rows.Rows) bool {
+				return (r.Size == q.Size || q.Name == p.part) && r.In(batch) != r.Size
+			})
+		}
+		t.AllInOne = t.AllInOne && !t.AddsUp
+		out[s.Name] = t
+	}
+	err := torch.Do(func(*torch.Scope) error {
+		return torch.NoGrad(func() error {
+			batch := p.converted(point, batch)
+			e := &evaluator{program: p, point: point, batch: batch, collect: of}
+			execute(p.model, batch, nil, e)
+			e.completeData()
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ppl.RowTerms: %w", err)
+	}
+	return out, nil
 }
