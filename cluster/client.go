@@ -168,7 +168,7 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 			Streamed: c.o.Discard && c.saver(i) != nil,
 			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
 				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard && c.saver(i) == nil,
-				Native: o.Native}}
+				Native: o.Native, Dependent: o.DependentRows}}
 		if o.Checkpoint != nil {
 			t.Options.Every, t.Options.Model = o.Checkpoint.Every, o.Checkpoint.Model
 		}

@@ -41,6 +41,7 @@ type settings struct {
 	FirstChain uint64        `json:"first_chain"`
 	Cycles     *infer.Cycles `json:"cycles,omitempty"`
 	Discard    bool          `json:"discard"`
+	Dependent  bool          `json:"dependent_rows"`
 	Native     native.Tier   `json:"native"`
 	Every      int64         `json:"every"`
 	Model      string        `json:"model"`
@@ -48,7 +49,8 @@ type settings struct {
 
 func (s settings) options() infer.Options {
 	return infer.Options{Chains: s.Chains, Warmup: s.Warmup, Draws: s.Draws, Thin: s.Thin, Seed: s.Seed,
-		FirstChain: s.FirstChain, Cycles: s.Cycles, Discard: s.Discard, Native: s.Native}
+		FirstChain: s.FirstChain, Cycles: s.Cycles, Discard: s.Discard, Native: s.Native,
+		DependentRows: s.Dependent}
 }
 
 // name is that of all blocks of the task.

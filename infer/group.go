@@ -16,6 +16,9 @@ func (s *session) run(method Method) error {
 	if err := s.convert(start); err != nil {
 		return err
 	}
+	if err := s.checkAdditive(start); err != nil {
+		return err
+	}
 	if finder, ok := s.transform.(ModeFinder); ok {
 		if start, err = s.climb(finder, start); err != nil {
 			return fmt.Errorf("looking for the mode: %w", err)

@@ -29,6 +29,11 @@ type Options struct {
 	// Minibatches of another number are an error, for they would have another posterior. They may be other data than the
 	// program's. Methods that need all of the data in every update, such as NUTS, take Full alone.
 	Batches Batches
+	// DependentRows says that rows of a batch may depend on each other, as they do by batch normalisation. Without it a
+	// run with minibatches of a density in which the terms of one row change with the other rows, their order or number is
+	// an error: on a part of the data it is another density, and the mean over batches is not that of all data. Neither is
+	// it with DependentRows: no posterior is sampled then.
+	DependentRows bool
 	// Group is how many chains run at once, as one batch of tensors; 0 is all of them. Memory grows with it, and so does
 	// speed until the processor has enough to do. Every group starts where Batches stand, so its size changes results by
 	// rounding only.

@@ -170,7 +170,7 @@ func sameWithOtherRows(t *testing.T, view bool) {
 	var rows [][]float64
 	for _, tier := range []native.Tier{native.Replay, native.Eager} {
 		r, err := infer.Run(context.Background(), program, sgmcmc.SGLD{LR: infer.Constant(1e-3)}, infer.Options{
-			Native: tier, Chains: 1, Warmup: 3, Draws: 1, Seed: 3, Observer: infer.Silent,
+			Native: tier, Chains: 1, Warmup: 3, Draws: 1, Seed: 3, Observer: infer.Silent, DependentRows: true,
 			Batches: &turns{batches: []infer.Batch{counts(0, 1, 2), counts(0, 0, 4)}}})
 		require.NoError(t, err)
 		rows = append(rows, r.Draws.Row(0, 0))

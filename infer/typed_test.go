@@ -65,7 +65,8 @@ func TestBatchesAreConvertedOnce(t *testing.T) {
 		t.Helper()
 		types = nil
 		_, err := infer.Run(context.Background(), p, sgld, infer.Options{Batches: b, Chains: 1, Warmup: 2, Draws: draws,
-			Native: "eager", Checkpoint: c, Observer: infer.ObserverFunc(func(infer.Progress) { evaluated = len(types) })})
+			Native: "eager", Checkpoint: c, DependentRows: true,
+			Observer: infer.ObserverFunc(func(infer.Progress) { evaluated = len(types) })})
 		require.NoError(t, err)
 	}
 	for _, b := range []infer.Batches{minibatches(), infer.Full(data)} {

@@ -39,10 +39,12 @@ type Program struct {
 	memos   map[string]*memo // of the sites whose short sum agrees with the long one
 	whole   map[string]whole // the tensors of the batch that are calculated with, converted
 
-	loose    []string               // the terms outside plates that may be sums over rows of the batch
+	loose    []string               // the terms without a plate's dimension that may be sums over rows of the batch
 	totals   map[string][]rows.Rows // of them, those that are
+	means    map[string]rows.Rows   // those that depend on rows otherwise
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
 	partRows int64                  // of it in the batch
+	partOf   int64                  // its size
 
 	types   map[string]gotch.DType // of the data that evaluations get, by name
 	indices map[string]bool        // the data of types with fractions that are used as indices
@@ -349,10 +351,10 @@ func (c *compiler) Finish(s *Site) {
 	c.program.remember(s)
 	for i, p := range s.Plates {
 		if s.ctx.plates[i].minibatch && p.Used != 0 && p.Used != p.Size {
-			c.program.part, c.program.partRows = p.Name, p.Used
+			c.program.part, c.program.partRows, c.program.partOf = p.Name, p.Used, p.Size
 		}
 	}
-	if s.inNoPlate() && s.Kind == KindFactor {
+	if s.Kind == KindFactor && (s.inNoPlate() || s.repeated() != nil) {
 		c.program.loose = append(c.program.loose, s.Name)
 	}
 	if s.density != nil {

@@ -185,7 +185,7 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 				used = q.Size
 			}
 			dims[p.right+q.Dim] = used
-			weight *= float64(q.Size) / float64(used)
+			weight *= s.ctx.weigh(q.Size, used)
 		}
 		at := make([]int64, p.right)
 		for i := range count(dims) {

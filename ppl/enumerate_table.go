@@ -399,7 +399,7 @@ func (e *enumeration) reduce(f *table) *table {
 				out.t = torch.Of(out.t.T().MustSumDimIntlist([]int64{int64(p.Dim)}, true, out.t.T().DType(), false))
 			}
 			if used != p.Size {
-				out.t = out.t.Mul(float64(p.Size) / float64(used))
+				out.t = out.t.Mul(e.outer.weigh(p.Size, used))
 			}
 		}
 	}
@@ -428,7 +428,7 @@ func (e *enumeration) show(results []*table) {
 		for _, p := range f.plates {
 			used := e.usedOf(p)
 			shape[len(shape)+p.Dim] = used
-			scale *= float64(p.Size) / float64(used)
+			scale *= e.outer.weigh(p.Size, used)
 		}
 		if !slices.Equal(shape, f.shape) {
 			t = t.Expand(shape...)

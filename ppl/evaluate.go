@@ -155,6 +155,7 @@ func (e *evaluator) add(s *Site) {
 	if scale == 0 || s.summed != nil && s.summed.marginal == nil {
 		return
 	}
+	scale *= e.program.ofEpoch(s, e.batch)
 	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
 		known := m.known(s, e.batch, e.point.Alone())
 		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(torch.Of(s.Value), known); ok {

@@ -158,17 +158,13 @@ func (s *Site) open() {
 		}
 		s.Plates[i].Used, s.Plates[i].Size = n, p.Size
 		want[at] = n
-		switch per := c.run.batch.PerEpoch(); {
-		case n != p.Size && per > 0:
-			s.weight *= float64(per)
-		case n != p.Size:
-			s.weight *= float64(p.Size) / float64(n)
-		}
+		s.weight *= c.weigh(p.Size, n)
 	}
 	s.Scale *= s.weight
 	s.checkPlates(want, value)
 	switch {
 	case s.Kind == KindFactor:
+		s.shared = s.Value
 		if !slices.Equal(want, batch) && !s.ctx.sum.has(s.valueShape()) {
 			s.Value = s.Value.MustExpand(want, true, false)
 		}
@@ -181,6 +177,18 @@ func (s *Site) open() {
 	if s.Value != nil {
 		s.checkBroadcast()
 	}
+}
+
+// weigh is how often each of n data at hand counts, of size in all.
+func (c *Ctx) weigh(size, n int64) float64 {
+	per := c.run.batch.PerEpoch()
+	switch {
+	case n == size:
+		return 1
+	case per > 0:
+		return float64(per)
+	}
+	return float64(size) / float64(n)
 }
 
 // checkColumn refuses data in one plate that come as a column, of shape [n, 1].

@@ -1,19 +1,38 @@
 package ppl
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 )
 
 // inNoPlate says whether a site is a term of the likelihood that no plate scales.
 func (s *Site) inNoPlate() bool { return len(s.Plates) == 0 && s.Observed && s.counts() }
 
-// findTotals finds the sites outside plates that add up over the rows of the batch: in a minibatch each row would count
-// once, and the posterior would be that of a few data.
+// repeated are the plates that repeat a factor, which has no dimension for them: each of their data counts it. A plate
+// of the size of another for which it has one is none.
+func (s *Site) repeated() (out []Plate) {
+	if s.Kind != KindFactor || s.shared == nil || s.Scale != s.weight {
+		return nil
+	}
+	have := len(s.ctx.sum.strip(shapeOf(s.shared)))
+	for _, q := range s.Plates {
+		own := func(o Plate) bool { return o.Size == q.Size && have >= -o.Dim }
+		if q.Size > 1 && !slices.ContainsFunc(s.Plates, own) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// findTotals finds the sites that add up over the rows of the batch and are in no plate, or have no dimension for it.
+// In a minibatch each row would count once, and the posterior would be that of a few data; the plate would count each
+// row once for each of its data.
 func (p *Program) findTotals() error {
 	p.rows = rows.Of(p.batch)
 	if p.part != "" {
@@ -24,10 +43,10 @@ func (p *Program) findTotals() error {
 	if len(p.loose) == 0 {
 		return nil
 	}
-	p.totals = map[string][]rows.Rows{}
+	p.totals, p.means = map[string][]rows.Rows{}, map[string]rows.Rows{}
 	scales := []float64{0.3, 0}
 	for _, r := range p.rows {
-		names, err := r.Totals(p.batch, p.loose, len(scales),
+		names, means, err := r.Totals(p.batch, p.loose, len(scales),
 			func(attempt int, half, other infer.Batch) (before, after map[string]rows.Term) {
 				return p.looseTerms(scales[attempt], half), p.looseTerms(scales[attempt], other)
 			})
@@ -36,6 +55,9 @@ func (p *Program) findTotals() error {
 		}
 		for _, name := range names {
 			p.totals[name] = append(p.totals[name], r)
+		}
+		for _, name := range means {
+			p.means[name] = r
 		}
 	}
 	return p.checkDeclared()
@@ -56,7 +78,7 @@ func (p *Program) looseTerms(scale float64, batch infer.Batch) (out map[string]r
 			return err
 		}
 		execute(p.model, batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
-			if slices.Contains(p.loose, s.Name) && s.inNoPlate() {
+			if slices.Contains(p.loose, s.Name) && (s.inNoPlate() || s.repeated() != nil) {
 				out[s.Name] = s.term()
 			}
 		}})
@@ -81,6 +103,8 @@ func (s *Site) term() rows.Term {
 			return err
 		})
 		return t
+	case s.Kind == KindFactor && s.shared != nil:
+		return rows.TermOf(s.shared)
 	case s.Kind == KindFactor:
 		return rows.TermOf(s.Value)
 	}
@@ -88,10 +112,10 @@ func (s *Site) term() rows.Term {
 	return rows.Term{Sum: float64(n), Size: n}
 }
 
-// checkDeclared refuses a site outside plates that adds up over the rows of the batch where the batch of Compile is a
-// minibatch.
+// checkDeclared refuses a site that adds up over the rows of the batch where a plate repeats it, and outside plates
+// where the batch of Compile is a minibatch.
 func (p *Program) checkDeclared() error {
-	if p.part == "" || len(p.totals) == 0 {
+	if len(p.totals) == 0 {
 		return nil
 	}
 	return torch.Do(func(*torch.Scope) error {
@@ -100,18 +124,46 @@ func (p *Program) checkDeclared() error {
 			return err
 		}
 		execute(p.model, p.batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
-			ofThePlate := func(r rows.Rows) bool { return r.Size == p.partRows }
-			if s.Scale == 1 && slices.ContainsFunc(p.totals[s.Name], ofThePlate) {
+			ofPart := func(r rows.Rows) bool { return p.part != "" && r.Size == p.partRows }
+			if s.inNoPlate() && s.Scale == 1 && slices.ContainsFunc(p.totals[s.Name], ofPart) {
 				s.fail("it is in no plate, and adds up over the rows of the batch, which is a minibatch by plate %q: %s", p.part,
 					s.remedy())
+			}
+			for _, q := range s.repeated() {
+				ofPlate := func(r rows.Rows) bool {
+					return r.Size == q.Size || q.Name == p.part && (ofPart(r) || p.partRows == 1)
+				}
+				if slices.ContainsFunc(p.totals[s.Name], ofPlate) {
+					s.fail("its value, of shape %v, has no dimension for plate %q, which counts it %d times, once for each datum; "+
+						"and it adds up over the rows of the batch: give a term for each row (leave out Sum), or declare it outside the "+
+						"plate", shapeOf(s.shared), q.Name, q.Size)
+				}
 			}
 		}})
 		return nil
 	})
 }
 
+// ofEpoch is the weight of a site outside plates in one of the unequal batches of an epoch: N times a mean over rows
+// counts as often as these rows, so that its mean over the epoch is that over all rows.
+func (p *Program) ofEpoch(s *Site, batch infer.Batch) float64 {
+	r, depends := p.means[s.Name]
+	per := batch.PerEpoch()
+	if per == 0 || !depends || len(s.Plates) > 0 {
+		return 1
+	}
+	all := r.Size
+	if p.part != "" && r.Size == p.partRows {
+		all = p.partOf
+	}
+	return float64(per) * float64(r.In(batch)) / float64(all)
+}
+
 // checkTotal makes sure that a site outside plates that adds up over the rows of the batch has all of them.
 func (s *Site) checkTotal(p *Program, batch infer.Batch) {
+	if len(s.Plates) > 0 {
+		return
+	}
 	for _, r := range p.totals[s.Name] {
 		if n := r.In(batch); n != r.Size {
 			s.fail("it is in no plate, and adds up over the rows of the batch, of which there are %d where there were %d when "+
@@ -143,4 +195,43 @@ func (s *Site) remedy() string {
 		return "give a term for each row in c.Plate(name, 0, ...), so that a minibatch counts for all data"
 	}
 	return "observe it in c.Plate(name, 0, ...), so that a minibatch counts for all data"
+}
+
+// RowTerms are the log densities of the observed variables and the factors on a batch, by name, for a run that looks
+// whether rows of a batch depend on each other.
+func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]infer.RowTerm, error) {
+	out := map[string]infer.RowTerm{}
+	of := func(s *Site) {
+		if !s.counts() || !s.Observed && s.Kind != KindFactor || s.summed != nil && s.summed.marginal == nil {
+			return
+		}
+		s.checkTotal(p, batch)
+		s.checkRows(p, batch)
+		logp := s.elementwise()
+		t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
+			Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
+			Averages: len(s.Plates) == 0 && s.Scale == 1}
+		for _, q := range s.Plates {
+			all := q.Used == q.Size
+			t.AddsUp = t.AddsUp || !all
+			t.AllInOne = t.AllInOne || all && q.Size > 1 && slices.ContainsFunc(p.rows, func(r rows.Rows) bool {
+				return (r.Size == q.Size || q.Name == p.part) && r.In(batch) != r.Size
+			})
+		}
+		t.AllInOne = t.AllInOne && !t.AddsUp
+		out[s.Name] = t
+	}
+	err := torch.Do(func(*torch.Scope) error {
+		return torch.NoGrad(func() error {
+			batch := p.converted(point, batch)
+			e := &evaluator{program: p, point: point, batch: batch, collect: of}
+			execute(p.model, batch, nil, e)
+			e.completeData()
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ppl.RowTerms: %w", err)
+	}
+	return out, nil
 }

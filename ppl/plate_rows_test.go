@@ -2,6 +2,7 @@ package ppl_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -213,5 +214,58 @@ func TestTotalsOfADeclaredMinibatch(t *testing.T) {
 			outside(c, mu)
 		}, infer.Batch{"y": vec(0.1, -2, 3, 0.4), "table": vec(1, 2, 3)})
 		require.NoError(t, err, name)
+	}
+}
+
+// A plate counts a factor without a dimension for it once for each datum. One that adds up over the rows would count
+// each row N times, beside an Observe or alone: it is refused, whether the batch is a part of the data or not. One that
+// is the same for all counts N times; one for each row, in a plate or not, is what it says.
+func TestSumsInsidePlates(t *testing.T) {
+	y := []float64{0, 2, 1, 3, -2, 4}
+	terms := func(c *ppl.Ctx, mu torch.Tensor) torch.Tensor { return c.Data("y").Sub(mu).Square().Mul(-0.5) }
+	wide := normal(0.7, 0, 10) + sumNormal(y, 0.7, 100)
+	squared := 0.0
+	for _, v := range y {
+		squared -= (v - 0.7) * (v - 0.7) / 2
+	}
+	for name, c := range map[string]struct {
+		factor func(c *ppl.Ctx, mu torch.Tensor) torch.Tensor
+		want   float64 // NaN where it is refused
+	}{
+		"a sum":            {func(c *ppl.Ctx, mu torch.Tensor) torch.Tensor { return terms(c, mu).Sum() }, math.NaN()},
+		"a mean":           {func(c *ppl.Ctx, mu torch.Tensor) torch.Tensor { return terms(c, mu).Mean() }, wide + squared},
+		"terms":            {terms, wide + squared},
+		"the same for all": {func(_ *ppl.Ctx, mu torch.Tensor) torch.Tensor { return mu.Square().Neg() }, wide - 6*0.49},
+	} {
+		for _, size := range []int64{0, 6, 12} {
+			p, err := ppl.Compile(func(k *ppl.Ctx) {
+				mu := k.Sample("mu", dist.Normal(0, 10))
+				var options []ppl.PlateOption
+				if size == 12 {
+					options = append(options, ppl.Minibatch)
+				}
+				k.Plate("d", size, func(k *ppl.Ctx) {
+					k.Observe("y", dist.Normal(mu, 100), k.Data("y"))
+					k.Factor("f", c.factor(k, mu))
+				}, options...)
+			}, infer.Batch{"y": vec(y...)})
+			if math.IsNaN(c.want) {
+				require.ErrorContains(t, err, `site "f" in plate d: its value, of shape [], has no dimension for plate "d"`, name)
+				require.ErrorContains(t, err, "declare it outside the plate", name)
+				continue
+			}
+			require.NoError(t, err, name)
+			if size < 12 {
+				v, _ := evaluate(t, p, p.Target().Density(1), p.Batch(), 0.7)
+				require.InDelta(t, c.want, 6*v[0], 1e-10, name)
+			}
+		}
+	}
+	for _, size := range []int64{6, 12} {
+		_, err := ppl.Compile(func(k *ppl.Ctx) {
+			mu := k.Sample("mu", dist.Normal(0, 10))
+			k.Plate("d", size, func(k *ppl.Ctx) { k.Factor("f", terms(k, mu).Sum()) }, ppl.Minibatch)
+		}, infer.Batch{"y": vec(y...)})
+		require.ErrorContains(t, err, fmt.Sprintf(`has no dimension for plate "d", which counts it %d times`, size))
 	}
 }

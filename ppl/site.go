@@ -39,6 +39,7 @@ type Site struct {
 	given  dist.Distribution // Dist before the plates expanded it
 	weight float64           // the plates' part of Scale
 	before []plate           // the plates as they were before this site
+	shared *ts.Tensor        // of a factor in plates: its value before the plates expanded it
 	logp   *ts.Tensor        // LogProb, once a trace has computed it
 
 	density *density // of a factor that a Go function computes: its value is nil until it is needed

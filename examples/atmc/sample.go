@@ -211,7 +211,7 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	if err != nil {
 		return nil, err
 	}
-	o.Seed, o.Observer = seed, frictions
+	o.Seed, o.Observer, o.DependentRows = seed, frictions, s.Norm == batchNorm
 	o.Checkpoint = &infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity}
 	e, err := infer.Run(ctx, t.Program(start), method, o)
 	if err != nil {

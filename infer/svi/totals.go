@@ -19,7 +19,7 @@ func (p *plan) findTotals(batch infer.Batch) error {
 	}
 	p.totals = map[string][]rows.Rows{}
 	for _, r := range p.rows {
-		names, err := r.Totals(batch, p.factors, 1,
+		names, _, err := r.Totals(batch, p.factors, 1,
 			func(_ int, half, other infer.Batch) (before, after map[string]rows.Term) {
 				values, before := p.factorsOn(half, nil)
 				if before == nil {

@@ -939,6 +939,7 @@ var rows = []row{
 	{"(*ppl.Program).Model", (*ppl.Program).Model},
 	{"(*ppl.Program).PowerScaling", (*ppl.Program).PowerScaling},
 	{"(*ppl.Program).Predict", (*ppl.Program).Predict},
+	{"(*ppl.Program).RowTerms", (*ppl.Program).RowTerms},
 	{"(*ppl.Program).Start", (*ppl.Program).Start},
 	{"(*ppl.Program).String", (*ppl.Program).String},
 	{"(*ppl.Program).Target", (*ppl.Program).Target},

@@ -109,14 +109,16 @@ func TermOf(value *ts.Tensor) Term {
 	return t
 }
 
-// Totals are those of the named sites that add up over the rows. The model runs on half of the rows, and on those rows
-// twice: a sum is then another one. A mean over the rows stays, and so does N times the mean, which a minibatch
-// estimates without bias. Where rows that come twice tell nothing, fewer rows do, and then the number of values.
+// Totals are those of the named sites that add up over the rows, and means those that depend on them otherwise. The
+// model runs on half of the rows, and on those rows twice: a sum is another one then. A mean over rows stays, and so
+// does N times the mean, which a minibatch estimates without bias. Where rows that come twice tell nothing, fewer rows
+// do, and then the number of values.
 //
 // trial runs the model on two batches, at the points of an attempt, of the number of attempts given; nil stands for a
 // batch on which it does not run. It is called inside a scope.
 func (r Rows) Totals(batch infer.Batch, names []string, attempts int,
-	trial func(attempt int, half, other infer.Batch) (before, after map[string]Term)) (totals []string, err error) {
+	trial func(attempt int, half, other infer.Batch) (before, after map[string]Term)) (totals, means []string,
+	err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		half, others, err := r.parts(batch)
 		if err != nil {
@@ -133,14 +135,11 @@ func (r Rows) Totals(batch infer.Batch, names []string, attempts int,
 						return false
 					}
 					resized[name] = resized[name] || a.Size != b.Size
-					change := math.Abs(b.Sum - a.Sum)
-					if math.IsNaN(change) || math.IsInf(change, 0) {
-						return false
-					}
-					if change > a.Rounding*(1+math.Abs(a.Sum)) {
+					known, differs := a.differs(b)
+					if known && differs {
 						totals = append(totals, name)
 					}
-					return true
+					return known
 				})
 			}
 		}
@@ -149,9 +148,23 @@ func (r Rows) Totals(batch infer.Batch, names []string, attempts int,
 				totals = append(totals, name)
 			}
 		}
+		before, after := trial(0, half, others[1])
+		for _, name := range names {
+			a, found := before[name]
+			b, both := after[name]
+			if _, differs := a.differs(b); found && both && differs && !slices.Contains(totals, name) {
+				means = append(means, name)
+			}
+		}
 		return nil
 	})
-	return totals, err
+	return totals, means, err
+}
+
+// differs says whether two terms have different sums, where that is known.
+func (t Term) differs(other Term) (known, differs bool) {
+	change := math.Abs(other.Sum - t.Sum)
+	return !math.IsNaN(change) && !math.IsInf(change, 0), change > t.Rounding*(1+math.Abs(t.Sum))
 }
 
 // parts are the batch with half of the rows, scattered over all, with those twice, and with half of those.

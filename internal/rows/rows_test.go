@@ -43,10 +43,12 @@ func TestTotals(t *testing.T) {
 		return out
 	}
 	names := []string{"sum", "vector", "mean", "constant", "table", "never", "never, one", "not twice", "absent"}
-	totals, err := r.Totals(batch, names, 1, func(_ int, half, other infer.Batch) (before, after map[string]rows.Term) {
+	totals, means, err := r.Totals(batch, names, 1, func(_ int, half, other infer.Batch) (before,
+		after map[string]rows.Term) {
 		require.EqualValues(t, 3, r.In(half))
 		return on(half), on(other)
 	})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"sum", "vector", "never", "not twice"}, totals)
+	require.Equal(t, []string{"mean"}, means)
 }
