@@ -102,6 +102,9 @@ func (w *Writer[T]) Close() error {
 		if err = w.buffer.Flush(); err == nil {
 			_, err = w.file.WriteAt(w.header(w.rows), 0)
 		}
+		if err == nil {
+			err = atomicfile.Present(w.file)
+		}
 		if err != nil {
 			err = fmt.Errorf("%w: %w", w.wrong("it cannot be written"), err)
 		}

@@ -43,7 +43,7 @@ func rename(from, to string) error {
 }
 
 // Replace writes a file that everybody may read, as far as the user's umask allows. A failure leaves the old file as it
-// was. If path is a symbolic link, the link is replaced, not the file that it names. A folder, a pipe or a device at path,
+// was. If path is a symbolic link, the link is replaced, not the file that it names. A folder, pipe or device there,
 // also one that a link names, is an error.
 func Replace(path string, write func(io.Writer) error) error { return ReplaceMode(path, 0o644, write) }
 

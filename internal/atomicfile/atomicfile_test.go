@@ -188,3 +188,20 @@ func TestRegularFilesOnly(t *testing.T) {
 	require.Empty(t, content(t, victim))
 	t.Log("seen: links, folders and devices in the place of files not written to")
 }
+
+// A file whose name is gone, or is another one's by now, is not present.
+func TestPresent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, Present(f))
+	require.NoError(t, os.Rename(path, path+".old"))
+	require.ErrorIs(t, Present(f), fs.ErrNotExist)
+	require.ErrorContains(t, Present(f), path+" was removed while it was written")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.ErrorContains(t, Present(f), path+" was replaced by another one while it was written")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(path+".old", path))
+	require.Error(t, Present(f), "a link to the file is another one too")
+}

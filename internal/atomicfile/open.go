@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -8,7 +9,7 @@ import (
 )
 
 // Open opens a regular file that is written in place, as one that grows; flag and mode are those of [os.OpenFile]. A
-// symbolic link at path is not followed: it is an error, and so are folders, pipes and devices. O_TRUNC empties the file
+// symbolic link at path is not followed: it is an error, and so are folders, pipes and devices. O_TRUNC empties a file
 // only when it is known to be a regular one. All that writes in place goes through here; whole files go through
 // [Replace] and its kin.
 func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
@@ -32,6 +33,25 @@ func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Present is an error where the name that f was opened by is no longer that of f: the file was removed or replaced, or
+// its folder was, and what is written to f is lost.
+func Present(f *os.File) error {
+	own, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Lstat(f.Name())
+	const advice = "while it was written, so that what was written is lost: leave a file and its folder as they are " +
+		"until the end"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s was removed %s: %w", f.Name(), advice, err)
+	case err == nil && !os.SameFile(own, now):
+		return fmt.Errorf("%s was replaced by another one %s", f.Name(), advice)
+	}
+	return err
 }
 
 // Write is [ReplaceMode] with the whole content.

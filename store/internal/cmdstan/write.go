@@ -227,10 +227,10 @@ func (w *Writer) end() string {
 	return text + "# " + content.DigestKey + " " + jsontext.Digest(jsontext.Sum(w.sum, []byte(text))) + "\n"
 }
 
-// Sync flushes and waits for the disk.
+// Sync flushes and waits for the disk. A file that was removed or replaced since it was opened is an error.
 func (w *Writer) Sync() error {
-	if w.Flush() == nil {
-		w.failed(atomicfile.Sync(w.f))
+	if w.Flush() == nil && !w.failed(atomicfile.Sync(w.f)) {
+		w.failed(atomicfile.Present(w.f))
 	}
 	return w.err
 }
