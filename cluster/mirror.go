@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // mirror keeps the files of a run's checkpoints on the server too. A checkpoint is new blocks, and then one change of
@@ -40,7 +42,7 @@ func (m *mirror) restore() error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		f, err := atomicfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // glance looks at a run so rarely that its updates stay many in a call. A timer says when, because Due is asked after
@@ -55,8 +56,8 @@ type record struct {
 
 // newRecord makes the file RUN-TASK-ATTEMPT-WORKER. Its line is the step that the attempt resumed from and its last.
 func (a *attempt) newRecord() (*record, error) {
-	f, err := os.Create(filepath.Join(os.Getenv(recordVariable), fmt.Sprintf("%s-%06d-%06d-%s", a.task.Run,
-		a.task.Number, a.state.Attempt, a.name)))
+	f, err := atomicfile.Open(filepath.Join(os.Getenv(recordVariable), fmt.Sprintf("%s-%06d-%06d-%s", a.task.Run,
+		a.task.Number, a.state.Attempt, a.name)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	return &record{attempt: a, file: f}, err
 }
 

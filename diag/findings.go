@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // Code names a kind of finding.
@@ -158,7 +159,7 @@ func (r *Report) String() string {
 			fmt.Fprintf(&b, "  %s\n", group[0].Advice)
 		}
 	}
-	return b.String()
+	return visible.Text(b.String())
 }
 
 // Groups are the findings of one kind and severity together whose advice is the same but for numbers, in order. The

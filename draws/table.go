@@ -6,12 +6,15 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // FormatTable writes rows as a table for people to read: name, mean, sd and the quantiles, with four significant digits
-// and aligned columns. p are the probabilities that the rows were made with, as given to [Draws.Summary]; they only
-// head the columns, as per cent. Empty is the default 0.05, 0.5 and 0.95. A row with another number of quantiles is an
-// [ErrSize], a p outside [0, 1] an [ErrRange]; other errors are those of w.
+// and aligned columns. Control characters and those that turn the order of text are written out, as \u202e. p are the
+// probabilities that the rows were made with, as given to [Draws.Summary]; they only head the columns, as per cent.
+// Empty is the default 0.05, 0.5 and 0.95. A row with another number of quantiles is an [ErrSize], a p outside [0, 1]
+// an [ErrRange]; other errors are those of w.
 func FormatTable(w io.Writer, rows []Row, p []float64) error {
 	p, err := probabilities(p)
 	if err != nil {
@@ -27,7 +30,7 @@ func FormatTable(w io.Writer, rows []Row, p []float64) error {
 			return failf(ErrSize, "table: row %d (%q) has %d quantiles, want %d, one per probability", i, row.Name,
 				len(row.Quantiles), len(p))
 		}
-		line := []string{row.Name, short(row.Mean), short(row.SD)}
+		line := []string{visible.Text(row.Name), short(row.Mean), short(row.SD)}
 		for _, q := range row.Quantiles {
 			line = append(line, short(q))
 		}

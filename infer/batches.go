@@ -5,8 +5,11 @@ import (
 	"hash/crc64"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -102,7 +105,8 @@ type Position struct {
 	Index int64 // batches of this epoch already given
 }
 
-// Batches gives one batch after another, without end.
+// Batches gives one batch after another, without end. Those that a run draws on are its own until it ends: a second run
+// on them is refused, because no seed would tell which batches each of them sees. Those of [Full] may be shared.
 type Batches interface {
 	// Next is the next batch. Its tensors belong to the scope that is open. A run may ask for some ahead of its updates,
 	// and copies them then.
@@ -112,6 +116,29 @@ type Batches interface {
 	Seek(Position) error
 	// Fingerprint identifies the data, the batch size and the order: runs with equal fingerprints see equal batches.
 	Fingerprint() (string, error)
+}
+
+// inUse are the batches of the runs that are at work.
+var inUse sync.Map
+
+// hold takes the batches for a run, until release is called.
+func hold(b Batches) (release func(), err error) {
+	var key any = b
+	switch own := b.(type) {
+	case *full:
+		return func() {}, nil
+	case *minibatches:
+		key = own.walk
+	}
+	// Values that are no pointers may be equal and yet two.
+	if t := reflect.TypeOf(key); t == nil || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
+		return func() {}, nil
+	}
+	if _, taken := inUse.LoadOrStore(key, true); taken {
+		return nil, &FieldError{Type: optionsName, Field: "Batches", Value: "shared",
+			Allowed: "another run is drawing on them, and neither would know its batches: make some for each run"}
+	}
+	return func() { inUse.Delete(key) }, nil
 }
 
 // ofUser are batches of the user's, whose panics name them.
@@ -136,23 +163,23 @@ func (u ofUser) Fingerprint() (text string, err error) {
 // Full gives the same batch each time: all of the data of a run. They take the place of the program's in every method,
 // for updates, starts, notes and the deterministic values of draws. Another number of data than a compiled model counts
 // is an error of the run, because each datum would have the wrong weight.
-func Full(b Batch) Batches { return &full{batch: b, given: new(int64)} }
+func Full(b Batch) Batches { return &full{batch: b, given: new(atomic.Int64)} }
 
 type full struct {
 	batch Batch
 	typed *typed // what is given instead; nil for the batch itself
-	given *int64
+	given *atomic.Int64
 }
 
 func (f *full) Next() (Batch, error) {
-	*f.given++
+	f.given.Add(1)
 	return f.typed.of(f.batch)
 }
 
-func (f *full) Position() Position { return Position{Epoch: *f.given} }
+func (f *full) Position() Position { return Position{Epoch: f.given.Load()} }
 
 func (f *full) Seek(p Position) error {
-	*f.given = p.Epoch
+	f.given.Store(p.Epoch)
 	return nil
 }
 
@@ -174,7 +201,7 @@ type MinibatchOptions struct {
 }
 
 // Minibatches gives batches of the data without replacement, in an order that is shuffled anew for each epoch. The
-// order depends on the seed and the epoch alone (PCG, Fisher-Yates).
+// order depends on the seed and the epoch alone (PCG, Fisher-Yates). Goroutines that call Next get different batches.
 func Minibatches(data Batch, o MinibatchOptions) (Batches, error) {
 	n, err := data.Size()
 	if err != nil {
@@ -210,9 +237,12 @@ type walk struct {
 	at    Position
 	order []int64 // of epoch ordered-1; kept to be drawn once an epoch
 	ready int64   // epoch+1 that order belongs to
+	mu    sync.Mutex
 }
 
 func (m *minibatches) Next() (Batch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.ready != m.at.Epoch+1 {
 		m.shuffle()
 	}
@@ -281,9 +311,15 @@ func (m *walk) shuffle() {
 	m.ready = m.at.Epoch + 1
 }
 
-func (m *walk) Position() Position { return m.at }
+func (m *walk) Position() Position {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
+}
 
 func (m *walk) Seek(p Position) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p.Epoch < 0 || p.Index < 0 || p.Index >= m.per {
 		return fmt.Errorf("infer.Minibatches: there is no batch %d of epoch %d: an epoch has %d batches",
 			p.Index, p.Epoch, m.per)

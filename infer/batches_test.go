@@ -1,8 +1,10 @@
 package infer_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,8 @@ import (
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -330,4 +334,66 @@ func TestMinibatchesBelongToTheScope(t *testing.T) {
 		assert.False(t, torch.Freed(data[name]), name)
 	}
 	assert.Equal(t, before, torch.UnscopedBytes())
+}
+
+// Goroutines that share minibatches see every datum once an epoch between them.
+func TestMinibatchesOfManyGoroutines(t *testing.T) {
+	const goroutines, epochs = 8, 16
+	b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: 3, Seed: 5})
+	var mu sync.Mutex
+	counts := map[int64]int{}
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for range epochs * 4 / goroutines {
+				ids := nextIDs(t, b)
+				mu.Lock()
+				for _, id := range ids {
+					counts[id]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, counts, 10)
+	for id, n := range counts {
+		assert.Equal(t, epochs, n, "datum %d", id)
+	}
+	assert.Equal(t, infer.Position{Epoch: epochs}, b.Position())
+}
+
+// owned are batches of the user's.
+type owned struct{ infer.Batches }
+
+// Batches that a run draws on are refused to a second run until the first has ended. All of the data may be shared, and
+// each run counts its own passes.
+func TestBatchesOfOneRun(t *testing.T) {
+	m := newLogistic(10, 2)
+	run := func(b infer.Batches, o infer.Observer) error {
+		_, err := infertest.Run(context.Background(), build(t, sgmcmc.SGLD{LR: infer.Constant(0.1)}, m.logPosterior),
+			pointOf(t, m.layout(t), 0, 0, 0), b, infer.Options{Chains: 1, Warmup: 2, Draws: 3, Observer: o})
+		return err
+	}
+	small := func() infer.Batches { return minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}) }
+	for name, c := range map[string]struct {
+		b       infer.Batches
+		refused bool
+	}{"minibatches": {small(), true}, "of the user's": {&owned{small()}, true}, "all": {infer.Full(m.batch()), false}} {
+		inner, before := error(nil), c.b.Position()
+		require.NoError(t, run(c.b, infer.ObserverFunc(func(p infer.Progress) {
+			if p.Step == 2 {
+				inner = run(c.b, infer.Silent)
+				assert.NoError(t, run(small(), infer.Silent), name)
+			}
+		})), name)
+		if c.refused {
+			require.ErrorIs(t, inner, infer.ErrConfig, name)
+			require.ErrorContains(t, inner, "Batches is shared: another run is drawing on them", name)
+		} else {
+			require.NoError(t, inner, name)
+			require.Equal(t, before, c.b.Position(), name)
+		}
+		require.NoError(t, run(c.b, infer.Silent), "%s, after the first run", name)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -24,12 +25,13 @@ import (
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from
 // its last checkpoint and ends with the draws that it would have had, bit for bit. Its folder is locked while it runs.
 type Checkpoint struct {
-	Dir string // folder of this run alone; made when it does not exist
+	// Folder of this run alone; made when it does not exist. A run whose folder is removed or made anew ends in an error.
+	Dir string
 	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, where the
 	// default is 100 and at least a second, from the beginning to the first checkpoint too
 	Every int64
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
-	// run is overwritten by accident.
+	// run is overwritten by accident. So are, always, the draws of a run whose checkpoint is gone, and a symbolic link.
 	Resume bool
 	// Model names the model and the method's settings, in your words: a checkpoint with another name is refused. Method,
 	// layout, data, the log density at one point, seed, chains, warm-up, thinning, and the type of the parameters are
@@ -87,6 +89,8 @@ type checkpointer struct {
 	counts []int64
 	fresh  []int64 // in the buffer
 	crc    uint64
+
+	written bool // a checkpoint, by this run
 }
 
 var crcTable = crc64.MakeTable(crc64.ECMA)
@@ -172,11 +176,32 @@ func (f *checkpointer) read() error {
 	if g.rows.id == "" {
 		g.rows.id = f.identity()
 	}
-	f.draws, err = os.OpenFile(filepath.Join(c.Dir, drawsName), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	if err := f.openDraws(); err != nil {
 		return err
 	}
 	return f.restoreDraws()
+}
+
+// openDraws opens the file of the draws. One without a checkpoint that tells of it is written over only where the file
+// begunName says that it is of a run that was killed before its first checkpoint.
+func (f *checkpointer) openDraws() error {
+	path, begun := filepath.Join(f.dir, drawsName), filepath.Join(f.dir, begunName)
+	if f.old == nil {
+		info, err := os.Lstat(path)
+		_, first := os.Lstat(begun)
+		if err == nil && info.Mode().IsRegular() && info.Size() > 0 && first != nil {
+			return fmt.Errorf("it has %s of %d bytes and no %s that tells of them: put that back, choose another folder, or "+
+				"remove %s to start again: %w", drawsName, info.Size(), checkpointName, drawsName, ErrCheckpoint)
+		}
+		if err := atomicfile.Write(begun, nil, 0o600); err != nil {
+			return err
+		}
+	} else if err := atomicfile.Remove(begun); err != nil {
+		return err
+	}
+	var err error
+	f.draws, err = atomicfile.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
+	return err
 }
 
 // same compares what must not differ between a checkpoint and this run.
@@ -227,8 +252,11 @@ func (f *checkpointer) pending(chain int, values, stats []float64) {
 	f.fresh[chain]++
 }
 
-// append writes the new draws.
+// append writes the new draws, where the folder is still that of this run.
 func (f *checkpointer) append() error {
+	if err := atomicfile.Present(f.draws); err != nil {
+		return err
+	}
 	if len(f.buffer) == 0 {
 		return nil
 	}
@@ -297,6 +325,15 @@ func (f *checkpointer) saveDriven(r *driven, state []byte) error {
 func (f *checkpointer) write(h checkpointHeader, blobs [][]byte) error {
 	if err := writeCheckpoint(filepath.Join(f.dir, checkpointName), h, blobs); err != nil {
 		return err
+	}
+	if err := atomicfile.Present(f.draws); err != nil { // the folder was made anew in between
+		return err
+	}
+	if !f.written {
+		if err := atomicfile.Remove(filepath.Join(f.dir, begunName)); err != nil {
+			return err
+		}
+		f.written = true
 	}
 	if saved := f.g.checkpoint.Saved; saved != nil {
 		return calling("function Saved of the checkpoint", func() error { return saved(f.dir) })

@@ -150,6 +150,7 @@ const (
 	checkpointName = "checkpoint.kelvin"
 	drawsName      = "draws.kelvin"
 	lockName       = "lock"
+	begunName      = "begun" // is there until the first checkpoint is
 )
 
 func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {

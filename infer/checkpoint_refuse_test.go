@@ -261,25 +261,41 @@ func TestCheckpointFolderErrors(t *testing.T) {
 		assert.ErrorIs(t, err, os.ErrPermission)
 	})
 	t.Run("folders in the way", func(t *testing.T) {
-		for _, name := range []string{checkpointFile, drawsFile} {
+		for name, what := range map[string]string{checkpointFile: "is a directory", drawsFile: "is a folder"} {
 			dir := filepath.Join(tmp, "with "+name)
 			require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 			r, err := run(restorable{}, &infer.Checkpoint{Dir: dir}, nil)
 			assert.Nil(t, r)
-			assert.ErrorContains(t, err, name+": is a directory")
+			assert.ErrorContains(t, err, name)
+			assert.ErrorContains(t, err, what)
 		}
 	})
 	t.Run("gone in mid-run", func(t *testing.T) {
-		dir := filepath.Join(tmp, "gone")
-		r, err := run(restorable{}, &infer.Checkpoint{Dir: dir, Every: 6}, infer.ObserverFunc(func(p infer.Progress) {
-			if p.Step == 3 {
+		for then, what := range map[string]string{"": " was removed while", "made anew": " was removed while",
+			"of another run": " was replaced by another one while"} {
+			dir := filepath.Join(tmp, "gone, "+then)
+			r, err := run(restorable{}, &infer.Checkpoint{Dir: dir, Every: 6}, infer.ObserverFunc(func(p infer.Progress) {
+				if p.Step != 3 {
+					return
+				}
 				require.NoError(t, os.RemoveAll(dir))
+				if then != "" {
+					require.NoError(t, os.Mkdir(dir, 0o700))
+				}
+				if then == "of another run" {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, drawsFile), []byte("draws"), 0o600))
+				}
+			}))
+			assert.ErrorContains(t, err, "infer.Run: after 6 of 9 updates: "+filepath.Join(dir, drawsFile)+what)
+			require.NotNil(t, r)
+			assert.Equal(t, 6, r.Draws.MinLen(), "the draws are not lost")
+			assert.NoFileExists(t, filepath.Join(dir, checkpointFile))
+			if then == "of another run" {
+				have, err := os.ReadFile(filepath.Join(dir, drawsFile))
+				require.NoError(t, err)
+				assert.Equal(t, "draws", string(have))
 			}
-		}))
-		assert.ErrorIs(t, err, os.ErrNotExist)
-		assert.ErrorContains(t, err, "infer.Run: after 6 of 9 updates: open "+filepath.Join(dir, "."+checkpointFile))
-		require.NotNil(t, r)
-		assert.Equal(t, 6, r.Draws.MinLen(), "the draws are not lost")
+		}
 	})
 	t.Run("gone when cancelled", func(t *testing.T) {
 		dir := filepath.Join(tmp, "gone too")
@@ -292,7 +308,7 @@ func TestCheckpointFolderErrors(t *testing.T) {
 				})})
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, os.ErrNotExist)
-		assert.ErrorContains(t, err, "infer.Run: after 1 of 9 updates: context canceled; the checkpoint was not saved: open ")
+		assert.ErrorContains(t, err, "infer.Run: after 1 of 9 updates: context canceled; the checkpoint was not saved: "+dir)
 		assert.Equal(t, 1, r.Draws.MinLen())
 	})
 	t.Run("a method without Restore", func(t *testing.T) {

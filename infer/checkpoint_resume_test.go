@@ -269,9 +269,15 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 			sameResult(t, want, j.resume(t, dir))
 		})
 	}
-	// A draws file without a checkpoint, and a long piece of a new one: a run killed before its first one was complete.
+	// A draws file whose checkpoint is gone may be all that is left of a run: it stays as it is.
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, drawsFile), []byte("some draws"), 0o644))
+	assert.ErrorContains(t, refused(t, j, dir), "it has draws.kelvin of 10 bytes and no checkpoint.kelvin that tells of")
+	text, err := os.ReadFile(filepath.Join(dir, drawsFile))
+	require.NoError(t, err)
+	assert.Equal(t, "some draws", string(text))
+	// With a long piece of a new one, of a run that was killed before its first one was complete, it is begun anew.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "begun"), nil, 0o600))
 	piece := bytes.Repeat([]byte("kelvin che"), 10_000)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpointFile+".new"), piece, 0o644))
 	sameResult(t, want, j.resume(t, dir))

@@ -24,7 +24,7 @@ func (f *fused) feed(n int64) (*feed, error) {
 	switch b := f.batches.(type) {
 	case *full:
 		return &feed{n: n, next: func(n int64) (Batch, int64, error) {
-			*b.given += n
+			b.given.Add(n)
 			batch, err := b.typed.of(b.batch)
 			return batch, n, err
 		}}, nil
@@ -69,6 +69,8 @@ func (f *fused) feed(n int64) (*feed, error) {
 
 // alike is how many batches from the next one on have its size, at most n.
 func (m *walk) alike(n int64) (alike, size int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	rest := m.n % m.o.Size
 	switch {
 	case !m.uneven():
@@ -81,6 +83,8 @@ func (m *walk) alike(n int64) (alike, size int64) {
 
 // take appends the indices of the next n batches.
 func (m *walk) take(n int64, index []int64) []int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for range n {
 		if m.ready != m.at.Epoch+1 {
 			m.shuffle()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // Site is one named parameter: its shape and its place in the flat vector.
@@ -115,7 +116,7 @@ func (l *Layout) Equal(other *Layout) bool {
 func (l *Layout) String() string {
 	parts := make([]string, len(l.Sites))
 	for i, s := range l.Sites {
-		parts[i] = fmt.Sprintf("%s%v", s.Name, s.Shape)
+		parts[i] = fmt.Sprintf("%s%v", visible.Text(s.Name), s.Shape)
 	}
 	return strings.Join(parts, " ")
 }
@@ -125,7 +126,7 @@ func (l *Layout) At(i int) string {
 	for _, s := range l.Sites {
 		if i >= s.Offset && i < s.Offset+s.Size {
 			if len(s.Shape) == 0 {
-				return s.Name
+				return visible.Text(s.Name)
 			}
 			index := make([]string, len(s.Shape))
 			rest := int64(i - s.Offset)
@@ -133,7 +134,7 @@ func (l *Layout) At(i int) string {
 				index[d] = fmt.Sprint(rest % s.Shape[d])
 				rest /= s.Shape[d]
 			}
-			return s.Name + "[" + strings.Join(index, ",") + "]"
+			return visible.Text(s.Name) + "[" + strings.Join(index, ",") + "]"
 		}
 	}
 	return fmt.Sprintf("element %d", i)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -126,6 +127,13 @@ type session struct {
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
 	s := &session{ctx: ctx, program: program, began: time.Now(), tally: tally.Begin()}
+	if _, climbs := program.(climbing); !climbs { // whose batches are those of the run around it
+		release, err := hold(o.Batches)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		defer release()
+	}
 	if err := guard("model", func() error { return s.prepare(method, o) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -194,8 +202,12 @@ func (s *session) prepare(method Method, o Options) error {
 			}
 		}
 	}
-	switch s.batches.(type) {
-	case *full, *minibatches:
+	switch b := s.batches.(type) {
+	case *full:
+		own := new(atomic.Int64) // so that the passes of runs that share the data are counted apart
+		own.Store(b.given.Load())
+		s.batches = &full{batch: b.batch, given: own}
+	case *minibatches:
 	default:
 		s.batches = ofUser{s.batches}
 	}

@@ -157,15 +157,12 @@ func sameFile(a, b string) bool {
 // replace writes a file beside the old one and puts it in its place when it is whole. What is no regular file, such as
 // a pipe, is written to as it is.
 func replace(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return fmt.Errorf("report: %w", err)
-		}
-		return errors.Join(write(f), f.Close())
+	done, err := atomicfile.Stream(path, write)
+	if !done && err == nil {
+		err = atomicfile.Replace(path, write)
 	}
-	if err := atomicfile.Replace(path, write); err != nil {
-		return fmt.Errorf("report: write %s: %w", path, err)
+	if err != nil {
+		err = fmt.Errorf("report: write %s: %w", path, err)
 	}
-	return nil
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -26,6 +27,8 @@ var (
 
 // stored runs a command and returns the exit code.
 func (a *app) stored(command func([]string, io.Writer, io.Writer) error, args []string) int {
+	// Names and notes are those of files of strangers.
+	a.out, a.err = visible.Writer(a.out), visible.Writer(a.err)
 	err := command(args, a.out, a.err)
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/store"
 )
@@ -161,4 +163,43 @@ func TestStoredNotes(t *testing.T) {
 	assert.Equal(t, exitOK, code)
 	assert.Contains(t, stderr, "is incomplete, as a killed run leaves it, and was dropped")
 	assert.Contains(t, out, "mu")
+}
+
+// Names that turn the order of text, of a file by somebody else, are written out in every output; JSON keeps them.
+func TestNamesThatTurnText(t *testing.T) {
+	const name = "safe\u202e]0[\u2066x"
+	d, err := draws.New([]draws.Site{{Name: name, Shape: []int64{1}, Size: 1}}, nil, 2)
+	require.NoError(t, err)
+	for i := range 50 {
+		for c := range 2 {
+			require.NoError(t, d.AppendChain(c, []float64{float64(c + i%2)}, nil))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "run.json")
+	require.NoError(t, store.WriteJSON(file, &store.Inference{Posterior: d,
+		Attrs: map[string]any{"model_name": "\u202emodel"}}))
+	var table, library strings.Builder
+	rows, err := d.Summary()
+	require.NoError(t, err)
+	require.NoError(t, draws.FormatTable(&table, rows, nil))
+	summary, err := diag.Summary(d, diag.SummaryOptions{})
+	require.NoError(t, err)
+	report, err := diag.Diagnose(d, diag.DiagnoseOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Findings)
+	fmt.Fprint(&library, summary, report)
+	texts := map[string]string{"draws.FormatTable": table.String(), "diag": library.String()}
+	for _, args := range [][]string{{"summary", file}, {"summary", "-json", file}, {"diagnose", file},
+		{"diagnose", "-json", file}, {"report", file, "-o", "-"}, {"summary", file, "-vars", name + "?"}} {
+		_, out, err := runStored(args...)
+		texts[strings.Join(args, " ")] = out + err
+	}
+	for of, text := range texts {
+		assert.NotRegexp(t, `[\x{061c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`, text, of)
+		assert.Contains(t, text, `\u202e`, of)
+	}
+	_, out, _ := runStored("summary", "-json", file)
+	var back summaryJSON
+	require.NoError(t, json.Unmarshal([]byte(out), &back))
+	assert.Equal(t, name+"[0]", back.Rows[0].Name)
 }

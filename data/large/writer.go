@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Writer writes a .npy file row by row. Make one with [Create].
@@ -26,7 +27,8 @@ type Writer[T Value] struct {
 // headerBytes is the length of each header that is written, magic included: a multiple of 64, as the format asks for.
 const headerBytes = 1024
 
-// Create makes a file, in the place of one that is there, for rows of a shape; without a shape a row is one number.
+// Create makes a file, in the place of one that is there, for rows of a shape; without a shape a row is one number. A
+// symbolic link at path is an error.
 // Until Close the header says that there are no rows, so that [Open] refuses a file that was left behind half-written.
 func Create[T Value](path string, shape ...int64) (*Writer[T], error) {
 	w := &Writer[T]{path: path, shape: slices.Clone(shape), row: 1}
@@ -39,7 +41,7 @@ func Create[T Value](path string, shape ...int64) (*Writer[T], error) {
 		w.row = int64(low)
 	}
 	var err error
-	if w.file, err = os.Create(path); err != nil {
+	if w.file, err = atomicfile.Open(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {
 		return nil, fmt.Errorf("%w: %w", w.wrong("it cannot be made"), err)
 	}
 	w.buffer = bufio.NewWriterSize(w.file, 1<<16)
@@ -99,6 +101,9 @@ func (w *Writer[T]) Close() error {
 	if err == nil {
 		if err = w.buffer.Flush(); err == nil {
 			_, err = w.file.WriteAt(w.header(w.rows), 0)
+		}
+		if err == nil {
+			err = atomicfile.Present(w.file)
 		}
 		if err != nil {
 			err = fmt.Errorf("%w: %w", w.wrong("it cannot be written"), err)

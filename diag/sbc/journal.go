@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/internal/filelock"
 )
 
@@ -23,7 +24,7 @@ type heading struct {
 
 // open reads what is there into a result and leaves the file at its end.
 func open(o Options, r *Result) (*journal, error) {
-	f, err := os.OpenFile(o.File, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := atomicfile.Open(o.File, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,18 @@ func (j *journal) restore(o Options, r *Result) error {
 		return err
 	}
 	want := heading{SBC: 1, Seed: o.Seed, Draws: o.Draws}
+	first, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	other := func(line []byte) error {
+		return fmt.Errorf("it is of %q, and this run would begin with %s: name another file",
+			bytes.TrimSpace(line[:min(len(line), 100)]), first)
+	}
 	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	if len(whole) == 0 && !bytes.HasPrefix(first, text) { // no line that this run could have begun
+		return other(text)
+	}
 	for i, line := range bytes.SplitAfter(whole, []byte("\n")) {
 		if len(line) == 0 {
 			continue
@@ -51,8 +63,7 @@ func (j *journal) restore(o Options, r *Result) error {
 		if i == 0 {
 			var have heading
 			if err := json.Unmarshal(line, &have); err != nil || have != want {
-				return fmt.Errorf("it is of %s, and this run would begin with %+v: name another file",
-					bytes.TrimSpace(line[:min(len(line), 100)]), want)
+				return other(line)
 			}
 			continue
 		}
@@ -97,4 +108,4 @@ func (j *journal) write(v any) error {
 	return err
 }
 
-func (j *journal) close() error { return j.f.Close() }
+func (j *journal) close() error { return errors.Join(atomicfile.Present(j.f), j.f.Close()) }

@@ -29,7 +29,7 @@ type Options struct {
 	Draws int
 	Seed  uint64
 	// File keeps the ranks of finished replications, so that a run that ended goes on with the next one. "" keeps none.
-	// Its folder must be there.
+	// Its folder must be there. A file of something else is an error, and so is a symbolic link.
 	File string
 }
 

@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 			name := string(rune('a' + seed%26))
 			return sbc.Case{Truth: map[string]float64{name: 1}, Draws: map[string][]float64{name: {1}}}, nil
 		}, sbc.Options{Draws: 1}, draws.ErrLayout, "the quantities are"},
-		{give(sbc.Case{}), sbc.Options{File: t.TempDir()}, nil, "is a directory"},
+		{give(sbc.Case{}), sbc.Options{File: t.TempDir()}, nil, "is a folder"},
 	} {
 		_, err := sbc.Run(ctx, c.simulate, c.o)
 		require.ErrorContains(t, err, c.want)
@@ -153,13 +153,22 @@ func TestErrors(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "ranks")
 	for text, want := range map[string]string{
-		"hello\n": "it is of hello", "{\"sbc\":1,\"seed\":0,\"draws\":99}\n{\"a\":100}\n": `the rank of "a" is 100`,
+		"hello\n": `it is of "hello"`, "hello": `it is of "hello"`, "{\"sbc\":1,": "",
+		"{\"sbc\":1,\"seed\":0,\"draws\":99},": "name another file", "\x00": "name another file",
+		"{\"sbc\":1,\"seed\":0,\"draws\":99}\n{\"a\":100}\n":          `the rank of "a" is 100`,
 		"{\"sbc\":1,\"seed\":0,\"draws\":99}\n{\"a\":1}\n{\"b\":1}\n": `line 3 has the quantities ["b"]`,
 		"{\"sbc\":1,\"seed\":0,\"draws\":99}\n[]\n":                   "line 2: json",
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		_, err := sbc.Run(ctx, give(sbc.Case{}), sbc.Options{File: path})
+		if want == "" { // a first line that was torn
+			want = "Case.Truth has no quantities"
+			text = "{\"sbc\":1,\"seed\":0,\"draws\":99}\n"
+		}
 		require.ErrorContains(t, err, want)
+		have, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(have), "the file stays as it was")
 	}
 
 	r := &sbc.Result{Draws: 9, Ranks: map[string][]int{"a": {3, 10}}}

@@ -43,7 +43,8 @@ func rename(from, to string) error {
 }
 
 // Replace writes a file that everybody may read, as far as the user's umask allows. A failure leaves the old file as it
-// was. If path is a symbolic link, the link is replaced, not the file that it names.
+// was. If path is a symbolic link, the link is replaced, not the file that it names. A folder, pipe or device there,
+// also one that a link names, is an error.
 func Replace(path string, write func(io.Writer) error) error { return ReplaceMode(path, 0o644, write) }
 
 // ReplacePrivate is [Replace] for a file that only the user may read, such as a checkpoint.
@@ -53,6 +54,9 @@ func ReplacePrivate(path string, write func(io.Writer) error) error {
 
 // ReplaceMode is [Replace] with the given permissions, before the umask.
 func ReplaceMode(path string, mode fs.FileMode, write func(io.Writer) error) (err error) {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	sweep(path)
 	f, err := create(path, mode)
 	if err != nil {
@@ -89,6 +93,9 @@ type Batch struct{ from, to []string }
 
 // Add writes a file under a temporary name. Its folder is made if it is not there.
 func (b *Batch) Add(path string, data []byte) error {
+	if err := replaceable(path); err != nil {
+		return err
+	}
 	sweep(path)
 	f, err := create(path, 0o644)
 	if errors.Is(err, fs.ErrNotExist) {

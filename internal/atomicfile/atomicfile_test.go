@@ -139,3 +139,69 @@ func TestBatch(t *testing.T) {
 	require.Equal(t, "1", content(t, one))
 	require.Equal(t, []string{"a", "one"}, names(t, dir))
 }
+
+// What is opened to be written in place is a regular file, and a new one takes the place of a regular file or a link
+// alone. What the others are stays as it was, and the error says what it is. A stream takes what Open refuses.
+func TestRegularFilesOnly(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	keep := func() {
+		t.Helper()
+		require.Equal(t, "precious", content(t, victim))
+	}
+	require.NoError(t, os.WriteFile(victim, []byte("precious"), 0o600))
+	link, dangling, null := filepath.Join(dir, "link"), filepath.Join(dir, "dangling"), filepath.Join(dir, "null")
+	require.NoError(t, os.Symlink(victim, link))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nothing"), dangling))
+	require.NoError(t, os.Symlink(os.DevNull, null))
+	for path, what := range map[string]string{link: "a symbolic link", dangling: "a symbolic link", dir: "a folder",
+		os.DevNull: "a device", null: "a symbolic link"} {
+		for _, flag := range []int{0, os.O_TRUNC, os.O_APPEND} {
+			_, err := Open(path, os.O_RDWR|os.O_CREATE|flag, 0o600)
+			require.ErrorContains(t, err, path+" is "+what+", which is not written to", "flag %d", flag)
+		}
+	}
+	keep()
+	require.NoFileExists(t, filepath.Join(dir, "nothing"))
+	_, err := Open(link, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	require.ErrorIs(t, err, fs.ErrExist)
+	for _, path := range []string{os.DevNull, null, dir} {
+		require.ErrorContains(t, Write(path, nil, 0o600), "is a ")
+		require.ErrorContains(t, new(Batch).Add(path, nil), "is a ")
+	}
+	for path, want := range map[string]bool{os.DevNull: true, null: true, victim: false, link: false, dangling: false,
+		dir: false} {
+		done, err := Stream(path, text("new"))
+		require.NoError(t, err)
+		require.Equal(t, want, done, path)
+	}
+	keep()
+	f, err := Open(victim, os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	keep()
+	f, err = Open(victim, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Empty(t, content(t, victim))
+	require.NoError(t, Write(link, []byte("mine"), 0o600))
+	require.Empty(t, content(t, victim))
+	t.Log("seen: links, folders and devices in the place of files not written to")
+}
+
+// A file whose name is gone, or is another one's by now, is not present.
+func TestPresent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, Present(f))
+	require.NoError(t, os.Rename(path, path+".old"))
+	require.ErrorIs(t, Present(f), fs.ErrNotExist)
+	require.ErrorContains(t, Present(f), path+" was removed while it was written")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.ErrorContains(t, Present(f), path+" was replaced by another one while it was written")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(path+".old", path))
+	require.Error(t, Present(f), "a link to the file is another one too")
+}

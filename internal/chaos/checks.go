@@ -58,10 +58,10 @@ var checks = []check{
 		"A second run on the folder starts while the first one is at work.",
 		[]suite{{"./infer", "^TestCheckpointIsLocked$", ""}}},
 	{"links", "Links and names lead nowhere else",
-		"Links stand where files and locks are to be written; archives hold paths and links that lead outside; names and " +
-			"titles of a report hold scripts.",
-		[]suite{{"./internal/atomicfile ./internal/filelock ./internal/setup ./internal/report",
-			"FollowsNoLink|^TestNoLinkIsFollowed$|^TestUnzipRefuses$|^TestEverythingIsEscaped$", ""}}},
+		"Links, files of something else, folders and devices stand where files and locks are to be written, and folders " +
+			"vanish in mid-run; archives hold paths and links that lead outside; names and titles of a report hold scripts.",
+		[]suite{{"./internal/atomicfile ./internal/filelock ./internal/setup ./internal/report ./internal/chaos",
+			"NoLink|^TestRegularFilesOnly$|^TestLossInMidRun|^TestUnzipRefuses$|^TestEverythingIsEscaped$", ""}}},
 	{"downloads", "Set-up takes only the archive that is known",
 		"A local server gives another archive, and leads from https to http.",
 		[]suite{{"./internal/setup", "^TestArchiveChecksums$|^TestDownloadStaysEncrypted$", ""}}},

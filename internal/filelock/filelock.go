@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Lock is a lock that this process holds.
@@ -33,9 +35,9 @@ func (e *HeldError) Holder() string {
 // another process, or another Take of this one, holds the lock, the error is a [HeldError]. Only a file that serves as
 // a lock and nothing else can be taken; see [Try] for others. The lock file stays behind, unlocked and empty.
 //
-// A symbolic link at path is refused where the system can tell. A file system without locks counts as unlocked.
+// A symbolic link at path is refused. A file system without locks counts as unlocked.
 func Take(path string) (*Lock, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
+	f, err := atomicfile.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

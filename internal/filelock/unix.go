@@ -8,9 +8,6 @@ import (
 	"syscall"
 )
 
-// noFollow makes opening a symbolic link an error.
-const noFollow = syscall.O_NOFOLLOW
-
 // Try takes an exclusive lock on an open file. It is false while another open file of any process has the lock. Closing
 // the file gives the lock back. A file system without locks counts as unlocked.
 func Try(f *os.File) bool {

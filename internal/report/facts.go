@@ -46,7 +46,7 @@ func facts(d *draws.Draws, more [][2]string) []fact {
 	if names := d.Stats(); len(names) > 0 {
 		stats = strings.Join(names, ", ")
 	}
-	return append(f, fact{Name: "statistics", Value: strings.ToValidUTF8(stats, "\uFFFD")})
+	return append(f, fact{Name: "statistics", Value: shown(stats)})
 }
 
 // chainTable has a row for each chain, at most 64, with what the sampler recorded.
@@ -183,7 +183,7 @@ func findings(r *diag.Report) []finding {
 		f := same[0]
 		kind := finding{Severity: f.Severity.String(), Code: string(f.Code), More: max(len(same)-most, 0), Advice: f.Advice}
 		for _, g := range same[:min(most, len(same))] {
-			kind.Messages = append(kind.Messages, strings.ToValidUTF8(g.Message, "\uFFFD"))
+			kind.Messages = append(kind.Messages, shown(g.Message))
 		}
 		out = append(out, kind)
 	}

@@ -52,7 +52,7 @@ const outside = 0.025
 // predictiveOf are plots and tables; what cannot be compared is an error.
 func predictiveOf(all []Predictive) (plots []predictiveData, tables []checkView, err error) {
 	for _, v := range all[:min(len(all), mostPredictive)] {
-		table := checkView{Name: valid([]string{v.Name})[0]}
+		table := checkView{Name: shown(v.Name)}
 		for _, s := range []struct {
 			name string
 			f    func(x []float64) float64
@@ -107,7 +107,7 @@ type comparisonRow struct{ Name, ELPD, Diff, Weight string }
 func comparisonOf(all loo.Comparisons) []comparisonRow {
 	var out []comparisonRow
 	for _, c := range all {
-		row := comparisonRow{Name: valid([]string{c.Name})[0], ELPD: fmt.Sprintf("%.1f ± %.1f", c.ELPD, c.SE), Diff: "0",
+		row := comparisonRow{Name: shown(c.Name), ELPD: fmt.Sprintf("%.1f ± %.1f", c.ELPD, c.SE), Diff: "0",
 			Weight: fmt.Sprintf("%.2f", c.Stacking)}
 		if c.Rank > 0 {
 			row.Diff = fmt.Sprintf("%.1f ± %.1f", c.Diff, c.SEDiff)

@@ -31,6 +31,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // MaxSize is the size of a page that is not exceeded, in bytes. See the package comment.
@@ -164,7 +165,7 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		diagnosis.Join(o.LOO.Diagnose())
 	}
 	p := &page{
-		Title: strings.ToValidUTF8(o.Title, "\uFFFD"), Sources: valid(o.Sources), Notes: valid(o.Notes),
+		Title: shown(o.Title), Sources: valid(o.Sources), Notes: valid(o.Notes),
 		Facts: facts(d, o.Facts), Chains: chainsOf(d),
 		Findings: findings(diagnosis), OK: diagnosis.OK(), Checked: checked(diagnosis),
 		Table: tableOf(summary, names, order, plotted),
@@ -187,11 +188,14 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	return p, nil
 }
 
-// valid is a copy whose strings are valid UTF-8, as HTML and JSON must be.
+// shown is a text as valid UTF-8, as HTML and JSON must be, without characters that nobody sees.
+func shown(s string) string { return visible.Text(strings.ToValidUTF8(s, "\uFFFD")) }
+
+// valid is a copy of shown strings.
 func valid(x []string) []string {
 	out := make([]string, len(x))
 	for i, s := range x {
-		out[i] = strings.ToValidUTF8(s, "\uFFFD")
+		out[i] = shown(s)
 	}
 	return out
 }

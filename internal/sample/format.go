@@ -2,9 +2,12 @@ package sample
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // Above writes v, which is above limit, with decimals digits after the point, and with more where fewer would make it
@@ -37,6 +40,11 @@ func Align(columns [][]string) string {
 			n++
 		}
 		return n
+	}
+	columns = slices.Clone(columns)
+	columns[0] = slices.Clone(columns[0])
+	for i, name := range columns[0] {
+		columns[0][i] = visible.Text(name)
 	}
 	widths := make([]int, len(columns))
 	for k, column := range columns {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
@@ -34,7 +35,7 @@ func Append(path string, sites []draws.Site, stats []string, opt Options, keep i
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := atomicfile.Open(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("store: append to CSV: %w", err)
 	}

@@ -178,6 +178,13 @@ func TestCSVWriterErrors(t *testing.T) {
 	assert.Equal(t, content.ErrClosed, w.Append([]float64{1, 2, 3}, []float64{1}))
 	_, err = cmdstan.Create(path, sites, nil, cmdstan.Options{})
 	assert.ErrorIs(t, err, fs.ErrExist)
+	w, err = cmdstan.Create(path+"2", sites, nil, cmdstan.Options{})
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(path+"2", path+"3"))
+	assert.ErrorContains(t, w.Close(), path+"2 was removed while it was written")
+	require.NoError(t, os.Symlink(path+"3", path+"2"))
+	_, err = cmdstan.Append(path+"2", sites, nil, cmdstan.Options{}, -1)
+	assert.ErrorContains(t, err, path+"2 is a symbolic link")
 	_, err = store.WriteCSV(path, &store.Inference{}, store.CSVOptions{})
 	assert.ErrorContains(t, err, "there is no posterior")
 }

@@ -50,7 +50,7 @@ func Create(path string, sites []draws.Site, stats []string, opt Options) (*Writ
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := atomicfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("store: create CSV: %w", err)
 	}
@@ -226,10 +226,10 @@ func (w *Writer) end() string {
 	return text + "# " + content.DigestKey + " " + content.Digest(content.Sum(w.sum, []byte(text))) + "\n"
 }
 
-// Sync flushes and waits for the disk.
+// Sync flushes and waits for the disk. A file that was removed or replaced since it was opened is an error.
 func (w *Writer) Sync() error {
-	if w.Flush() == nil {
-		w.failed(atomicfile.Sync(w.f))
+	if w.Flush() == nil && !w.failed(atomicfile.Sync(w.f)) {
+		w.failed(atomicfile.Present(w.f))
 	}
 	return w.err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
@@ -28,6 +29,7 @@ type Writer struct {
 	since   []int          // draws of a chain since the last flush
 	written map[string]int // chunks of an array and chain that are there
 	facts   content.Facts
+	root    *os.File // .zgroup of the first group, held open to notice where the store is another one
 	err     error
 }
 
@@ -181,6 +183,7 @@ func (w *Writer) Close() error {
 	}
 	err := w.Flush()
 	w.z.batch.Discard()
+	_ = w.root.Close() // nil is an error of its own
 	w.err = content.ErrClosed
 	return err
 }
@@ -234,7 +237,17 @@ func (w *Writer) flush() error {
 	for c := range w.since {
 		w.since[c] = 0
 	}
-	return w.z.commit()
+	if w.root != nil {
+		if err := atomicfile.Present(w.root); err != nil {
+			return err
+		}
+		return w.z.commit()
+	}
+	err := w.z.commit()
+	if err == nil {
+		w.root, err = os.Open(w.z.file(w.names[0] + "/" + zGroup))
+	}
+	return err
 }
 
 // putLengths writes the metadata of all arrays, and the lengths of the chains.

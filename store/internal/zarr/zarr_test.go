@@ -2,6 +2,7 @@ package zarr_test
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -151,4 +152,13 @@ func TestZarrWriterErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "keep is 1, but chain 0 has 0 draws")
 	_, err = zarr.Append("../../testdata/arviz.zarr", sites, storetest.NUTS, 2, zarr.Options{}, -1, "")
 	assert.ErrorContains(t, err, "its group posterior was not written by Kelvin")
+	w, err = zarr.Append(path, sites, storetest.NUTS, 2, zarr.Options{}, -1, "")
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(path))
+	assert.ErrorContains(t, w.Close(), "was removed while it was written")
+	w, err = zarr.Create(path, sites, storetest.NUTS, 2, zarr.Options{})
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(path))
+	require.NoError(t, w.Append(0, []float64{1}, make([]float64, 7)))
+	assert.ErrorContains(t, w.Close(), "was removed while it was written")
 }
