@@ -87,12 +87,15 @@ type adviser struct {
 	given  bool    // the user set the step size
 	// The run noted that the density has no end, which is the cause of what else is wrong.
 	endless bool
+	// undefined says that a note is about gradients that are NaN where the density is finite.
+	undefined bool
 }
 
 // The kind of the note about a density without an end, and attributes: the target of the acceptance that the user set,
 // and that the user set the step size.
 const (
 	endless    = "endless" // the kind of the note
+	undefined  = "undefined_gradient"
 	attrTarget = "target_accept"
 	attrStep   = "step_size"
 	given      = "given"
@@ -145,6 +148,10 @@ func (a adviser) more(times float64) string {
 func (a adviser) of(code Code, times float64) string {
 	switch code {
 	case CodeDivergence, CodeTreeDepth, CodeEBFMI, CodeHeld, CodeRHat, CodeESSBulk, CodeESSTail:
+		if a.undefined {
+			return "Gradients are NaN where the density is finite, as this report says in a line of its own: mend that first. " +
+				"Steps, draws and updates are not the cause."
+		}
 		if a.endless {
 			return "The posterior density has no end, as this report says in a line of its own: mend that first. Steps, " +
 				"draws and updates are not the cause."

@@ -83,6 +83,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	}
 	g.target, _ = strconv.ParseFloat(d.Attrs()[attrTarget], 64)
 	g.endless = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == endless })
+	g.undefined = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == undefined && n.Serious })
 	g.given = d.Attrs()[attrStep] == given
 	g.cold = cold(d.Attrs()[draws.AttrTemperature], g.traces(draws.StatTemperature))
 	g.lengths()

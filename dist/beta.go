@@ -56,7 +56,7 @@ func betaKernel(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 	small := smaller.Lt(stirlingFrom)
 	// Below the bound where the branch is taken: at a bound derivatives are 0 or 1, as libtorch's version has it.
 	far := betaFar(a.Max(stirlingFrom/2), b.Max(stirlingFrom/2), x)
-	return torch.Where(small, betaNear(a, b, x), far)
+	return torch.Choose(small, betaNear(a, b, x), far)
 }
 
 func betaNear(a, b torch.Tensor, x torch.Tensor) torch.Tensor {

@@ -74,7 +74,7 @@ func (d betaBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 // share is a/(a + x), and 1 at x = 0, where a may have become 0 by rounding.
 func share(a, x torch.Tensor) torch.Tensor {
 	none := x.Eq(0)
-	return fill(a.Div(torch.Where(none, 1, x.Add(a))), none, 1)
+	return fill(a.Div(torch.Choose(none, 1, x.Add(a))), none, 1)
 }
 
 // certainFrom is from which concentration on an outcome of only successes, or failures, has a formula of its own.
@@ -93,8 +93,8 @@ func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Te
 	}
 	successes, failures := is(d.a, y), is(d.b, x)
 	all := torch.Of(successes.T().MustLogicalOr(failures.T(), false))
-	a := fill(torch.Where(successes, wide(d.a), wide(d.b)), not(all), certainFrom)
-	b := torch.Where(successes, wide(d.b), wide(d.a))
+	a := fill(torch.Choose(successes, wide(d.a), wide(d.b)), not(all), certainFrom)
+	b := torch.Choose(successes, wide(d.b), wide(d.a))
 	n = wide(n)
 	an, ab, s := a.Add(n), a.Add(b), a.Add(b).Add(n)
 	rest := func(v torch.Tensor) torch.Tensor { // of the remainder, beyond 1/(12 v)
@@ -104,7 +104,7 @@ func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Te
 	first := n.Div(an).Mul(b.Div(ab))
 	delta := first.Mul(a.Add(s)).Div(a).Div(s).Mul(1. / 12).Add(rest(s)).Sub(rest(an)).Sub(rest(ab)).Add(rest(a))
 	log := a.Sub(0.5).Mul(first.Neg().Log1p()).Add(n.Mul(b.Div(an).Log1p())).Add(b.Mul(n.Div(ab).Log1p()))
-	return torch.Where(all, log.Add(delta).Neg(), expandTo(general, shape))
+	return torch.Choose(all, log.Add(delta).Neg(), expandTo(general, shape))
 }
 
 // Sample draws a probability, by two gamma numbers, and then a count.

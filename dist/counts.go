@@ -127,7 +127,7 @@ func peakTensor(x torch.Tensor) torch.Tensor {
 	ii := i.Square()
 	series := ii.Mul(-1. / 1260).Add(1. / 360).Mul(ii).Sub(1. / 12).Mul(i)
 	large := series.Sub(l.Log().Mul(0.5).Add(halfLog2Pi))
-	return torch.Where(x.Lt(seriesFrom), small, large)
+	return torch.Choose(x.Lt(seriesFrom), small, large)
 }
 
 // counted is a tensor x ≥ 0 prepared for logarithms.
@@ -169,7 +169,7 @@ func logPoissonLog(x torch.Tensor, logMean torch.Tensor) poissonParts {
 // (mean − x) times it only.
 func (c counted) parts(mean, delta torch.Tensor) poissonParts {
 	expm1 := delta.Expm1()
-	return poissonParts{peakTensor(c.x), torch.Where(c.zero, mean, c.x.Mul(expm1.Sub(delta)))}
+	return poissonParts{peakTensor(c.x), torch.Choose(c.zero, mean, c.x.Mul(expm1.Sub(delta)))}
 }
 
 // logProb is the whole of it.

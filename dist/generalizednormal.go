@@ -46,7 +46,7 @@ func (d generalizedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor
 	inverse := d.shape.Reciprocal()
 	size := d.logGamma(src, sample, inverse, d.loc, d.scale, d.shape).Mul(inverse).Exp()
 	u := d.uniform(src, sample, d.loc, d.scale, d.shape)
-	return torch.Where(u.Lt(0.5), size, size.Neg()).Mul(d.scale).Add(d.loc)
+	return torch.Choose(u.Lt(0.5), size, size.Neg()).Mul(d.scale).Add(d.loc)
 }
 
 // Mean is loc.

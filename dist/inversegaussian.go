@@ -46,7 +46,7 @@ func (d inverseGaussianDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	w := y.Mul(d.mean.Div(d.shape)).Mul(0.5)
 	// The smaller root over the mean, 1 + w − √(2w + w²), without the difference.
 	small := w.Add(w.Mul(w.Add(2)).Sqrt()).Add(1).Reciprocal()
-	x := torch.Where(u.Mul(small.Add(1)).Le(1), small, small.Reciprocal())
+	x := torch.Choose(u.Mul(small.Add(1)).Le(1), small, small.Reciprocal())
 	return torch.Of(x.Mul(d.mean).T().MustDetach(false))
 }
 

@@ -48,15 +48,15 @@ func (d laplaceDist) Variance() torch.Tensor { return d.spread(d.scale.Square().
 func (d laplaceDist) CDF(value torch.Tensor) torch.Tensor {
 	z := floated(value).Sub(d.loc).Div(d.scale)
 	negative := z.Lt(0)
-	tail := torch.Where(negative, z, z.Neg()).Exp().Mul(0.5)
-	return d.full(torch.Where(negative, tail, torch.Of(1).Sub(tail)))
+	tail := torch.Choose(negative, z, z.Neg()).Exp().Mul(0.5)
+	return d.full(torch.Choose(negative, tail, torch.Of(1).Sub(tail)))
 }
 
 // ICDF is loc + scale log 2p for p < 1/2, else loc − scale log 2(1 − p).
 func (d laplaceDist) ICDF(p torch.Tensor) torch.Tensor {
 	lower := p.Lt(0.5)
-	z := torch.Where(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
-	return d.full(torch.Where(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))
+	z := torch.Choose(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
+	return d.full(torch.Choose(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.

@@ -151,7 +151,7 @@ func (d mixtureDist) component(c Distribution, value torch.Tensor) torch.Tensor 
 	default:
 		safe = s.Low.Add(s.High).Mul(0.5)
 	}
-	logp := c.LogProb(torch.Where(at, safe, x))
+	logp := c.LogProb(torch.Choose(at, safe, x))
 	for range s.Extra {
 		at = torch.Of(at.T().MustAnyDim(-1, false, false))
 	}
@@ -216,7 +216,7 @@ func (d mixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	out := d.components[0].Sample(src, sample...)
 	for i, c := range d.components[1:] {
 		x := floating(c.Sample(src, sample...), out)
-		out = torch.Where(torch.Of(index.T().MustEq(ts.IntScalar(int64(i+1)), false)), x, floating(out, x))
+		out = torch.Choose(torch.Of(index.T().MustEq(ts.IntScalar(int64(i+1)), false)), x, floating(out, x))
 	}
 	return out
 }
@@ -254,7 +254,7 @@ func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 	zero := w.Eq(0)
 	sum := func(x torch.Tensor) torch.Tensor {
 		x = floating(x, w)
-		return torch.Of(torch.Where(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{dim}, false, w.T().DType(), false))
+		return torch.Of(torch.Choose(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{dim}, false, w.T().DType(), false))
 	}
 	mean = sum(means)
 	if variances == nil {

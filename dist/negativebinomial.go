@@ -96,7 +96,7 @@ func (d negativeBinomialDist) relative(value torch.Tensor) torch.Tensor {
 	}
 	certain := dense(d.second).Eq(1)
 	d.second = fill(d.second, certain, 0.5)
-	return d.LogProb(value).Add(torch.Where(certain, value.Mul(math.Ln2), 0))
+	return d.LogProb(value).Add(torch.Choose(certain, value.Mul(math.Ln2), 0))
 }
 
 // mean is the mean.

@@ -67,7 +67,7 @@ func log1mexp(x torch.Tensor) torch.Tensor {
 	small := logProbs(x.Min(math.Ln2).Neg().Expm1().Neg())
 	// Not from Ln2, where its branch is taken and a bound has two derivatives.
 	large := x.Max(math.Ln2 / 2).Neg().Exp().Neg().Log1p()
-	return torch.Where(x.Lt(math.Ln2), small, large)
+	return torch.Choose(x.Lt(math.Ln2), small, large)
 }
 
 // Sample draws indices, as int64: how many cutpoints a logistic number exceeds.

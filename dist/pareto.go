@@ -54,7 +54,7 @@ func (d paretoDist) Variance() torch.Tensor {
 // CDF is 1 − (scale/x)^alpha.
 func (d paretoDist) CDF(value torch.Tensor) torch.Tensor {
 	outside := below(value, d.scale)
-	x := torch.Where(outside, d.scale, floated(value))
+	x := torch.Choose(outside, d.scale, floated(value))
 	return d.full(fill(x.Div(d.scale).Log().Mul(d.alpha).Neg().Expm1().Neg(), outside, 0))
 }
 

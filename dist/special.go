@@ -28,7 +28,7 @@ func stirling(z torch.Tensor) torch.Tensor {
 		return stirlingFar(z)
 	}
 	small := z.Lt(stirlingFrom)
-	return torch.Where(small, stirlingNear(fill(z, not(small), 1)), stirlingFar(fill(z, small, stirlingFrom)))
+	return torch.Choose(small, stirlingNear(fill(z, not(small), 1)), stirlingFar(fill(z, small, stirlingFrom)))
 }
 
 func stirlingNear(z torch.Tensor) torch.Tensor {
@@ -65,7 +65,7 @@ func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 		return a.Min(b), a.Max(b)
 	}
 	first := a.Sub(b).Lt(0)
-	return torch.Where(first, a, b), torch.Where(first, b, a)
+	return torch.Choose(first, a, b), torch.Choose(first, b, a)
 }
 
 // gammaKernel is log[t^(a−1) e^(−t) / Γ(a)], the log density of the gamma distribution with rate 1 at t ≥ 0.
@@ -77,7 +77,7 @@ func gammaKernel(a torch.Tensor, t torch.Tensor) torch.Tensor {
 		return gammaFar(a, t)
 	}
 	small := a.Lt(stirlingFrom)
-	return torch.Where(small, gammaNear(fill(a, not(small), 1), t), gammaFar(fill(a, small, stirlingFrom), t))
+	return torch.Choose(small, gammaNear(fill(a, not(small), 1), t), gammaFar(fill(a, small, stirlingFrom), t))
 }
 
 func gammaNear(a torch.Tensor, t torch.Tensor) torch.Tensor {
@@ -96,7 +96,7 @@ func gammaFar(a torch.Tensor, t torch.Tensor) torch.Tensor {
 // logRatio is log(1 + u): computed from u where that is small, else by the given formula, which does not lose 1 + u.
 func logRatio(u torch.Tensor, far func() torch.Tensor) torch.Tensor {
 	near := u.Abs().Lt(0.5)
-	return torch.Where(near, fill(u, not(near), 0).Log1p(), far())
+	return torch.Choose(near, fill(u, not(near), 0).Log1p(), far())
 }
 
 // log1pSquare is log(1 + w²), which neither overflows nor loses small w.
@@ -104,7 +104,7 @@ func log1pSquare(w torch.Tensor) torch.Tensor {
 	w = w.Abs()
 	big := w.Gt(1)
 	m := fill(w, not(big), 1)
-	r := torch.Where(big, m.Reciprocal(), w)
+	r := torch.Choose(big, m.Reciprocal(), w)
 	return m.Log().Mul(2).Add(r.Square().Log1p())
 }
 
@@ -128,7 +128,7 @@ func timesLog(c, x torch.Tensor, end float64, log func(torch.Tensor) torch.Tenso
 	}
 	// −∞, 0 or ∞ by the sign of c.
 	limit := constant(c).Div(0).Neg()
-	return torch.Where(at, fill(limit, torch.Of(limit.T().MustIsnan(false)), 0), y)
+	return torch.Choose(at, fill(limit, torch.Of(limit.T().MustIsnan(false)), 0), y)
 }
 
 // fill replaces elements.
@@ -148,7 +148,7 @@ func above(x, v torch.Tensor) torch.Tensor { return dense(x).Gt(v) }
 // inside computes a log density from a value that is safe to compute with: outside the support it is replaced by a
 // number or tensor inside, and the result by minus infinity. NaN goes through.
 func (b base) inside(value, outside torch.Tensor, safe torch.Tensor, f func(x torch.Tensor) torch.Tensor) torch.Tensor {
-	x := torch.Where(outside, safe, floated(value))
+	x := torch.Choose(outside, safe, floated(value))
 	return b.full(fill(f(x), outside, math.Inf(-1)))
 }
 
@@ -232,7 +232,7 @@ func logNdtr(x torch.Tensor) torch.Tensor {
 	t := fill(x, not(tail), -1).Mul(-math.Sqrt2 / 2)
 	far := torch.Of(t.T().MustSpecialErfcx(false)).Mul(0.5).Log().Sub(t.Square())
 	near := fill(x, tail, 0).Mul(math.Sqrt2 / 2).Erfc().Mul(-0.5).Log1p()
-	return torch.Where(tail, far, near)
+	return torch.Choose(tail, far, near)
 }
 
 // incompleteGamma is the regularised incomplete gamma function P(a, t), incompleteGammaC is Q = 1 − P.

@@ -102,14 +102,14 @@ func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	left := z.Lt(0)
-	z = torch.Where(left, z.Neg(), z)
+	z = torch.Choose(left, z.Neg(), z)
 	at := constant(z)
 	near := d.logTail(at)
 	// log T(at) + log(1 − (z − at) p/T), with the density p half-way, whose first two derivatives at z are those of log T.
 	p := StudentT(d.df, 0, 1).LogProb(z.Add(at).Mul(0.5))
 	near = near.Add(at.Sub(z).Mul(p.Sub(near).Exp()).Log1p())
 	far := logOneMinusExp(near)
-	return torch.Where(left, near, far), torch.Where(left, far, near)
+	return torch.Choose(left, near, far), torch.Choose(left, far, near)
 }
 
 // logTail is log P(Z > z) for z ≥ 0, with loc 0 and scale 1.

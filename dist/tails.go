@@ -58,7 +58,7 @@ func (d logNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 
 func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := normalQuantileLog(lower.Min(upper))
-	return torch.Where(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
+	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
 }
 
 func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -66,12 +66,12 @@ func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	small := z.Abs().Neg().Sub(math.Ln2)
 	large := logOneMinusExp(small)
 	negative := z.Lt(0)
-	return torch.Where(negative, small, large), torch.Where(negative, large, small)
+	return torch.Choose(negative, small, large), torch.Choose(negative, large, small)
 }
 
 func (d laplaceDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := lower.Min(upper).Add(math.Ln2)
-	return torch.Where(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
+	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
 }
 
 func (d logisticDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -91,7 +91,7 @@ func (d cauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 
 func (d cauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi).T().MustTan(false)).Reciprocal()
-	return torch.Where(lower.Lt(upper), z.Neg(), z).Mul(d.scale).Add(d.loc)
+	return torch.Choose(lower.Lt(upper), z.Neg(), z).Mul(d.scale).Add(d.loc)
 }
 
 func (d halfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -102,7 +102,7 @@ func (d halfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 
 func (d halfCauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi / 2).T().MustTan(false))
-	return torch.Where(lower.Lt(upper), z, z.Reciprocal()).Mul(d.scale)
+	return torch.Choose(lower.Lt(upper), z, z.Reciprocal()).Mul(d.scale)
 }
 
 func (d exponentialDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -137,12 +137,12 @@ func (d gumbelDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	lower = z.Exp().Neg()
 	// Beyond 20 log(1 − exp(−w)), w = exp(−z), is log w − w/2 to rounding, which does not underflow.
 	far := z.Lt(-20)
-	return lower, torch.Where(far, z.Add(lower.Mul(0.5)), logOneMinusExp(fill(lower, far, -1)))
+	return lower, torch.Choose(far, z.Add(lower.Mul(0.5)), logOneMinusExp(fill(lower, far, -1)))
 }
 
 func (d gumbelDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	far := upper.Lt(-20)
-	z := torch.Where(far, upper.Add(upper.Exp().Mul(0.5)), fill(lower, far, -1).Neg().Log())
+	z := torch.Choose(far, upper.Add(upper.Exp().Mul(0.5)), fill(lower, far, -1).Neg().Log())
 	return z.Neg().Mul(d.scale).Add(d.loc)
 }
 
@@ -182,7 +182,7 @@ func (d mixtureSameFamilyDist) logTails(x torch.Tensor) (lower, upper torch.Tens
 func tailsAnywhere(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
 	low, high := bounds(d)
 	under, over := atMost(x, low), atLeast(x, high)
-	lower, upper = tailsOf(d, torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d), x))
+	lower, upper = tailsOf(d, torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d), x))
 	lower = fill(fill(lower, under, math.Inf(-1)), over, 0)
 	return lower, fill(fill(upper, under, 0), over, math.Inf(-1))
 }

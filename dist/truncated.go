@@ -137,8 +137,8 @@ func (d truncatedDist) between(low, high tailPair) (mass torch.Tensor, lost torc
 	shape := broadcast(d.family, low.lower.Shape(), low.upper.Shape(), high.lower.Shape(), high.upper.Shape())
 	wide := func(v torch.Tensor) torch.Tensor { return expandTo(v, shape) }
 	up := wide(low.lower).Gt(-math.Ln2)
-	near := torch.Where(up, wide(low.upper), wide(high.lower))
-	share := torch.Where(up, wide(high.upper), wide(low.lower)).Sub(near)
+	near := torch.Choose(up, wide(low.upper), wide(high.lower))
+	share := torch.Choose(up, wide(high.upper), wide(low.lower)).Sub(near)
 	lost = torch.Of(isInfinite(near).T().MustLogicalOr(not(share.Lt(0)).T(), false))
 	return fill(near.Add(logOneMinusExp(fill(share, lost, -1))), lost, 0), lost
 }
@@ -178,25 +178,25 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 	lower := logAddExp(low.lower.Add(not1p), high.lower.Add(p))
 	upper := logAddExp(low.upper.Add(not1p), high.upper.Add(p))
 	down := lower.Lt(upper)
-	near := torch.Where(down, lower, upper)
+	near := torch.Choose(down, lower, upper)
 
 	var x, slope torch.Tensor
 	var stuck torch.Tensor // at an end, or where a tail underflows
 	torch.Must(0, torch.NoGrad(func() error {
 		far := logOneMinusExp(constant(near))
-		x = d.invert(torch.Where(down, constant(near), far), torch.Where(down, far, constant(near)))
+		x = d.invert(torch.Choose(down, constant(near), far), torch.Choose(down, far, constant(near)))
 		from, to := d.ends()
 		x = x.Max(from).Min(to)
 		tail := d.nearTail(x, down)
 		slope = d.of.LogProb(x).Sub(tail).Exp()
-		slope = torch.Where(down, slope, slope.Neg())
+		slope = torch.Choose(down, slope, slope.Neg())
 		stuck = torch.Of(isInfinite(tail).T().
 			MustLogicalOr(isInfinite(near).T(), false).
 			MustLogicalOr(not(slope.Abs().Gt(0)).T(), false).
 			MustLogicalOr(isInfinite(slope).T(), false))
 		return nil
 	}))
-	tail := d.nearTail(torch.Where(stuck, innerOf(d.of), x), down)
+	tail := d.nearTail(torch.Choose(stuck, innerOf(d.of), x), down)
 	change := fill(near.Sub(constant(near)).Sub(tail.Sub(constant(tail))).Div(fill(slope, stuck, 1)), stuck, 0)
 	return d.full(x.Add(change))
 }
@@ -204,7 +204,7 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 // nearTail is one of the tails of d for each element.
 func (d truncatedDist) nearTail(x, down torch.Tensor) torch.Tensor {
 	lower, upper := tailsAnywhere(d.of, x)
-	return torch.Where(down, lower, upper)
+	return torch.Choose(down, lower, upper)
 }
 
 // invert is the x at which d has the given tails.
@@ -232,14 +232,14 @@ func bisect(d Distribution, lower, upper torch.Tensor) torch.Tensor {
 	low := torch.Of(lower.T().MustFullLike(ts.FloatScalar(-most), false))
 	high := torch.Of(lower.T().MustFullLike(ts.FloatScalar(most), false))
 	down := lower.Lt(upper)
-	target := torch.Where(down, lower, upper.Neg())
+	target := torch.Choose(down, lower, upper.Neg())
 	var x torch.Tensor
 	for range steps {
 		s := low.Add(high).Mul(0.5)
 		x = torch.Of(s.T().MustSinh(false)).Add(a)
 		l, u := tailsAnywhere(d, x)
-		short := torch.Where(down, l, u.Neg()).Lt(target)
-		low, high = torch.Where(short, s, low), torch.Where(short, high, s)
+		short := torch.Choose(down, l, u.Neg()).Lt(target)
+		low, high = torch.Choose(short, s, low), torch.Choose(short, high, s)
 	}
 	return x
 }
@@ -252,7 +252,7 @@ func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
 	all, _ := d.between(low, d.at(d.high))
 	part, none := d.between(
 		low,
-		d.at(torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))),
+		d.at(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))),
 	)
 	p := d.full(fill(part.Sub(all).Exp(), none, 0))
 	return fill(fill(p, under, 0), over, 1)

@@ -64,7 +64,7 @@ func turn(a, b torch.Tensor) interval {
 		flipped = b.Mul(0).Add(a)
 	}
 	mask := flipped.Gt(0)
-	return interval{torch.Where(mask, b.Neg(), a), torch.Where(mask, a.Neg(), b), mask}
+	return interval{torch.Choose(mask, b.Neg(), a), torch.Choose(mask, a.Neg(), b), mask}
 }
 
 // logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass,
@@ -152,8 +152,8 @@ func (i interval) mass() logMass {
 	flat := operand.SumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
 
 	return logMass{
-		torch.Where(thin, middle, fill(i.high, not(tail), 0)),
-		torch.Where(thin, flat, torch.Where(tail, far, near)),
+		torch.Choose(thin, middle, fill(i.high, not(tail), 0)),
+		torch.Choose(thin, flat, torch.Choose(tail, far, near)),
 	}
 }
 
@@ -202,10 +202,10 @@ func (d truncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor)
 	ac, bc := constant(a), constant(b)
 	i := turn(ac, bc)
 	// In the turned interval the probability counts from the other end.
-	u := torch.Where(i.flipped, torch.Of(1).Sub(p), p)
+	u := torch.Choose(i.flipped, torch.Of(1).Sub(p), p)
 	logP := logAddExp(u.Neg().Log1p().Add(logNdtr(i.low)), u.Log().Add(logNdtr(i.high)))
 	z := normalQuantileLog(logP)
-	z = torch.Where(i.flipped, z.Neg(), z).Max(ac).Min(bc)
+	z = torch.Choose(i.flipped, z.Neg(), z).Max(ac).Min(bc)
 	// dz/da = (1 − p) φ(a)/φ(z) and dz/db = p φ(b)/φ(z), by differentiating Φ(z) = (1 − p) Φ(a) + p Φ(b).
 	half := z.Square().Mul(0.5)
 	wa := torch.Of(1).Sub(p).Mul(half.Sub(ac.Square().Mul(0.5)).Exp())
@@ -236,7 +236,7 @@ func normalQuantileLog(l torch.Tensor) torch.Tensor {
 		slope := z.Square().Mul(-0.5).Sub(halfLog2Pi).Sub(f).Exp()
 		z = z.Sub(f.Sub(t).Div(slope))
 	}
-	return torch.Where(deep, z, near)
+	return torch.Choose(deep, z, near)
 }
 
 // Mean is loc + scale (φ(a) − φ(b))/(Φ(b) − Φ(a)).
@@ -279,7 +279,7 @@ func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	m := sum(p.Mul(s)).Div(total)
 	v := sum(p.Mul(s.Sub(m).Square())).Div(total)
 	at := high.Sub(m.Squeeze(-1))
-	return torch.Where(steep, torch.Where(i.flipped, at.Neg(), at), mean), torch.Where(steep, v.Squeeze(-1), variance)
+	return torch.Choose(steep, torch.Choose(i.flipped, at.Neg(), at), mean), torch.Choose(steep, v.Squeeze(-1), variance)
 }
 
 // gaussLegendre is the rule of 64 points for integrals over (0, 1), its nodes by Newton's method.
@@ -306,7 +306,7 @@ func (d truncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
 	middle := d.low.Max(-farOut).Add(d.high.Min(farOut)).Mul(0.5)
-	z := d.end(torch.Where(torch.Of(under.T().MustLogicalOr(over.T(), false)), middle, floated(value)))
+	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), middle, floated(value)))
 	part, all := turn(a, z).mass(), turn(a, b).mass()
 	p := all.over(part.c).Add(part.rest).Exp()
 	return d.full(fill(fill(p, under, 0), over, 1))

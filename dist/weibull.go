@@ -78,7 +78,7 @@ func lgammaGap(e torch.Tensor) torch.Tensor {
 		return direct(e)
 	}
 	small := e.Lt(from)
-	return torch.Where(small, series(fill(e, not(small), from)), direct(fill(e, small, 1)))
+	return torch.Choose(small, series(fill(e, not(small), from)), direct(fill(e, small, 1)))
 }
 
 // zeta is ζ(2), ζ(3), … (Abramowitz and Stegun, table 23.3).

@@ -51,15 +51,15 @@ func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	e := lp.Max(operand.Number(floor))
 	short := e.Expm1().Mul(torch.Of(1).Sub(g)) // p(0) − 1
 	sum := e.Exp().Mul(torch.Of(1).Sub(g)).Add(g)
-	below := torch.Where(g.Eq(0), lp.Sub(e), 0)
+	below := torch.Choose(g.Eq(0), lp.Sub(e), 0)
 	near := short.Max(-0.5).Log1p()
-	atZero := torch.Where(short.Gt(-0.5), near, sum.Log()).Add(below)
+	atZero := torch.Choose(short.Gt(-0.5), near, sum.Log()).Add(below)
 
 	// More: at 0 the gate is left out, and where it is 1, so that log(1 − 1) has no gradient there.
 	shut := g.Eq(1)
-	more := torch.Where(either(zero, shut), 0, g).Neg().Log1p().Add(lp)
+	more := torch.Choose(either(zero, shut), 0, g).Neg().Log1p().Add(lp)
 	outside := torch.Of(not(zero).T().MustLogicalAnd(either(isInfinite(lp), shut).T(), false))
-	return d.masked(torch.Where(zero, atZero, more), outside)
+	return d.masked(torch.Choose(zero, atZero, more), outside)
 }
 
 // Sample draws counts and sets some to 0.

@@ -163,6 +163,8 @@ type compilation struct {
 	pinned  native.Tier // of the checkpoint that the run goes on from
 	report  native.Report
 	done    bool
+
+	undefined undefined // gradients of the run
 }
 
 // compile is compileFor as the run asks for it.
@@ -176,6 +178,9 @@ func (c *compilation) compile(t Target, start Params, b Batch, rows bool) (*nati
 	f, report, err := compileFor(t, start, b, o, rows)
 	if err != nil {
 		return nil, err
+	}
+	if f != nil {
+		f.Watch(func(x []float64) { c.undefined.see(x, 1) })
 	}
 	if !c.done {
 		c.report, c.done = report, true

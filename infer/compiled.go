@@ -50,7 +50,9 @@ func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Ev
 		return e, false, err
 	}
 	if !f.Planned() {
-		e, err = evaluateReplay(f, p, jacobian)
+		if e, err = evaluateReplay(f, p, jacobian); err == nil {
+			c.compilation.undefined.among(e, p)
+		}
 		return e, err == nil, nil // eager evaluation has the same bits, and the right error
 	}
 	e, err = evaluateNative(f, p, jacobian)

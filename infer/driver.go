@@ -72,13 +72,15 @@ type Noter interface {
 type RunSummary struct {
 	Updates int64 // of each chain
 	Held    int64 // updates of single chains that were held
-	Info    Info  // of the last update
-	Layout  *Layout
-	Batch   Batch        // all of the data
-	Part    bool         // Batch is a part of them: the model was compiled on a minibatch
-	Batches Batches      // where an update sees a part of the data; nil where it sees all
-	Draws   *draws.Draws // on unconstrained space
-	Details []any        // what a method that drives itself has told, one of each group
+	// Undefined counts gradients that were NaN where the density is finite. The run has a note about them itself.
+	Undefined int64
+	Info      Info // of the last update
+	Layout    *Layout
+	Batch     Batch        // all of the data
+	Part      bool         // Batch is a part of them: the model was compiled on a minibatch
+	Batches   Batches      // where an update sees a part of the data; nil where it sees all
+	Draws     *draws.Draws // on unconstrained space
+	Details   []any        // what a method that drives itself has told, one of each group
 }
 
 // Batcher is a transform with a default of its own for the Batches of a run, where others see all of the data in every

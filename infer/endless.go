@@ -78,12 +78,15 @@ func troubled(d *draws.Draws) bool {
 	if len(d.Notes()) > 0 {
 		return true
 	}
-	for _, stat := range []string{draws.StatDivergent, draws.StatMaxDepth} {
-		name, ok := d.StatName(stat)
-		for c := 0; ok && c < d.Chains(); c++ {
-			if values, err := d.Stat(name, c); err == nil && floats.Sum(values) > 0 {
-				return true
-			}
+	return happened(d, draws.StatDivergent) || happened(d, draws.StatMaxDepth)
+}
+
+// happened says whether a statistic that is 0 or 1 is 1 of some draw.
+func happened(d *draws.Draws, stat string) bool {
+	name, ok := d.StatName(stat)
+	for c := 0; ok && c < d.Chains(); c++ {
+		if values, err := d.Stat(name, c); err == nil && floats.Sum(values) > 0 {
+			return true
 		}
 	}
 	return false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -268,6 +269,12 @@ func (f *fused) count(done int, held int64) {
 	f.session.updates = max(f.session.updates, f.steps)
 	f.session.gradients += int64(done) * int64(f.size)
 	f.held += held
+	for k := 0; k < f.size && f.chains.Undefined() > 0; k++ {
+		if d := f.layout.Dim(); f.chains.Held(k) && math.IsNaN(f.chains.Norms[k]) {
+			f.compilation.undefined.see(f.chains.Get(fuse.Theta)[k*d:(k+1)*d], f.chains.Undefined())
+			return
+		}
+	}
 }
 
 // made is what comes after updates.

@@ -68,8 +68,12 @@ func part(p Params, from, size int) (Params, error) {
 // tooManyHeld is the error of a run that mostly stood still.
 func (s *session) tooManyHeld() error {
 	if all := s.updates * int64(s.o.Chains); s.held*2 > all {
-		return fmt.Errorf("%.3g %% of the updates were held because the log posterior or its gradient was not finite: "+
-			"lower the step size of %s, or start elsewhere: %w", 100*float64(s.held)/float64(all), s.name, ErrNonFinite)
+		held := fmt.Sprintf("%.3g %% of the updates were held because the log posterior or its gradient was not finite",
+			100*float64(s.held)/float64(all))
+		if n, _ := s.undefined(); n > 0 {
+			return s.because(fmt.Errorf("%s: %w", held, ErrNonFinite))
+		}
+		return fmt.Errorf("%s: lower the step size of %s, or start elsewhere: %w", held, s.name, ErrNonFinite)
 	}
 	return nil
 }

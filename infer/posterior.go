@@ -122,6 +122,9 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		}
 	}
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
+	if c := a.target.compilation; c != nil && err == nil {
+		c.undefined.among(e, p)
+	}
 	return e, err
 }
 

@@ -106,7 +106,8 @@ func (s *session) describe(r *Result) {
 		d.SetAttr(draws.AttrTemperature, "0")
 	}
 	if noter, ok := s.transform.(Noter); ok {
-		summary := RunSummary{Updates: s.updates, Held: s.held, Info: s.rows.info, Layout: s.layout, Batch: s.all,
+		summary := RunSummary{Updates: s.updates, Held: s.held, Undefined: s.compilation.undefined.count,
+			Info: s.rows.info, Layout: s.layout, Batch: s.all,
 			Part: s.partial(), Draws: d, Details: s.details}
 		if _, whole := s.batches.(*full); !whole {
 			summary.Batches = s.batches
@@ -115,7 +116,7 @@ func (s *session) describe(r *Result) {
 			d.AddNote(n)
 		}
 	}
-	for _, n := range s.tally.Notes() {
+	for _, n := range append(s.tally.Notes(), s.undefinedNote(d)...) {
 		d.AddNote(n)
 	}
 	_, updates := s.transform.(interface{ Cold(from, to int64) bool })

@@ -207,8 +207,8 @@ func (r *updater) update(batch Batch) (next State, info Info, err error) {
 
 // nowhere is the error of a chain that starts where the density is not finite.
 func (r *updater) nowhere(k int, value, norm float64) error {
-	return fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w", r.from+k,
-		value, norm, ErrNonFinite)
+	return r.because(fmt.Errorf("the log posterior of chain %d is %v and the norm of its gradient %v at the start: %w",
+		r.from+k, value, norm, ErrNonFinite))
 }
 
 // tell shows the observer and Until where the run stands.

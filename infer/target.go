@@ -200,6 +200,13 @@ func (t Target) ByPrior(tempering float64) Target {
 	return out
 }
 
+// Summed is the target on the scale of the sum over data; its Parts must not be nil.
+func (t Target) Summed() Target {
+	out := WithParts(t.Parts, 0, t.LogJacobian != nil)
+	out.compilation = t.compilation
+	return out
+}
+
 // Replaced is a target of which f is the whole log density. In a run its gradients are compiled as those of t are.
 func (t Target) Replaced(f LogPosterior) Target {
 	return Target{LogPosterior: f, compilation: t.compilation}

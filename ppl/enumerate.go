@@ -389,7 +389,7 @@ func (e *enumeration) own(s *Site) torch.Tensor {
 		s.Mask = nil
 		logp := e.logProb(s)
 		s.Mask = mask
-		return torch.Where(mask, logp, -logOf(v.size))
+		return torch.Choose(mask, logp, -logOf(v.size))
 	}
 	key := massKey{v.slot, v.size, s.given.Name()}
 	if known, ok := e.masses[key]; ok && same(reflect.ValueOf(known.of), reflect.ValueOf(s.given)) {

@@ -210,7 +210,7 @@ func (x Tensor) Take(indices ...any) Tensor {
 		n := shape[d+1]
 		rows *= n
 		next := wrap(Of(i).index("Take", x))
-		at = Where(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
+		at = Choose(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
 	}
 	flat := wrap(x.T().MustReshape(append([]int64{rows}, shape[len(indices):]...), false))
 	part, err := flat.T().IndexSelect(0, at.index("Take", x).MustReshape([]int64{-1}, false), false)

@@ -407,9 +407,27 @@ func (x Tensor) Eq(y any) Tensor {
 		(*ts.Tensor).MustEq, (*ts.Tensor).MustEq, (*ts.Tensor).MustEqTensor)
 }
 
-// Where is a where the condition holds, else b. The gradient of the branch that is not taken is 0 times its derivative:
-// NaN if that is infinite, so give each branch arguments that it can bear.
+// Where is a where the condition holds, else b. Its gradient is that of the branch taken, also where the other's is
+// infinite or NaN, as that of sqrt(x) below 0, of 1/x at 0 or of an exponential that overflows: on the way back through
+// functions of single elements a gradient of 0 stays 0. Through others, such as products of matrices, LogSumExp and
+// factorisations, 0 times infinity is NaN as ever: give these arguments that they can bear. Derivatives of any order
+// are so. What a branch was computed from takes two more operations for each such function, backward: [Choose] saves
+// them.
 func Where(condition, a, b any) Tensor {
+	x, y := Of(a), Of(b)
+	if cond := Of(condition); !cond.isNumber() {
+		for _, branch := range []Tensor{x, y} {
+			if branch.t != nil {
+				Must(0, ts.KelvinGuard(branch.t))
+			}
+		}
+	}
+	return Choose(condition, x, y)
+}
+
+// Choose is [Where] of branches whose derivatives are finite where they are not taken too: their gradient there is 0
+// times the derivative.
+func Choose(condition, a, b any) Tensor {
 	cond, x, y := Of(condition), Of(a), Of(b)
 	if cond.isNumber() {
 		if cond.c != 0 {

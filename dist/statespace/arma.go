@@ -126,11 +126,11 @@ func autoregression(phi []torch.Tensor, m int) factored {
 			phi, errors = levinson(phi, errors, left)
 			product = product.Div(r.Neg().Add(1)).Div(r.Mul(float64(2*(k%2) - 1)).Add(1))
 		}
-		edge = edge.Add(torch.Where(left.Gt(0), 0, math.NaN()))
+		edge = edge.Add(torch.Choose(left.Gt(0), 0, math.NaN()))
 		weight = weight.Div(left)
 		below[k-1], weights[k-1] = phi[:k-1], weight
 	}
-	edge = edge.Add(torch.Where(rounding.Lt(mostRounding/4), 0, math.NaN()))
+	edge = edge.Add(torch.Choose(rounding.Lt(mostRounding/4), 0, math.NaN()))
 	return factored{combinations(below), torch.Stack(0, weights...).Add(edge)}
 }
 

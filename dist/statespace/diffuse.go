@@ -52,7 +52,7 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 	factor = square.Cholesky()
 	// Rounding makes a pivot that is 0 a small number of either sign. Only a negative one becomes NaN.
 	determined := factor.Diag().Square().Gt(square.Diag().Mul(leastPivot))
-	factor = factor.Add(torch.Where(determined, 0, math.NaN()).Sum(-1).Unsqueeze(-1).Unsqueeze(-1))
+	factor = factor.Add(torch.Choose(determined, 0, math.NaN()).Sum(-1).Unsqueeze(-1).Unsqueeze(-1))
 	half := factor.SolveTriangular(torch.Stack(-1, right...).Unsqueeze(-1), false)
 	return factor.Transpose().SolveTriangular(half, true).Squeeze(-1), factor
 }

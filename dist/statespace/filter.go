@@ -52,9 +52,9 @@ func (s Series) filter(value torch.Tensor) *filtered {
 	// NaN differs from itself. What depends on the data alone is computed for all steps at once: a loop over time is
 	// then compiled as one.
 	there := y.Eq(y)
-	y = torch.Where(there, y, 0).Sub(s.part(s.offset))
+	y = torch.Choose(there, y, 0).Sub(s.part(s.offset))
 	lead := shape[:len(shape)-2]
-	f := &filtered{s: s, lead: lead, mask: torch.Where(there, 1, 0), steps: make([]step, s.steps)}
+	f := &filtered{s: s, lead: lead, mask: torch.Choose(there, 1, 0), steps: make([]step, s.steps)}
 	size := s.sys.Spread.Shape()
 	now := step{
 		a: spread(s.sys.Mean.(torch.Tensor), lead, size[:1]),
@@ -97,7 +97,7 @@ func (n *step) observe(design, variances, y, there, mask torch.Tensor) {
 		weighted := root.Mul(n.pAfter.l)
 		o := seen{z: z, mean: z.Mul(n.after).Sum(-1)}
 		o.variance = root.Mul(weighted).Sum(-1).Add(h.Squeeze(0))
-		o.s = torch.Where(one(there), o.variance, 1)
+		o.s = torch.Choose(one(there), o.variance, 1)
 		o.inverse = one(mask).Div(o.s)
 		o.v = one(y).Sub(o.mean).Mul(one(mask))
 		o.gain = rowTimes(n.pAfter.w, weighted).Mul(o.inverse.Unsqueeze(-1))

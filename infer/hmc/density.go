@@ -22,7 +22,7 @@ type gradients struct {
 func newGradients(target infer.Target) (*gradients, error) {
 	g := &gradients{n: target.N(), scale: target.N()}
 	if target.Parts != nil {
-		target = infer.WithParts(target.Parts, 0, target.LogJacobian != nil)
+		target = target.Summed()
 		g.scale = 1
 	}
 	g.target = target

@@ -46,6 +46,9 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		if t.Whole { // its steps are its own
 			advice = "start where the density is finite, and look for a density that overflows."
 		}
+		if run.Undefined > 0 {
+			advice = "mend the gradients that are NaN first, as another note says."
+		}
 		add("held", share > heldShare, advice,
 			"%d of %d updates were held because the density or its gradient was not finite.", run.Held, total)
 	}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -63,6 +64,7 @@ type Func struct {
 	held     *held // what holds the memory of the inputs
 	calls    sync.Pool
 	replay   *replay // instead of all of these; nil for a plan
+	watch    func(x []float64)
 }
 
 // newFunc makes a function of code that runs a plan. It has no batch yet.
@@ -109,6 +111,31 @@ func (f *Func) Outputs() []ir.Slot {
 		return f.replay.outputs
 	}
 	return f.plan.Outputs
+}
+
+// Watch makes each evaluation call see with a point whose value is finite and whose gradient is NaN. Calls come from
+// all goroutines that evaluate, and x is used during the call only.
+func (f *Func) Watch(see func(x []float64)) { f.watch = see }
+
+// seen tells who watches.
+func (f *Func) seen(x []float64, value float64, grad []float64) {
+	if f.watch == nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	sum := 0.0
+	for _, g := range grad {
+		sum += g * 0 // NaN of an infinite one too
+	}
+	if sum != 0 && slices.ContainsFunc(grad, math.IsNaN) {
+		f.watch(x)
+	}
+}
+
+func (f *Func) seenRows(x, values, grad []float64) {
+	d := f.Dim()
+	for i, v := range values {
+		f.seen(x[i*d:(i+1)*d], v, grad[i*d:(i+1)*d])
+	}
 }
 
 // prepare runs the prologue on the batch whose addresses are in place.
@@ -183,6 +210,7 @@ func (f *Func) Eval(x []float64, weight float64, grad []float64) (float64, error
 		(*C.double)(&value), (*C.double)(unsafe.SliceData(grad)))
 	f.calls.Put(w)
 	runtime.KeepAlive(f)
+	f.seen(x, value, grad)
 	return value, nil
 }
 
@@ -208,7 +236,11 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 		return nil
 	}
 	if f.replay != nil {
-		return f.replay.all(x, weight, values, grad, aux)
+		if err := f.replay.all(x, weight, values, grad, aux); err != nil {
+			return err
+		}
+		f.seenRows(x, values, grad)
+		return nil
 	}
 	w, err := f.workspace()
 	if err != nil {
@@ -235,6 +267,7 @@ func (f *Func) Rows(x []float64, weight float64, values, grad []float64, aux [][
 		(*C.double)(&values[0]), (*C.double)(&grad[0]), C.int(n), (**C.double)(at(0)), (*C.long)(at(n)),
 		(**C.double)(at(2*n)))
 	runtime.KeepAlive(f)
+	f.seenRows(x, values, grad)
 	return nil
 }
 

@@ -157,6 +157,7 @@ var nativeFiles = map[string]string{
 	"kelvin_random.cpp":    "libtch/kelvin_random.cpp",
 	"kelvin_combine.cpp":   "libtch/kelvin_combine.cpp",
 	"kelvin_check.cpp":     "libtch/kelvin_check.cpp",
+	"kelvin_guard.cpp":     "libtch/kelvin_guard.cpp",
 	"kelvin_memory.cpp":    "libtch/kelvin_memory.cpp",
 	"kelvin_bmm.cpp":       "libtch/kelvin_bmm.cpp",
 	"normal_lanes.h":       "libtch/normal_lanes.h",

@@ -57,7 +57,7 @@ func (k Matern) Between(x, y torch.Tensor) torch.Tensor {
 	s := squares("Matern.Length", x, y, k.Length)
 	// The root has no derivative at 0, where the kernel's is 0.
 	apart := s.Gt(0)
-	r := torch.Where(apart, torch.Where(apart, s, 1).Sqrt(), 0).Mul(math.Sqrt(2 * k.nu()))
+	r := torch.Choose(apart, torch.Choose(apart, s, 1).Sqrt(), 0).Mul(math.Sqrt(2 * k.nu()))
 	shape := torch.Of(1)
 	switch k.Nu {
 	case 1.5:

@@ -108,6 +108,9 @@ func (c *Chains) Get(r Register) []float64 {
 // Offset is where the streams stand.
 func (c *Chains) Offset() uint64 { return uint64(c.c.offset) }
 
+// Undefined is how many updates of the last call were held at a finite value whose gradient was NaN.
+func (c *Chains) Undefined() int64 { return int64(c.c.undefined) }
+
 // Held says whether the last update held a chain.
 func (c *Chains) Held(k int) bool { return c.held[k] != 0 }
 

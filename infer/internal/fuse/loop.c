@@ -76,7 +76,7 @@ static double norm(const double *x, long n) {
 long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const kelvin_op *ops, double *rows,
                      long gathers, const kelvin_gather *gather, long size, const int64_t *index) {
   const long d = f->dim;
-  f->total = 0;
+  f->total = f->undefined = 0;
   for (long i = 0; i < n; i++) {
     const kelvin_move *m = &moves[i];
     // A chain that was held is where the value may be the reason.
@@ -119,6 +119,7 @@ long kelvin_fuse_run(kelvin_chains *f, long n, const kelvin_move *moves, const k
       f->held[k] = !isfinite(length) || (full && !isfinite(f->values[k]));
       if (f->held[k]) {
         f->total++;
+        f->undefined += full && isfinite(f->values[k]) && isnan(length);
         continue;
       }
       if (m->noise)

@@ -78,6 +78,7 @@ typedef struct {
   double *values, *norms;  // of each chain, of the last update
   unsigned char *held;     // of each chain: the last update did not move it
   long total;              // held updates since the last call
+  long undefined;          // those of them with a finite value and a gradient that is NaN
 } kelvin_chains;
 
 // Makes n updates. rows has chains x (dim + 3) numbers for each update that records: point, value, norm of the

@@ -146,5 +146,5 @@ func (f *coupling) spline(x, raw torch.Tensor) (y, logDet torch.Tensor) {
 	slope := to.Mul(xi.Square()).Add(s.Mul(both).Mul(2)).Add(from.Mul(rest.Square()))
 	log := slope.Log().Add(s.Log().Mul(2)).Sub(under.Log().Mul(2))
 	out := x.Abs().Ge(b)
-	return torch.Where(out, x, moved), torch.Where(out, x.Mul(0), log).Sum()
+	return torch.Choose(out, x, moved), torch.Choose(out, x.Mul(0), log).Sum()
 }

@@ -98,6 +98,8 @@ void kelvin_leaf(tensor *out__, tensor t);
 // tensor.
 void kelvin_grad(tensor *out__, tensor *outputs, int n_outputs, tensor *inputs, int n_inputs, tensor *grad_outputs,
                  int keep_graph, int create_graph, int unused);
+// From here on a zero that comes to an elementwise function on the way back from t stays zero behind it.
+void kelvin_guard(tensor t, char **error);
 
 // Arithmetic: sum of coeffs[i] * tensors[i]; and per row of x, its norm, beside the values: out has 2 * rows numbers.
 void kelvin_combine(tensor *out__, double *coeffs, tensor *tensors, int n);
