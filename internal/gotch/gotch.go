@@ -1,7 +1,7 @@
 // Package gotch makes a copy of the gotch module fit for sampling.
 //
 // The published module binds libtorch to Go, and Kelvin uses its tensors and its 2,500 operations as they are. What a
-// sampler cannot live with is changed in a copy, never in Go's module cache: see docs/design.md, section 2, for the
+// sampler cannot live with is changed in a copy, never in Go's module cache: see docs/libtorch.md for the
 // list of defects and what is done about each. The changes are edits that name their anchor and fail loudly when it is
 // not there, and a few hundred lines of Kelvin's own C++ and Go, which are added as extra files (the native folder).
 package gotch
