@@ -18,7 +18,7 @@ func TestBlocks(t *testing.T) {
 	}{
 		{"tutorial.md", "../examples/tutorial/main.go", "../examples/tutorial/main.go"},
 		{"language.md", first, "../examples/language"},
-		{"data.md", "../data/example_test.go", "../data/large/loader/example_test.go"},
+		{"data.md", "../data/example_test.go", "../data/batch/example_test.go"},
 		{"diagnostics.md", "../examples/broken/main.go", ""},
 		{"gp.md", "../examples/gp/main.go", "../examples/gp/main.go"},
 		{"statespace.md", "../examples/series/main.go", "../examples/series/main.go"},

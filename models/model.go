@@ -84,6 +84,20 @@ func (f *fields) atLeast(field string, v, least int) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// times checks the times of observations.
+func (f *fields) times(t []float64) {
+	if len(t) == 0 {
+		f.fail("Times", "empty", "it needs data")
+	}
+	before := 0.0
+	for i, x := range t {
+		if !(x >= before) || x-x != 0 {
+			f.fail("Times", fmt.Sprintf("%v at index %d", x, i), "times must be finite, not negative and not decrease")
+		}
+		before = x
+	}
+}
+
 // numbers checks n numbers, or any number of them but none where n is negative.
 func (f *fields) numbers(field string, v []float64, n int, ok func(float64) bool, allowed string) {
 	switch {

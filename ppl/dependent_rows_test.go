@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
@@ -108,7 +108,7 @@ func batchesOf(t *testing.T, data infer.Batch, size int64) map[string]infer.Batc
 	}
 	table, err := large.Open(paths)
 	require.NoError(t, err)
-	files, err := loader.New(table, loader.Options{Size: size, Seed: 3})
+	files, err := batch.NewLoader(table, batch.LoaderOptions{Size: size, Seed: 3})
 	require.NoError(t, err)
 	return map[string]infer.Batches{"memory": memory, "files": files, "own": copied{again}}
 }

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
@@ -59,7 +59,7 @@ func TestEpochMean(t *testing.T) {
 		for size := int64(1); size <= 25; size++ {
 			memory, err := infer.Minibatches(p.Batch(), infer.MinibatchOptions{Size: size, KeepOrder: keep})
 			require.NoError(t, err)
-			files, err := loader.New(table, loader.Options{Size: size, KeepOrder: keep})
+			files, err := batch.NewLoader(table, batch.LoaderOptions{Size: size, KeepOrder: keep})
 			require.NoError(t, err)
 			for _, batches := range []infer.Batches{memory, files} {
 				for _, target := range []infer.Target{p.Target(), written} {

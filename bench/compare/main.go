@@ -10,7 +10,7 @@
 // the program fails when they differ by more than 1e-10.
 //
 // The networks are the CNN-LSTM of models/nn at batches of 32 texts of 100 tokens, and the ResNet-20 of
-// models/nn/networks with the moments of its batch at 128 images, with the log prior and the mean log likelihood of
+// models/nn/layers with the moments of its batch at 128 images, with the log prior and the mean log likelihood of
 // made-up data, in float32. The C++ side has them as a user of libtorch writes them: with its LSTM, its batch
 // normalisation, its cross entropy and an update in place, on one vector of parameters. A step is the gradient and an
 // update of gradient ascent with momentum. Below them are updates of SGHMC and ATMC against Kelvin's own gradient. The

@@ -14,7 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -30,7 +29,7 @@ type architecture struct {
 // architectures are those that are measured.
 var architectures = []architecture{
 	{"CNN-LSTM, batch of 32", "cnnlstm", nn.CNNLSTM{}, 32, 25000},
-	{"ResNet-20, batch of 128", "resnet", networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 128, 50000},
+	{"ResNet-20, batch of 128", "resnet", layers.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 128, 50000},
 }
 
 // The step of both sides: gradient ascent with momentum.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -23,7 +22,7 @@ func TestNetworksAreThoseOfTheCppProgram(t *testing.T) {
 	}
 	for _, a := range []architecture{
 		{"CNN-LSTM", "cnnlstm", nn.CNNLSTM{Vocab: 50, Length: 30, Embedding: 6, Filters: 5, Hidden: 7, Classes: 3}, 4, 100},
-		{"ResNet-20", "resnet", networks.ResNet20{Size: 12, Filters: 3, Classes: 4, Norm: layers.BatchNorm{Batch: true}},
+		{"ResNet-20", "resnet", layers.ResNet20{Size: 12, Filters: 3, Classes: 4, Norm: layers.BatchNorm{Batch: true}},
 			5, 300},
 	} {
 		cpp, err := start(context.Background(), program, "cpu")

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -22,7 +21,7 @@ type architecture struct {
 }
 
 var architectures = []architecture{
-	{"ResNet-20, batch of 128", "resnet", networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 128, 50000},
+	{"ResNet-20, batch of 128", "resnet", layers.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 128, 50000},
 	{"CNN-LSTM, batch of 32", "cnnlstm", nn.CNNLSTM{}, 32, 25000},
 }
 

@@ -8,9 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -45,7 +43,7 @@ func residual() (list []agreement) {
 func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) ([]float64, error) {
 	const data, tests, batch, side = 32, 8, 16, 16
 	build := func(norm nn.Layer) (*nn.Network, error) {
-		return networks.ResNet20{Size: side, Filters: 4, Norm: norm}.Build()
+		return layers.ResNet20{Size: side, Filters: 4, Norm: norm}.Build()
 	}
 	net, err := build(norm)
 	if err != nil {
@@ -78,7 +76,7 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) ([]float64, er
 	if err != nil {
 		return nil, err
 	}
-	if batches, err = (augment.Images{Flip: true, Pad: 2}).Batches(batches, "x", 4); err != nil {
+	if batches, err = (nn.Augment{Flip: true, Pad: 2}).Batches(batches, "x", 4); err != nil {
 		return nil, err
 	}
 	prior, err := nn.NewPrior(net, nn.Same(nn.Normal(1)))

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/models"
-	"github.com/kelvin-ppl/kelvin/models/odes"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -156,7 +155,7 @@ func ofPima(file string) (posterior, error) {
 
 // influenza is an epidemic, a model with differential equations: Stan has the same tolerances and limit of steps.
 func influenza() (posterior, error) {
-	m, err := odes.Influenza()
+	m, err := models.Influenza()
 	if err != nil {
 		return posterior{}, err
 	}

@@ -5,7 +5,7 @@
 //	order, err := large.NewShuffle(table.Rows(), seed, epoch) // a permutation of the rows, without an array of them
 //	x, err := large.Gather[float64](table, "x", []int64{order.At(0), order.At(1)})
 //
-// Package data/large/loader makes batches of tensors of a [Table] for a run; this one is plain Go.
+// Package data/batch makes batches of tensors of a [Table] for a run; this one is plain Go.
 //
 // A column is a file: format 1.0, 2.0 or 3.0 of .npy, little-endian float64, float32, int64, int32 or uint8, in the
 // order of C, the first dimension counting the rows (numpy.lib.format is the description). In NumPy,

@@ -13,9 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -45,7 +43,7 @@ func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, er
 	}
 	t := &task{settings: s, side: int64(train.Side)}
 	if s.Net != twenty {
-		net, err := networks.ResNetPlusPlus{Size: t.side, Depth: s.Depth, Filters: s.Filters}.Build()
+		net, err := layers.ResNetPlusPlus{Size: t.side, Depth: s.Depth, Filters: s.Filters}.Build()
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +52,7 @@ func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, er
 		return t, err
 	}
 	normed := func(norm nn.Layer) (*classify.Task, error) {
-		net, err := networks.ResNet20{Size: t.side, Depth: s.Depth, Filters: s.Filters, Norm: norm}.Build()
+		net, err := layers.ResNet20{Size: t.side, Depth: s.Depth, Filters: s.Filters, Norm: norm}.Build()
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +200,7 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 		return nil, err
 	}
 	if s.Augment { // an eighth of the side at each edge, as is usual for images of 32 pixels
-		change := augment.Images{Flip: true, Pad: t.side / 8}
+		change := nn.Augment{Flip: true, Pad: t.side / 8}
 		if o.Batches, err = change.Batches(o.Batches, "x", seed+2000); err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/models/shrinkage"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -20,8 +20,8 @@ const sparseData, sparseFeatures = 40, 60
 // sparse is a regression with more features than data, of which about three are thought to matter.
 func sparse(c *ppl.Ctx) {
 	sigma := c.Sample("sigma", dist.HalfNormal(1))
-	global := torch.Must(shrinkage.GlobalScale(3, sparseFeatures, sigma, sparseData))
-	b := shrinkage.Horseshoe{Global: global, Slab: 2}.Sample(c, "b", sparseFeatures)
+	global := torch.Must(models.GlobalScale(3, sparseFeatures, sigma, sparseData))
+	b := models.Horseshoe{Global: global, Slab: 2}.Sample(c, "b", sparseFeatures)
 	c.Plate("data", 0, func(c *ppl.Ctx) {
 		c.Observe("y", dist.Normal(c.Data("x").MatMul(b), sigma), c.Data("y"))
 	})

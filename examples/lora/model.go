@@ -9,7 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
+	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -25,7 +25,7 @@ type language struct {
 }
 
 func newLanguage(s settings) (*language, error) {
-	net, err := networks.Transformer{Vocab: vocab, Length: s.Length, Width: s.Width, Heads: 4,
+	net, err := layers.Transformer{Vocab: vocab, Length: s.Length, Width: s.Width, Heads: 4,
 		Blocks: s.Blocks}.Build()
 	if err != nil {
 		return nil, err

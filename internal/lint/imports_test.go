@@ -82,7 +82,7 @@ func TestImportsPointOneWay(t *testing.T) {
 				wrong = family(name) != "" || within(name, "models", "store")
 			case within(dir, "draws", "diag", "store", "data"):
 				wrong = within(name, "infer", "dist", "ppl", "models", "torch") &&
-					!slices.Contains([]string{"data/batch", "data/large/loader"}, dir)
+					dir != "data/batch"
 			case within(dir, "models"):
 				wrong = family(name) != "" && !(dir == "models/nn" && name == "infer/laplace")
 			}
@@ -118,7 +118,7 @@ func TestPlainGoNeedsNoLibtorch(t *testing.T) {
 	require.Equal(t, "torch", needs("torch", map[string]bool{}))
 	for dir := range all {
 		if within(dir, "draws", "data", "diag", "store", "infer/hmc/kernel", "models/nn/kernels", "models/nn/safetensors",
-			"cmd/kelvin", "internal/setup", "internal/gotch") && dir != "data/batch" && dir != "data/large/loader" {
+			"cmd/kelvin", "internal/setup", "internal/gotch") && dir != "data/batch" {
 			require.Empty(t, needs(dir, map[string]bool{}), dir)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
@@ -39,14 +38,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/augment"
 	"github.com/kelvin-ppl/kelvin/models/nn/kernels"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
-	"github.com/kelvin-ppl/kelvin/models/odes"
-	"github.com/kelvin-ppl/kelvin/models/shrinkage"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/store"
@@ -99,11 +94,11 @@ var rows = []row{
 	{"large.Gather", large.Gather[float64]},
 	{"large.NewShuffle", large.NewShuffle},
 	{"large.Open", large.Open},
-	{"(*loader.Loader).Fingerprint", (*loader.Loader).Fingerprint},
-	{"(*loader.Loader).Next", (*loader.Loader).Next},
-	{"(*loader.Loader).Position", (*loader.Loader).Position},
-	{"(*loader.Loader).Seek", (*loader.Loader).Seek},
-	{"loader.New", loader.New},
+	{"(*batch.Loader).Fingerprint", (*batch.Loader).Fingerprint},
+	{"(*batch.Loader).Next", (*batch.Loader).Next},
+	{"(*batch.Loader).Position", (*batch.Loader).Position},
+	{"(*batch.Loader).Seek", (*batch.Loader).Seek},
+	{"batch.NewLoader", batch.NewLoader},
 	{"(*diag.Report).Format", (*diag.Report).Format},
 	{"(*diag.Report).Groups", (*diag.Report).Groups},
 	{"(*diag.Report).Join", (*diag.Report).Join},
@@ -863,8 +858,8 @@ var rows = []row{
 	{"nn.Uniform", nn.Uniform},
 	{"nn.XavierNormal", nn.XavierNormal},
 	{"nn.XavierUniform", nn.XavierUniform},
-	{"augment.Images.Apply", augment.Images.Apply},
-	{"augment.Images.Batches", augment.Images.Batches},
+	{"nn.Augment.Apply", nn.Augment.Apply},
+	{"nn.Augment.Batches", nn.Augment.Batches},
 	{"kernels.Dense.NNGP", kernels.Dense.NNGP},
 	{"kernels.Dense.NTK", kernels.Dense.NTK},
 	{"layers.Attention.Plan", layers.Attention.Plan},
@@ -882,9 +877,9 @@ var rows = []row{
 	{"layers.Residual.Plan", layers.Residual.Plan},
 	{"layers.WeightNorm.Plan", layers.WeightNorm.Plan},
 	{"layers.WeightNormPrior", layers.WeightNormPrior},
-	{"networks.ResNet20.Build", networks.ResNet20.Build},
-	{"networks.ResNetPlusPlus.Build", networks.ResNetPlusPlus.Build},
-	{"networks.Transformer.Build", networks.Transformer.Build},
+	{"layers.ResNet20.Build", layers.ResNet20.Build},
+	{"layers.ResNetPlusPlus.Build", layers.ResNetPlusPlus.Build},
+	{"layers.Transformer.Build", layers.Transformer.Build},
 	{"(*safetensors.Error).Error", (*safetensors.Error).Error},
 	{"(*safetensors.File).Close", (*safetensors.File).Close},
 	{"(*safetensors.File).Tensors", (*safetensors.File).Tensors},
@@ -899,12 +894,12 @@ var rows = []row{
 	{"weights.LoRA.Attach", weights.LoRA.Attach},
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
-	{"odes.Absorption.Build", odes.Absorption.Build},
-	{"odes.Influenza", odes.Influenza},
-	{"odes.SIR.Build", odes.SIR.Build},
-	{"odes.Theophylline", odes.Theophylline},
-	{"shrinkage.GlobalScale", shrinkage.GlobalScale},
-	{"shrinkage.Horseshoe.Sample", shrinkage.Horseshoe.Sample},
+	{"models.Absorption.Build", models.Absorption.Build},
+	{"models.Influenza", models.Influenza},
+	{"models.SIR.Build", models.SIR.Build},
+	{"models.Theophylline", models.Theophylline},
+	{"models.GlobalScale", models.GlobalScale},
+	{"models.Horseshoe.Sample", models.Horseshoe.Sample},
 	{"(*ode.Error).Error", (*ode.Error).Error},
 	{"(*ode.Error).RecoverAsError", (*ode.Error).RecoverAsError},
 	{"(*ode.System).Report", (*ode.System).Report},

@@ -1,5 +1,6 @@
 // Package layers holds the layers of deep networks beside those of package nn: residual connections, normalisation,
-// attention, and the laws and starts that go with them. They are plain structs that [nn.Sequential] takes.
+// attention, and the laws and starts that go with them. They are plain structs that [nn.Sequential] takes. [ResNet20],
+// [ResNetPlusPlus] and [Transformer] are networks of them, of the literature on Bayesian deep learning.
 //
 // All are functions of one datum and can be mapped by torch.Vmap over points and data, except [BatchNorm] with the
 // moments of the batch, which says why.

@@ -15,7 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
+	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -172,7 +172,7 @@ func TestLoadErrors(t *testing.T) {
 // A transformer with adapters on three of its weights: merged and unmerged agree, and both with x W₀ᵀ + (α/r) x Aᵀ Bᵀ
 // where the two products are made one after the other.
 func TestLoRA(t *testing.T) {
-	n := nntest.Must(networks.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 1, Hidden: 6}.Build())
+	n := nntest.Must(layers.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 1, Hidden: 6}.Build())
 	base := nntest.Point(n, 1, 0.7, 0)
 	sites := []string{"block_1.0.body.1.query.weight", "block_1.0.body.1.output.weight", "output.weight"}
 	a, err := weights.LoRA{Rank: 2, Alpha: 8, Sites: sites}.Attach(n, base)

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,7 +59,7 @@ func strays(r *lower.Recording) (found []string) {
 func TestResidualNetworksRunWhereThePointIs(t *testing.T) {
 	one := nn.Same(nn.Normal(1))
 	residual := func(norm nn.Layer) interface{ Build() (*nn.Network, error) } {
-		return networks.ResNet20{Size: 8, Depth: 8, Filters: 2, Norm: norm}
+		return layers.ResNet20{Size: 8, Depth: 8, Filters: 2, Norm: norm}
 	}
 	rows := nn.Func{F: func(x torch.Tensor) torch.Tensor { return x.Reshape(-1, 24, 8) },
 		Out: func([]int64) ([]int64, error) { return []int64{24, 8}, nil }}
@@ -76,7 +75,7 @@ func TestResidualNetworksRunWhereThePointIs(t *testing.T) {
 		"moments of batch": {residual(layers.BatchNorm{Batch: true}), one, false},
 		"moments held":     {residual(layers.BatchNorm{}), one, false},
 		"no norm":          {residual(nn.Sequential{}), one, false},
-		"ResNet++":         {networks.ResNetPlusPlus{Size: 8, Depth: 8, Filters: 2}, one, false},
+		"ResNet++":         {layers.ResNetPlusPlus{Size: 8, Depth: 8, Filters: 2}, one, false},
 		"attention":        {built{masked}, one, true},
 		"prior of scales":  {residual(nn.Sequential{}), nn.HePrior(1), true},
 	} {

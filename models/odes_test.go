@@ -1,4 +1,4 @@
-package odes_test
+package models_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/models/odes"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +19,7 @@ import (
 // model that has it written out has the log density and gradient of the equation's, as closely as its tolerance of
 // 1e-6 tells.
 func TestBateman(t *testing.T) {
-	m, err := odes.Theophylline()
+	m, err := models.Theophylline()
 	require.NoError(t, err)
 	written := func(c *ppl.Ctx) {
 		ka := c.Sample("ka", dist.LogNormal(0.4, 0.5))
@@ -65,7 +65,7 @@ func TestBateman(t *testing.T) {
 // last digit. Chains start at a recovery in two days: far away, where the epidemic is over before the first count, the
 // density has a plateau that they would not leave.
 func TestInfluenza(t *testing.T) {
-	m, err := odes.Influenza()
+	m, err := models.Influenza()
 	require.NoError(t, err)
 	program, err := m.Compile()
 	require.NoError(t, err)
@@ -90,18 +90,18 @@ func TestFields(t *testing.T) {
 		t.Helper()
 		require.ErrorContains(t, err, want)
 	}
-	_, err := odes.SIR{}.Build()
-	fails("odes.SIR: Times", err)
-	_, err = odes.SIR{Times: []float64{1, 0.5}}.Build()
+	_, err := models.SIR{}.Build()
+	fails("models.SIR: Times", err)
+	_, err = models.SIR{Times: []float64{1, 0.5}}.Build()
 	fails("0.5 at index 1", err)
-	_, err = odes.SIR{Times: []float64{1}, Cases: []float64{1.5}}.Build()
-	fails("odes.SIR: Cases", err)
-	_, err = odes.SIR{Times: []float64{1}, Cases: []float64{1}}.Build()
-	fails("odes.SIR: Population", err)
-	_, err = odes.SIR{Times: []float64{1}, Cases: []float64{1}, Population: 10, Infected: 10}.Build()
-	fails("odes.SIR: Infected", err)
-	_, err = odes.Absorption{Times: []float64{1}, Concentration: []float64{1, 2}}.Build()
-	fails("odes.Absorption: Concentration", err)
-	_, err = odes.Absorption{Times: []float64{1}, Concentration: []float64{1}}.Build()
-	fails("odes.Absorption: Dose", err)
+	_, err = models.SIR{Times: []float64{1}, Cases: []float64{1.5}}.Build()
+	fails("models.SIR: Cases", err)
+	_, err = models.SIR{Times: []float64{1}, Cases: []float64{1}}.Build()
+	fails("models.SIR: Population", err)
+	_, err = models.SIR{Times: []float64{1}, Cases: []float64{1}, Population: 10, Infected: 10}.Build()
+	fails("models.SIR: Infected", err)
+	_, err = models.Absorption{Times: []float64{1}, Concentration: []float64{1, 2}}.Build()
+	fails("models.Absorption: Concentration", err)
+	_, err = models.Absorption{Times: []float64{1}, Concentration: []float64{1}}.Build()
+	fails("models.Absorption: Dose", err)
 }

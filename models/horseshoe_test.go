@@ -1,4 +1,4 @@
-package shrinkage_test
+package models_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/models/shrinkage"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -46,11 +46,11 @@ func fixed(m ppl.Model, tau, c2 float64) ppl.Model {
 
 var laws = []struct {
 	name    string
-	prior   shrinkage.Horseshoe
+	prior   models.Horseshoe
 	tau, c2 float64
 }{
-	{"horseshoe", shrinkage.Horseshoe{}, 0.8, math.Inf(1)},
-	{"regularised", shrinkage.Horseshoe{Slab: 2}, 1.5, 4},
+	{"horseshoe", models.Horseshoe{}, 0.8, math.Inf(1)},
+	{"regularised", models.Horseshoe{Slab: 2}, 1.5, 4},
 }
 
 // Draws from the prior have P(|β| < x) = E[2Φ(x/s) − 1] over the local scale, within four standard errors.
@@ -118,7 +118,7 @@ func TestPosteriorMeans(t *testing.T) {
 // The density is the sum of those of the sites, in closed form at 0 of unconstrained space, where all scales are 1.
 func TestDensity(t *testing.T) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
-		b := shrinkage.Horseshoe{Global: torch.Must(torch.Scalar(0.5)), Slab: 3, SlabDF: 6}.Sample(c, "b", 2)
+		b := models.Horseshoe{Global: torch.Must(torch.Scalar(0.5)), Slab: 3, SlabDF: 6}.Sample(c, "b", 2)
 		c.Factor("f", b.Sum())
 	}, infer.Batch{})
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestDensity(t *testing.T) {
 func TestPlate(t *testing.T) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		c.Plate("groups", 3, func(c *ppl.Ctx) {
-			b := shrinkage.Horseshoe{Slab: 1}.Sample(c, "b", 2)
+			b := models.Horseshoe{Slab: 1}.Sample(c, "b", 2)
 			require.Equal(t, []int64{3, 2}, b.Shape())
 		})
 	}, infer.Batch{})
@@ -151,7 +151,7 @@ func TestPlate(t *testing.T) {
 // The expected number of coefficients that are not shrunk is D a/(1 + a), a = τ √n/σ (Piironen and Vehtari 2017,
 // equation 3.11): with τ of GlobalScale it is what was asked for.
 func TestGlobalScale(t *testing.T) {
-	tau, err := shrinkage.GlobalScale(5, 200, 1.7, 80)
+	tau, err := models.GlobalScale(5, 200, 1.7, 80)
 	require.NoError(t, err)
 	v, ok := tau.Number()
 	require.True(t, ok)
@@ -167,13 +167,13 @@ func TestGlobalScale(t *testing.T) {
 		{math.NaN(), 10, 5, "relevant is NaN"},
 		{1, 10, 0, "n is 0: it must be at least 1"},
 	} {
-		_, err := shrinkage.GlobalScale(c.relevant, c.features, 1, c.n)
-		require.ErrorContains(t, err, "shrinkage.GlobalScale: "+c.want)
+		_, err := models.GlobalScale(c.relevant, c.features, 1, c.n)
+		require.ErrorContains(t, err, "models.GlobalScale: "+c.want)
 	}
 }
 
-func TestErrors(t *testing.T) {
-	for want, h := range map[string]shrinkage.Horseshoe{
+func TestHorseshoeErrors(t *testing.T) {
+	for want, h := range map[string]models.Horseshoe{
 		"Slab is -1: it must be greater than 0, or 0 for no slab": {Slab: -1},
 		"Slab is NaN": {Slab: math.NaN()},
 		"SlabDF is +Inf: it must be greater than 0":    {Slab: 1, SlabDF: math.Inf(1)},
@@ -183,6 +183,6 @@ func TestErrors(t *testing.T) {
 		_, err := ppl.Compile(func(c *ppl.Ctx) { h.Sample(c, "b", 2) }, infer.Batch{})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := ppl.Compile(func(c *ppl.Ctx) { shrinkage.Horseshoe{}.Sample(c, "b", 0) }, infer.Batch{})
+	_, err := ppl.Compile(func(c *ppl.Ctx) { models.Horseshoe{}.Sample(c, "b", 0) }, infer.Batch{})
 	require.ErrorContains(t, err, `model, site "b" (Horseshoe): 0 coefficients are asked for: there must be at least 1`)
 }

@@ -1,4 +1,4 @@
-package loader_test
+package batch_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -34,7 +34,7 @@ func Example() {
 			return err
 		}
 		defer func() { err = errors.Join(err, table.Close()) }()
-		batches, err := loader.New(table, loader.Options{Size: 100, Seed: 1})
+		batches, err := batch.NewLoader(table, batch.LoaderOptions{Size: 100, Seed: 1})
 		if err != nil {
 			return err
 		}

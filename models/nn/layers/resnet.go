@@ -1,11 +1,10 @@
-package networks
+package layers
 
 import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 )
 
 // ResNet20 is the residual network for images [Channels, Size, Size] of He et al. 2016 in the form of Keras's example,
@@ -21,8 +20,8 @@ type ResNet20 struct {
 	Filters  int64 // 0 means 16
 	Depth    int64 // 6 k + 2 weights in a row; 0 means 20
 	Classes  int64 // 0 means 10
-	// Norm follows each convolution but those of the shortcuts; nil means layers.BatchNorm{}, nn.Sequential{} is none.
-	// Where it is layers.FRN no ReLU follows, because it has a threshold of its own.
+	// Norm follows each convolution but those of the shortcuts; nil means BatchNorm{}, nn.Sequential{} is none.
+	// Where it is FRN no ReLU follows, because it has a threshold of its own.
 	Norm nn.Layer
 }
 
@@ -42,35 +41,35 @@ func (c ResNet20) Build() (*nn.Network, error) {
 		return nil, err
 	}
 	if c.Norm == nil {
-		c.Norm = layers.BatchNorm{}
+		c.Norm = BatchNorm{}
 	}
 	conv := func(filters, stride int64) nn.Sequential {
 		return nn.Sequential{nn.Conv2d{Out: filters, Kernel: 3, Stride: stride, Padding: 1}, c.Norm}
 	}
 	activate := func(to nn.Sequential) nn.Sequential {
-		if _, frn := c.Norm.(layers.FRN); frn {
+		if _, frn := c.Norm.(FRN); frn {
 			return to
 		}
 		return append(to, nn.ReLU{})
 	}
 	net := nn.Sequential{nn.Named("stem", activate(conv(c.Filters, 1)))}
 	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
-		sum := layers.Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...)}
+		sum := Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...)}
 		if stride > 1 {
 			sum.Shortcut = nn.Sequential{nn.Conv2d{Out: filters, Kernel: 1, Stride: stride}}
 		}
 		return nn.Sequential{sum, nn.ReLU{}}
 	})...)
-	net = append(net, layers.GlobalAvgPool{}, nn.Named("output", nn.Linear{Out: c.Classes}))
+	net = append(net, GlobalAvgPool{}, nn.Named("output", nn.Linear{Out: c.Classes}))
 	return net.Build(c.Channels, c.Size, c.Size)
 }
 
 // ResNetPlusPlus is the residual network without batch normalisation of Heek and Kalchbrenner 2019 (ATMC): SELU before
-// each convolution, and [layers.WeightNorm] on every weight. The paper leaves the diagram of its block out; here a
+// each convolution, and [WeightNorm] on every weight. The paper leaves the diagram of its block out; here a
 // block of two convolutions adds to what comes in, and a shortcut that changes the shape is a convolution of 1 by 1.
 // Outputs are logits.
 //
-// Its prior is layers.WeightNormPrior(5). Start it by layers.Fixup{Gain: 1, Last: 0.1}: SELU needs no gain, and the
+// Its prior is WeightNormPrior(5). Start it by Fixup{Gain: 1, Last: 0.1}: SELU needs no gain, and the
 // last lengths of a branch are small; the paper does not say how small.
 type ResNetPlusPlus struct {
 	Channels int64 // 0 means 3
@@ -96,18 +95,18 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 		return nil, err
 	}
 	conv := func(filters, kernel, stride int64) nn.Layer {
-		return layers.WeightNorm{Layer: nn.Conv2d{Out: filters, Kernel: kernel, Stride: stride, Padding: kernel / 2}}
+		return WeightNorm{Layer: nn.Conv2d{Out: filters, Kernel: kernel, Stride: stride, Padding: kernel / 2}}
 	}
 	net := nn.Sequential{nn.Named("stem", conv(c.Filters, 3, 1))}
 	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
-		sum := layers.Residual{Body: nn.Sequential{nn.SELU{}, conv(filters, 3, stride), nn.SELU{}, conv(filters, 3, 1)}}
+		sum := Residual{Body: nn.Sequential{nn.SELU{}, conv(filters, 3, stride), nn.SELU{}, conv(filters, 3, 1)}}
 		if stride > 1 {
 			sum.Shortcut = nn.Sequential{conv(filters, 1, stride)}
 		}
 		return sum
 	})...)
-	net = append(net, nn.SELU{}, layers.GlobalAvgPool{},
-		nn.Named("output", layers.WeightNorm{Layer: nn.Linear{Out: c.Classes}}))
+	net = append(net, nn.SELU{}, GlobalAvgPool{},
+		nn.Named("output", WeightNorm{Layer: nn.Linear{Out: c.Classes}}))
 	return net.Build(c.Channels, c.Size, c.Size)
 }
 

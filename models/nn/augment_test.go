@@ -1,4 +1,4 @@
-package augment_test
+package nn_test
 
 import (
 	"testing"
@@ -8,13 +8,13 @@ import (
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/models/nn/augment"
+	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // reference changes images pixel by pixel, from the same three numbers of each.
-func reference(o augment.Images, x nntest.Array, u []float64) nntest.Array {
+func reference(o nn.Augment, x nntest.Array, u []float64) nntest.Array {
 	y := nntest.Zeros(x.Shape...)
 	for i := range x.Shape[0] {
 		top, left := int64(u[3*i+1]*float64(2*o.Pad+1))-o.Pad, int64(u[3*i+2]*float64(2*o.Pad+1))-o.Pad
@@ -40,12 +40,12 @@ func TestImages(t *testing.T) {
 	shape := []int64{n, 2, 5, 4}
 	x := nntest.New(shape, nntest.Normals(1, n*2*5*4))
 	u := nntest.Values(nntest.Must(torch.NewSource(7, 3).Uniform([]int64{n, 3}, gotch.Double, torch.CPU)))
-	for _, o := range []augment.Images{{}, {Flip: true}, {Pad: 2}, {Flip: true, Pad: 3}} {
+	for _, o := range []nn.Augment{{}, {Flip: true}, {Pad: 2}, {Flip: true, Pad: 3}} {
 		y, err := o.Apply(torch.Of(nntest.Tensor(x.Data, shape...)), torch.NewSource(7, 3))
 		require.NoError(t, err)
 		require.Equal(t, reference(o, x, u).Data, nntest.Values(y), "%+v", o)
 	}
-	whole, err := augment.Images{}.Apply(torch.Of(nntest.Tensor(x.Data, shape...)), torch.NewSource(7, 3))
+	whole, err := nn.Augment{}.Apply(torch.Of(nntest.Tensor(x.Data, shape...)), torch.NewSource(7, 3))
 	require.NoError(t, err)
 	require.Equal(t, x.Data, nntest.Values(whole))
 }
@@ -57,7 +57,7 @@ func TestChangesAreUniform(t *testing.T) {
 	for i := range v {
 		v[i] = float64(i%4) + 1 // 1 2 over 3 4
 	}
-	y := nntest.Values(nntest.Must(augment.Images{Flip: true, Pad: 1}.Apply(torch.Of(nntest.Tensor(v, n, 1, 2, 2)),
+	y := nntest.Values(nntest.Must(nn.Augment{Flip: true, Pad: 1}.Apply(torch.Of(nntest.Tensor(v, n, 1, 2, 2)),
 		torch.NewSource(5, 0))))
 	counts := map[[4]float64]int{}
 	for i := range n {
@@ -76,7 +76,7 @@ func TestBatchesAreAFunctionOfThePosition(t *testing.T) {
 		n), n)}
 	make := func(seed uint64) infer.Batches {
 		inner := nntest.Must(infer.Minibatches(data, infer.MinibatchOptions{Size: 4, Seed: 9}))
-		return nntest.Must(augment.Images{Flip: true, Pad: 1}.Batches(inner, "x", seed))
+		return nntest.Must(nn.Augment{Flip: true, Pad: 1}.Batches(inner, "x", seed))
 	}
 	all := make(3)
 	var seen [][]float64
@@ -97,15 +97,15 @@ func TestBatchesAreAFunctionOfThePosition(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	_, err := augment.Images{Pad: -1}.Apply(torch.Zeros(1, 1, 2, 2), torch.NewSource(1, 0))
-	require.ErrorContains(t, err, "augment.Images: Pad is -1: it must be from 0")
-	_, err = augment.Images{}.Apply(torch.Zeros(1, 2, 2), torch.NewSource(1, 0))
+	_, err := nn.Augment{Pad: -1}.Apply(torch.Zeros(1, 1, 2, 2), torch.NewSource(1, 0))
+	require.ErrorContains(t, err, "nn.Augment: Pad is -1: it must be from 0")
+	_, err = nn.Augment{}.Apply(torch.Zeros(1, 2, 2), torch.NewSource(1, 0))
 	require.ErrorContains(t, err, "the images have shape [1 2 2]: expected [n, channels, height, width]")
-	_, err = augment.Images{}.Apply(torch.Zeros(1, 1, 2, 2), nil)
+	_, err = nn.Augment{}.Apply(torch.Zeros(1, 1, 2, 2), nil)
 	require.ErrorContains(t, err, "there is no random source")
-	_, err = augment.Images{}.Batches(nil, "x", 1)
+	_, err = nn.Augment{}.Batches(nil, "x", 1)
 	require.ErrorContains(t, err, "there are no batches")
-	b, err := augment.Images{}.Batches(infer.Full(infer.Batch{"y": nntest.Tensor([]float64{1}, 1)}), "x", 1)
+	b, err := nn.Augment{}.Batches(infer.Full(infer.Batch{"y": nntest.Tensor([]float64{1}, 1)}), "x", 1)
 	require.NoError(t, err)
 	_, err = b.Next()
 	require.ErrorContains(t, err, `"x"`)

@@ -1,6 +1,4 @@
-// Package networks builds the deep networks of the literature on Bayesian deep learning from the layers of packages nn
-// and layers: residual networks with and without normalisation, and a transformer. (nn.CNNLSTM and nn.MLP are older.)
-package networks
+package layers
 
 import (
 	"fmt"
@@ -14,7 +12,7 @@ func size(kind, field string, value, byDefault, most int64) (int64, error) {
 		return byDefault, nil
 	}
 	if value < 0 || value > most {
-		return 0, &infer.FieldError{Type: "networks." + kind, Field: field, Value: value,
+		return 0, &infer.FieldError{Type: "layers." + kind, Field: field, Value: value,
 			Allowed: fmt.Sprintf("it must be from 1 to %d, or 0 for the default, %d", most, byDefault)}
 	}
 	return value, nil

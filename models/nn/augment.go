@@ -1,9 +1,4 @@
-// Package augment changes images at random while they are fed to a run: flips and crops with explicit random streams.
-//
-// Augmented data are no more data. N, the number in the target, stays that of the originals, and at prediction outputs
-// are averaged over the changes or made of the originals; the density that a sampler then has is not the likelihood of
-// the images (Wenzel et al. 2020, appendix K).
-package augment
+package nn
 
 import (
 	"fmt"
@@ -14,15 +9,20 @@ import (
 	"github.com/sugarme/gotch"
 )
 
-// Images says how images [n, channels, height, width] are changed, each in its own way.
-type Images struct {
+// Augment changes images [n, channels, height, width] at random while they are fed to a run, each in its own way, with
+// explicit random streams.
+//
+// Augmented data are no more data. N, the number in the target, stays that of the originals, and at prediction outputs
+// are averaged over the changes or made of the originals; the density that a sampler then has is not the likelihood of
+// the images (Wenzel et al. 2020, appendix K).
+type Augment struct {
 	Flip bool  // left and right change places with probability 1/2
 	Pad  int64 // zeros put at each edge, before a crop to the old size at a random place; 0 for none
 }
 
 // Apply gives changed copies of images. An image takes three uniform numbers of the source, whatever the fields are: so
 // one change does not move another.
-func (o Images) Apply(images torch.Tensor, source *torch.Source) (torch.Tensor, error) {
+func (o Augment) Apply(images torch.Tensor, source *torch.Source) (torch.Tensor, error) {
 	var out torch.Tensor
 	err := torch.Do(func(s *torch.Scope) error {
 		changed, err := o.apply(images, source)
@@ -38,7 +38,7 @@ func (o Images) Apply(images torch.Tensor, source *torch.Source) (torch.Tensor, 
 	return out, nil
 }
 
-func (o Images) apply(images torch.Tensor, source *torch.Source) (torch.Tensor, error) {
+func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor, error) {
 	if err := o.check(); err != nil {
 		return torch.Tensor{}, err
 	}
@@ -87,9 +87,9 @@ func (o Images) apply(images torch.Tensor, source *torch.Source) (torch.Tensor, 
 	return padded.Gather(2, torch.Of(at).Expand(n, channels, height*width)).Reshape(shape...), nil
 }
 
-func (o Images) check() error {
+func (o Augment) check() error {
 	if o.Pad < 0 || o.Pad > 1<<20 {
-		return &infer.FieldError{Type: "augment.Images", Field: "Pad", Value: o.Pad,
+		return &infer.FieldError{Type: "nn.Augment", Field: "Pad", Value: o.Pad,
 			Allowed: "it must be from 0 to 2^20"}
 	}
 	return nil
@@ -97,7 +97,7 @@ func (o Images) check() error {
 
 // Batches are batches whose images, the tensor of that name, are changed. The changes of a batch are a function of the
 // seed and of the batch's position, so that a resumed run sees the same ones. Give them a seed of their own.
-func (o Images) Batches(inner infer.Batches, name string, seed uint64) (infer.Batches, error) {
+func (o Augment) Batches(inner infer.Batches, name string, seed uint64) (infer.Batches, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (o Images) Batches(inner infer.Batches, name string, seed uint64) (infer.Ba
 
 type batches struct {
 	infer.Batches
-	images Images
+	images Augment
 	name   string
 	seed   uint64
 }

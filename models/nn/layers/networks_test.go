@@ -1,4 +1,4 @@
-package networks_test
+package layers_test
 
 import (
 	"fmt"
@@ -14,11 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
-	"github.com/kelvin-ppl/kelvin/models/nn/networks"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
-
-type array = nntest.Array
 
 type builder interface {
 	Build() (*nn.Network, error)
@@ -53,14 +50,14 @@ func TestParameterCounts(t *testing.T) {
 		want    int
 	}{
 		// Keras's table of its example of CIFAR-10: "Total params: 274,442; trainable params: 273,066".
-		{"ResNet-20", networks.ResNet20{}, 274442},
-		{"ResNet-20, moments of the batch", networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 273066},
-		{"ResNet-20, FRN", networks.ResNet20{Norm: layers.FRN{}}, residual(3, 16, 1, 3)},
-		{"ResNet-20, no norm", networks.ResNet20{Norm: nn.Sequential{}}, residual(3, 16, 1, 0)},
+		{"ResNet-20", layers.ResNet20{}, 274442},
+		{"ResNet-20, moments of the batch", layers.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 273066},
+		{"ResNet-20, FRN", layers.ResNet20{Norm: layers.FRN{}}, residual(3, 16, 1, 3)},
+		{"ResNet-20, no norm", layers.ResNet20{Norm: nn.Sequential{}}, residual(3, 16, 1, 0)},
 		// A weight-normed feature has a bias and a length.
-		{"ResNet++", networks.ResNetPlusPlus{}, residual(9, 32, 2, 0)},
-		{"ResNet++ of 14", networks.ResNetPlusPlus{Depth: 14, Filters: 8}, residual(2, 8, 2, 0)},
-		{"transformer", networks.Transformer{}, 96*128 + 128*128 + 4*(4*128+4*(128*128+128)+2*128*512+512+128) +
+		{"ResNet++", layers.ResNetPlusPlus{}, residual(9, 32, 2, 0)},
+		{"ResNet++ of 14", layers.ResNetPlusPlus{Depth: 14, Filters: 8}, residual(2, 8, 2, 0)},
+		{"transformer", layers.Transformer{}, 96*128 + 128*128 + 4*(4*128+4*(128*128+128)+2*128*512+512+128) +
 			2*128 + 128*96 + 96},
 		// The figures of the papers' other networks.
 		{"CNN-LSTM of 128", nn.CNNLSTM{}, 2700098},
@@ -72,7 +69,7 @@ func TestParameterCounts(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, build(t, c.network).NumParams(), c.name)
 	}
-	assert.Equal(t, 834400, build(t, networks.Transformer{}).NumParams(), "as the document says")
+	assert.Equal(t, 834400, build(t, layers.Transformer{}).NumParams(), "as the document says")
 }
 
 func relu(x float64) float64 { return math.Max(x, 0) }
@@ -93,7 +90,7 @@ func averages(x array) array {
 	return pooled
 }
 
-func cases(t *testing.T) []nntest.Case {
+func networks(t *testing.T) []nntest.Case {
 	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
 		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
@@ -168,7 +165,7 @@ func cases(t *testing.T) []nntest.Case {
 	}
 	images := []int64{2, 6, 6}
 	resnet20 := func(norm nn.Layer) *nn.Network {
-		return build(t, networks.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3, Norm: norm})
+		return build(t, layers.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3, Norm: norm})
 	}
 	// With weights of size 0.3 the outputs are of size 1, and differences of them keep their digits.
 	return []nntest.Case{
@@ -182,26 +179,26 @@ func cases(t *testing.T) []nntest.Case {
 			WantBatch: normed(each(nntest.FRN), func(v float64) float64 { return v }, 2),
 			Network:   resnet20(layers.FRN{})},
 		{Name: "ResNet++ of 8", In: images, Want: weightNormed,
-			Network: build(t, networks.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
+			Network: build(t, layers.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
 		{Name: "transformer", In: []int64{5}, Tokens: 7, Want: language,
-			Network: build(t, networks.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 2, Hidden: 6})},
+			Network: build(t, layers.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 2, Hidden: 6})},
 	}
 }
 
 func TestNetworksAreWhatTheySay(t *testing.T) {
-	for _, c := range cases(t) {
+	for _, c := range networks(t) {
 		t.Run(c.Name, c.Values)
 	}
 }
 
-func TestGradientsAreFiniteDifferences(t *testing.T) {
-	for _, c := range cases(t) {
+func TestNetworkGradientsAreFiniteDifferences(t *testing.T) {
+	for _, c := range networks(t) {
 		t.Run(c.Name, c.Gradients)
 	}
 }
 
-func TestMappedIsALoop(t *testing.T) {
-	for _, c := range cases(t) {
+func TestMappedNetworkIsALoop(t *testing.T) {
+	for _, c := range networks(t) {
 		t.Run(c.Name, c.Mapped)
 	}
 }
@@ -213,9 +210,9 @@ func TestFullSizes(t *testing.T) {
 		network builder
 		start   nn.Scheme
 	}{
-		"ResNet-20":      {networks.ResNet20{Norm: layers.BatchNorm{Batch: true}}, nn.KaimingNormal(nn.GainReLU)},
-		"ResNet-20, FRN": {networks.ResNet20{Norm: layers.FRN{}}, nn.KaimingNormal(nn.GainReLU)},
-		"ResNet++":       {networks.ResNetPlusPlus{}, layers.Fixup{Gain: 1, Last: 0.1}.Scheme},
+		"ResNet-20":      {layers.ResNet20{Norm: layers.BatchNorm{Batch: true}}, nn.KaimingNormal(nn.GainReLU)},
+		"ResNet-20, FRN": {layers.ResNet20{Norm: layers.FRN{}}, nn.KaimingNormal(nn.GainReLU)},
+		"ResNet++":       {layers.ResNetPlusPlus{}, layers.Fixup{Gain: 1, Last: 0.1}.Scheme},
 	} {
 		nntest.Do(t, func() {
 			net, streams := build(t, c.network), torch.NewStreams(1, 1)
@@ -229,7 +226,7 @@ func TestFullSizes(t *testing.T) {
 		})
 	}
 	nntest.Do(t, func() {
-		net, streams := build(t, networks.Transformer{Blocks: 1, Length: 6}), torch.NewStreams(1, 1)
+		net, streams := build(t, layers.Transformer{Blocks: 1, Length: 6}), torch.NewStreams(1, 1)
 		p := nntest.Must(nn.Init(net, nn.PyTorch(), &streams))
 		tokens := []int64{3, 9, 4, 8, 60, 95}
 		before := nntest.Values(net.Forward(p, torch.Of(nntest.Must(torch.FromSlice(tokens, 6)))))
@@ -240,17 +237,17 @@ func TestFullSizes(t *testing.T) {
 	})
 }
 
-func TestErrors(t *testing.T) {
+func TestNetworkErrors(t *testing.T) {
 	for _, c := range []struct {
 		network builder
 		want    string
 	}{
-		{networks.ResNet20{Filters: -1}, "networks.ResNet20: Filters is -1: it must be from 1 to 16777216"},
-		{networks.ResNet20{Depth: 21}, "networks.ResNet20: Depth is 21: it must be 6 k + 2"},
-		{networks.ResNetPlusPlus{Depth: 2}, "networks.ResNetPlusPlus: Depth is 2: it must be 6 k + 2"},
-		{networks.ResNetPlusPlus{Classes: 1 << 40}, "networks.ResNetPlusPlus: Classes is 1099511627776"},
-		{networks.Transformer{Blocks: -1}, "networks.Transformer: Blocks is -1"},
-		{networks.Transformer{Heads: 3}, "layers.Attention: Heads is 3: it must divide the 128 features"},
+		{layers.ResNet20{Filters: -1}, "layers.ResNet20: Filters is -1: it must be from 1 to 16777216"},
+		{layers.ResNet20{Depth: 21}, "layers.ResNet20: Depth is 21: it must be 6 k + 2"},
+		{layers.ResNetPlusPlus{Depth: 2}, "layers.ResNetPlusPlus: Depth is 2: it must be 6 k + 2"},
+		{layers.ResNetPlusPlus{Classes: 1 << 40}, "layers.ResNetPlusPlus: Classes is 1099511627776"},
+		{layers.Transformer{Blocks: -1}, "layers.Transformer: Blocks is -1"},
+		{layers.Transformer{Heads: 3}, "layers.Attention: Heads is 3: it must divide the 128 features"},
 	} {
 		_, err := c.network.Build()
 		require.ErrorContains(t, err, c.want)

@@ -1,11 +1,10 @@
-package odes
+package models
 
 import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -37,11 +36,12 @@ func sir(_, y torch.Tensor, p []torch.Tensor) torch.Tensor {
 }
 
 // Build checks the data; an error names the field.
-func (c SIR) Build() (models.Model, error) {
-	f := &fields{config: "odes.SIR"}
+func (c SIR) Build() (Model, error) {
+	f := &fields{config: "models.SIR"}
 	f.times(c.Times)
 	counts := func(x float64) bool { return x >= 0 && x == math.Trunc(x) && !math.IsInf(x, 0) }
-	f.numbers("Cases", c.Cases, len(c.Times), counts, "whole, not negative")
+	times, cases := f.tensor(c.Times, int64(len(c.Times))), f.vector("Cases", c.Cases, len(c.Times), counts,
+		"whole, not negative")
 	if !(c.Population > 0) || math.IsInf(c.Population, 0) {
 		f.fail("Population", c.Population, "it must be finite and greater than 0")
 	}
@@ -65,14 +65,14 @@ func (c SIR) Build() (models.Model, error) {
 		m.Plate("days", 0, func(m *ppl.Ctx) {
 			m.Observe("cases", dist.NegativeBinomial(mean, phi), m.Data("cases"))
 		})
-	}, map[string][]float64{"times": c.Times, "cases": c.Cases})
+	}, infer.Batch{"times": times, "cases": cases})
 }
 
 // Influenza is [SIR] of an outbreak of influenza among the 763 boys of a boarding school in the north of England: how
 // many were confined to bed on each of 14 days from 22 January 1978 on (British Medical Journal 1978, volume 1, page
 // 587, read off its figure; the column in_bed of the data set influenza_england_1978_school of the R package outbreaks,
 // whose 14 counts and 763 boys these are).
-func Influenza() (models.Model, error) {
+func Influenza() (Model, error) {
 	times := make([]float64, 14)
 	for i := range times {
 		times[i] = float64(i + 1)
@@ -81,19 +81,4 @@ func Influenza() (models.Model, error) {
 		Cases: []float64{3, 8, 26, 76, 225, 298, 258, 233, 189, 128, 68, 29, 14, 4}}.Build()
 	m.Name = "influenza"
 	return m, err
-}
-
-// model makes a model of a batch.
-func (f *fields) model(name string, m ppl.Model, data map[string][]float64) (models.Model, error) {
-	batch := infer.Batch{}
-	for k, v := range data {
-		if f.err != nil {
-			return models.Model{}, f.err
-		}
-		batch[k], f.err = torch.FromSlice(v)
-	}
-	if f.err != nil {
-		return models.Model{}, f.err
-	}
-	return models.Model{Name: name, Model: m, Batch: batch}, nil
 }

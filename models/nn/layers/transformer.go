@@ -1,10 +1,9 @@
-package networks
+package layers
 
 import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/models/nn"
-	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 )
 
 // Transformer is a causal language model with normalisation before each branch (Vaswani et al. 2017; Xiong et al.
@@ -41,14 +40,14 @@ func (c Transformer) Build() (*nn.Network, error) {
 	}
 	net := nn.Sequential{
 		nn.Named("tokens", nn.Embedding{Num: c.Vocab, Dim: c.Width}),
-		nn.Named("positions", layers.Position{}),
+		nn.Named("positions", Position{}),
 	}
 	for i := range c.Blocks {
-		attention := nn.Sequential{layers.LayerNorm{}, layers.Attention{Heads: c.Heads, Causal: true}}
-		dense := nn.Sequential{layers.LayerNorm{}, nn.Linear{Out: c.Hidden}, layers.GELU{}, nn.Linear{Out: c.Width}}
+		attention := nn.Sequential{LayerNorm{}, Attention{Heads: c.Heads, Causal: true}}
+		dense := nn.Sequential{LayerNorm{}, nn.Linear{Out: c.Hidden}, GELU{}, nn.Linear{Out: c.Width}}
 		net = append(net, nn.Named(fmt.Sprintf("block_%d", i+1),
-			nn.Sequential{layers.Residual{Body: attention}, layers.Residual{Body: dense}}))
+			nn.Sequential{Residual{Body: attention}, Residual{Body: dense}}))
 	}
-	net = append(net, nn.Named("norm", layers.LayerNorm{}), nn.Named("output", nn.Linear{Out: c.Vocab}))
+	net = append(net, nn.Named("norm", LayerNorm{}), nn.Named("output", nn.Linear{Out: c.Vocab}))
 	return net.Build(c.Length)
 }

@@ -1,4 +1,4 @@
-package odes_test
+package models_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/models/odes"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
 
-// rungeKutta is the model of [odes.Influenza] as a user writes it without a solver: ten steps a day of the classic
+// rungeKutta is the model of [models.Influenza] as a user writes it without a solver: ten steps a day of the classic
 // Runge-Kutta method, with tensors.
 func rungeKutta(c *ppl.Ctx) {
 	beta := c.Sample("beta", dist.Truncated(dist.Normal(2, 1), 0, math.Inf(1)))
@@ -45,7 +45,7 @@ func rungeKutta(c *ppl.Ctx) {
 
 // Gradients of the influenza model: of the solver and of steps with tensors, compiled and eagerly.
 func BenchmarkGradient(b *testing.B) {
-	m, err := odes.Influenza()
+	m, err := models.Influenza()
 	require.NoError(b, err)
 	for _, c := range []struct {
 		name  string
@@ -80,7 +80,7 @@ func BenchmarkGradient(b *testing.B) {
 
 // The posterior of the influenza model: 4 chains of 1000 draws after as many updates of warm-up.
 func BenchmarkPosterior(b *testing.B) {
-	m, err := odes.Influenza()
+	m, err := models.Influenza()
 	require.NoError(b, err)
 	program, err := m.Compile()
 	require.NoError(b, err)

@@ -1,10 +1,10 @@
-package odes
+package models
 
 import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -34,10 +34,11 @@ func absorption(_, y torch.Tensor, p []torch.Tensor) torch.Tensor {
 }
 
 // Build checks the data; an error names the field.
-func (c Absorption) Build() (models.Model, error) {
-	f := &fields{config: "odes.Absorption"}
+func (c Absorption) Build() (Model, error) {
+	f := &fields{config: "models.Absorption"}
 	f.times(c.Times)
-	f.numbers("Concentration", c.Concentration, len(c.Times), func(x float64) bool { return x-x == 0 }, "finite")
+	times := f.tensor(c.Times, int64(len(c.Times)))
+	concentration := f.vector("Concentration", c.Concentration, len(c.Times), finite, "finite")
 	if !(c.Dose > 0) || math.IsInf(c.Dose, 0) {
 		f.fail("Dose", c.Dose, "it must be finite and greater than 0")
 	}
@@ -52,13 +53,13 @@ func (c Absorption) Build() (models.Model, error) {
 		m.Plate("samples", 0, func(m *ppl.Ctx) {
 			m.Observe("concentration", dist.Normal(y.Transpose().At(1).Div(v), sigma), m.Data("concentration"))
 		})
-	}, map[string][]float64{"times": c.Times, "concentration": c.Concentration})
+	}, infer.Batch{"times": times, "concentration": concentration})
 }
 
 // Theophylline is [Absorption] of the first subject of a study by Upton of theophylline against asthma: 4.02 mg per kg
 // of body weight, and 11 concentrations in the serum, in mg per litre, over 25 hours (Boeckmann, Sheiner and Beal 1994,
 // NONMEM Users Guide, part V; the 11 rows of subject 1 of R's data set Theoph, whose numbers these are).
-func Theophylline() (models.Model, error) {
+func Theophylline() (Model, error) {
 	m, err := Absorption{Dose: 4.02,
 		Times:         []float64{0, 0.25, 0.57, 1.12, 2.02, 3.82, 5.1, 7.03, 9.05, 12.12, 24.37},
 		Concentration: []float64{0.74, 2.84, 6.57, 10.5, 9.66, 8.58, 8.36, 7.47, 6.89, 5.94, 3.28}}.Build()

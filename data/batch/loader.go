@@ -1,4 +1,4 @@
-package loader
+package batch
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Options are the options of [New].
-type Options struct {
+// LoaderOptions are the options of [NewLoader].
+type LoaderOptions struct {
 	Size int64  // rows in a batch; required
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the rows in their order instead of shuffling them each epoch.
@@ -31,14 +31,14 @@ const (
 )
 
 // Loader gives batches of a table without replacement: an infer.Batches. Tensor name of a batch of n rows has the
-// shape [n, shape of a row...] and the type of the column, in main memory. Make one with [New].
+// shape [n, shape of a row...] and the type of the column, in main memory. Make one with [NewLoader].
 //
-// A goroutine reads one batch and ends; there are at most Options.Ahead of them, and none starts but in Next. So none
-// outlives a run by more than the batch that it reads, and a Loader needs no Close.
+// A goroutine reads one batch and ends; there are at most LoaderOptions.Ahead of them, and none starts but in Next. So
+// none outlives a run by more than the batch that it reads, and a Loader needs no Close.
 type Loader struct {
 	table   *large.Table
 	columns []large.Column
-	o       Options
+	o       LoaderOptions
 	n       int64
 	per     int64 // batches in an epoch
 	at      infer.Position
@@ -50,11 +50,11 @@ type Loader struct {
 
 var _ infer.Batches = (*Loader)(nil)
 
-// New makes batches of a table, which must stay open meanwhile.
-func New(table *large.Table, o Options) (*Loader, error) {
+// NewLoader makes batches of a table, which must stay open meanwhile.
+func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	n := table.Rows()
 	if n == 0 {
-		return nil, fmt.Errorf("loader.New: the table is empty: expected one that large.Open made: %w", infer.ErrConfig)
+		return nil, fmt.Errorf("batch.NewLoader: the table is empty: expected one that large.Open made: %w", infer.ErrConfig)
 	}
 	if o.Size < 1 || o.Size > n {
 		return nil, wrong("Size", o.Size, "it must be from 1 to the %d rows", n)
@@ -87,13 +87,14 @@ func New(table *large.Table, o Options) (*Loader, error) {
 }
 
 func wrong(field string, value any, allowed string, args ...any) error {
-	return &infer.FieldError{Type: "loader.Options", Field: field, Value: value, Allowed: fmt.Sprintf(allowed, args...)}
+	return &infer.FieldError{Type: "batch.LoaderOptions", Field: field, Value: value,
+		Allowed: fmt.Sprintf(allowed, args...)}
 }
 
-// check refuses a Loader that New did not make.
+// check refuses a Loader that NewLoader did not make.
 func (l *Loader) check() error {
 	if l == nil || l.table == nil {
-		return fmt.Errorf("loader: the Loader is empty: use loader.New: %w", infer.ErrConfig)
+		return fmt.Errorf("batch: the Loader is empty: use batch.NewLoader: %w", infer.ErrConfig)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package loader_test
+package batch_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -27,9 +27,9 @@ func BenchmarkNext(b *testing.B) {
 			batches infer.Batches
 		}{
 			{"memory", inMemory},
-			{"ahead", load(b, table, loader.Options{Size: size})},
-			{"none-ahead", load(b, table, loader.Options{Size: size, Ahead: infer.None})},
-			{"in-order", load(b, table, loader.Options{Size: size, KeepOrder: true})},
+			{"ahead", load(b, table, batch.LoaderOptions{Size: size})},
+			{"none-ahead", load(b, table, batch.LoaderOptions{Size: size, Ahead: infer.None})},
+			{"in-order", load(b, table, batch.LoaderOptions{Size: size, KeepOrder: true})},
 		} {
 			b.Run(fmt.Sprintf("%s-%d", c.name, size), func(b *testing.B) {
 				for b.Loop() {

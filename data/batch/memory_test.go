@@ -1,4 +1,4 @@
-package loader_test
+package batch_test
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/resident"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -34,7 +34,7 @@ func TestMemory(t *testing.T) {
 	table, err := large.Open(map[string]string{"x": sparse(t, 100_000_000)})
 	require.NoError(t, err)
 	defer func() { _ = table.Close() }()
-	l := load(t, table, loader.Options{Size: 32, Seed: 1})
+	l := load(t, table, batch.LoaderOptions{Size: 32, Seed: 1})
 	read := func(batches int) {
 		for range batches {
 			require.NoError(t, torch.Do(func(*torch.Scope) error {

@@ -1,4 +1,4 @@
-package loader_test
+package batch_test
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/data/large/loader"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -60,9 +60,9 @@ func open(t testing.TB, dir string) *large.Table {
 	return table
 }
 
-func load(t testing.TB, table *large.Table, o loader.Options) *loader.Loader {
+func load(t testing.TB, table *large.Table, o batch.LoaderOptions) *batch.Loader {
 	t.Helper()
-	l, err := loader.New(table, o)
+	l, err := batch.NewLoader(table, o)
 	require.NoError(t, err)
 	return l
 }
@@ -90,7 +90,7 @@ func next(t testing.TB, l infer.Batches) (ids []int64) {
 // wherever a run goes on.
 func TestBatches(t *testing.T) {
 	table, _ := write(t, 103)
-	o := loader.Options{Size: 10, Seed: 5, Ahead: infer.None}
+	o := batch.LoaderOptions{Size: 10, Seed: 5, Ahead: infer.None}
 	l := load(t, table, o)
 	var want [][]int64
 	var at []infer.Position
@@ -125,7 +125,7 @@ func TestBatches(t *testing.T) {
 	assert.NotEqual(t, want[0], next(t, load(t, table, o)))
 
 	o.KeepOrder, o.DropLast = true, true
-	_, err := loader.New(table, o)
+	_, err := batch.NewLoader(table, o)
 	require.ErrorContains(t, err, "the last 3 of 103 rows would never be seen")
 	o.DropLast = false
 	l = load(t, table, o)
@@ -141,7 +141,7 @@ func TestBatches(t *testing.T) {
 // program is a regression on the first part of the rows, whose plate has n.
 func program(t testing.TB, table *large.Table) infer.Program {
 	t.Helper()
-	part, err := load(t, table, loader.Options{Size: 10}).Next()
+	part, err := load(t, table, batch.LoaderOptions{Size: 10}).Next()
 	require.NoError(t, err)
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Normal(0, 1).Expand(2))
@@ -170,7 +170,7 @@ func TestRunsAsInMemory(t *testing.T) {
 		o := infer.Options{Chains: 2, Warmup: 50, Draws: 60, Seed: 3, Observer: infer.Silent, Batches: want}
 		expected, err := infer.Sample(context.Background(), p, method, o)
 		require.NoError(t, err, name)
-		o.Batches = load(t, table, loader.Options{Size: 10, KeepOrder: true})
+		o.Batches = load(t, table, batch.LoaderOptions{Size: 10, KeepOrder: true})
 		have, err := infer.Sample(context.Background(), p, method, o)
 		require.NoError(t, err, name)
 		for c := range 2 {
@@ -187,7 +187,7 @@ func TestResume(t *testing.T) {
 	p := program(t, table)
 	sample := func(table *large.Table, checkpoint string, draws int) ([]float64, error) {
 		o := infer.Options{Chains: 1, Warmup: 30, Draws: draws, Seed: 3, Observer: infer.Silent,
-			Batches: load(t, table, loader.Options{Size: 10, Seed: 2})}
+			Batches: load(t, table, batch.LoaderOptions{Size: 10, Seed: 2})}
 		if checkpoint != "" {
 			o.Checkpoint = &infer.Checkpoint{Dir: checkpoint, Every: 7, Resume: true}
 		}
@@ -221,7 +221,7 @@ func TestShrinks(t *testing.T) {
 	before := runtime.NumGoroutine()
 	table, dir := write(t, 5000)
 	p := program(t, table)
-	l := load(t, table, loader.Options{Size: 100})
+	l := load(t, table, batch.LoaderOptions{Size: 100})
 	next(t, l)
 	file := filepath.Join(dir, "y.npy")
 	require.NoError(t, os.Truncate(file, 2000))
@@ -235,7 +235,7 @@ func TestShrinks(t *testing.T) {
 	}
 
 	table, _ = write(t, 5000)
-	l = load(t, table, loader.Options{Size: 100})
+	l = load(t, table, batch.LoaderOptions{Size: 100})
 	require.NoError(t, table.Close())
 	at := l.Position()
 	_, err = l.Next()
@@ -246,28 +246,28 @@ func TestShrinks(t *testing.T) {
 // Options that cannot be are errors that say what would be right.
 func TestErrors(t *testing.T) {
 	table, _ := write(t, 10)
-	for want, o := range map[string]loader.Options{
+	for want, o := range map[string]batch.LoaderOptions{
 		"from 1 to the 10 rows": {},
 		"Size is 11":            {Size: 11},
 		"Size is -1":            {Size: -1},
 		"Ahead is -2":           {Size: 1, Ahead: -2},
 		"Ahead is 1025":         {Size: 1, Ahead: 1025},
 	} {
-		_, err := loader.New(table, o)
+		_, err := batch.NewLoader(table, o)
 		require.ErrorIs(t, err, infer.ErrConfig)
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := loader.New(nil, loader.Options{Size: 1})
+	_, err := batch.NewLoader(nil, batch.LoaderOptions{Size: 1})
 	require.ErrorContains(t, err, "the table is empty")
-	l := load(t, table, loader.Options{Size: 3})
+	l := load(t, table, batch.LoaderOptions{Size: 3})
 	for _, p := range []infer.Position{{Index: 4}, {Index: -1}, {Epoch: -1}} {
 		assert.ErrorContains(t, l.Seek(p), "an epoch has 4 batches")
 	}
-	var none *loader.Loader
+	var none *batch.Loader
 	_, err = none.Next()
-	assert.ErrorContains(t, err, "use loader.New")
-	_, err = new(loader.Loader).Fingerprint()
-	assert.ErrorContains(t, err, "use loader.New")
-	assert.ErrorContains(t, none.Seek(infer.Position{}), "use loader.New")
+	assert.ErrorContains(t, err, "use batch.NewLoader")
+	_, err = new(batch.Loader).Fingerprint()
+	assert.ErrorContains(t, err, "use batch.NewLoader")
+	assert.ErrorContains(t, none.Seek(infer.Position{}), "use batch.NewLoader")
 	assert.Zero(t, none.Position())
 }

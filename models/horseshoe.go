@@ -1,4 +1,4 @@
-package shrinkage
+package models
 
 import (
 	"fmt"
@@ -42,17 +42,17 @@ func GlobalScale(relevant float64, features int, sigma any, n int) (scale torch.
 		switch r := recover().(type) {
 		case nil:
 		case torch.Recoverable:
-			scale, err = torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: sigma: %w", r)
+			scale, err = torch.Tensor{}, fmt.Errorf("models.GlobalScale: sigma: %w", r)
 		default:
 			panic(r)
 		}
 	}()
 	switch {
 	case !(relevant > 0 && relevant < float64(features)):
-		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: relevant is %v: it must be greater than 0 and less "+
+		return torch.Tensor{}, fmt.Errorf("models.GlobalScale: relevant is %v: it must be greater than 0 and less "+
 			"than the number of features, which is %d", relevant, features)
 	case n < 1:
-		return torch.Tensor{}, fmt.Errorf("shrinkage.GlobalScale: n is %d: it must be at least 1", n)
+		return torch.Tensor{}, fmt.Errorf("models.GlobalScale: n is %d: it must be at least 1", n)
 	}
 	return torch.Of(sigma).Mul(relevant / (float64(features) - relevant) / math.Sqrt(float64(n))), nil
 }

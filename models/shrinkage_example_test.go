@@ -1,11 +1,11 @@
-package shrinkage_test
+package models_test
 
 import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/models/shrinkage"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -15,8 +15,8 @@ func ExampleHorseshoe() {
 	const data, features = 20, 50
 	model := func(c *ppl.Ctx) {
 		sigma := c.Sample("sigma", dist.HalfNormal(1))
-		global := torch.Must(shrinkage.GlobalScale(2, features, sigma, data))
-		b := shrinkage.Horseshoe{Global: global, Slab: 2}.Sample(c, "b", features)
+		global := torch.Must(models.GlobalScale(2, features, sigma, data))
+		b := models.Horseshoe{Global: global, Slab: 2}.Sample(c, "b", features)
 		c.Plate("data", 0, func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(c.Data("x").MatMul(b), sigma), c.Data("y"))
 		})
