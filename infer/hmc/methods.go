@@ -67,8 +67,8 @@ type HMC struct {
 	Steps    int     // leapfrog steps; default 16; 1 is MALA. Not used when Length is given
 	Length   float64 // integration time: the steps are Length/ε rounded up, at most MaxSteps
 	MaxSteps int     // default 1000; with Length only
-	// Jitter j draws the number of steps uniformly over (1 ± j) times its value; from 0 (the default) to 1. It breaks
-	// the resonance of fixed lengths with periodic orbits.
+	// Jitter j draws the number of steps uniformly over (1 ± j) times its value; from 0 to 1. It breaks the resonance of
+	// fixed lengths with periodic orbits. Default 1 where neither Steps nor Length is set, else 0.
 	Jitter float64
 	// Persistence keeps a part of the momentum (Horowitz 1991); from 0 (the default, drawn afresh) to less than 1.
 	Persistence float64

@@ -24,8 +24,9 @@ type HMC struct {
 	// Length is the integration time Lε: L is then Length/ε rounded up, at most MaxSteps, before jitter.
 	Length   float64
 	MaxSteps int // default 1000; with Length only
-	// Jitter j draws L for each transition, uniformly over (1 ± j) times its value, rounded, at least 1; from 0 (the
-	// default, a fixed length) to 1. It breaks the resonance of fixed lengths with periodic orbits.
+	// Jitter j draws L for each transition, uniformly over (1 ± j) times its value, rounded, at least 1; from 0, a fixed
+	// length, to 1. It breaks the resonance of fixed lengths with periodic orbits, so it is 1 by default where neither
+	// Steps nor Length is set, and 0 where one is (Neal 2011, section 5.4.2).
 	Jitter float64
 	// Persistence α keeps a part of the momentum; from 0 (the default, drawn afresh) to less than 1.
 	Persistence float64
@@ -53,6 +54,9 @@ func (c HMC) build(d int) (transition, error) {
 	const typ = "kernel.HMC"
 	if d < 1 {
 		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
+	}
+	if c.Steps == 0 && c.Length == 0 && c.Jitter == 0 {
+		c.Jitter = 1
 	}
 	if err := atLeast(typ, "Steps", &c.Steps, 16, 1); err != nil {
 		return nil, err
