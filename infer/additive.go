@@ -62,10 +62,14 @@ func (s *session) checkAdditive(start Params) (err error) {
 	if err := s.batches.Seek(position); err != nil || wrong == "" {
 		return err
 	}
-	return &FieldError{Type: optionsName, Field: "Batches", Value: "given", Allowed: wrong + ". A batch of some of the " +
+	given := "given"
+	if s.o.Batches == nil {
+		given = fmt.Sprintf("nil, for which %s takes the data in parts", s.name)
+	}
+	return &FieldError{Type: optionsName, Field: "Batches", Value: given, Allowed: wrong + ". A batch of some of the " +
 		"data has another density then, and the run another posterior. Compute what needs all rows once, before the run, " +
-		"and give it as a tensor of the batch with a row for each datum, or as a constant; or leave Batches nil, for all " +
-		"data in every update. Where it is meant, as in batch normalisation, set DependentRows in infer.Options"}
+		"and give it as a tensor of the batch with a row for each datum, or as a constant; or give infer.Full of all data. " +
+		"Where it is meant, as in batch normalisation, set DependentRows in infer.Options"}
 }
 
 // dependence says how rows depend on each other; it is empty where they do not, and where nothing can be told.
@@ -85,7 +89,7 @@ func (s *session) dependence(start Params) (string, error) {
 		for _, name := range a.names {
 			single = single || slices.Contains([]gotch.DType{gotch.Float, gotch.Half, gotch.BFloat16}, a.pool[name].DType())
 		}
-		if a.share = 1e-7; single {
+		if a.share = 1e-6; single {
 			a.share = 1e-4
 		}
 		a.terms = func(b Batch) (map[string]RowTerm, error) {
@@ -137,13 +141,16 @@ func (s *session) additive() (*additive, error) {
 	if err != nil {
 		return nil, err
 	}
-	second, err := s.batches.Next()
-	if err != nil {
-		return nil, err
+	var second Batch
+	next := func() Batch {
+		if second == nil {
+			second = torch.Must(s.batches.Next()).Alone()
+		}
+		return second
 	}
-	first, second = first.Alone(), second.Alone()
+	first = first.Alone()
 	a := &additive{pool: first}
-	if a.names, a.n = s.columns(first, second); a.n == 0 {
+	if a.names, a.n = s.columns(first, next); a.n == 0 {
 		return nil, nil
 	}
 	all := float64(a.n) == s.data
@@ -158,7 +165,7 @@ func (s *session) additive() (*additive, error) {
 	}
 	a.pool = maps.Clone(first)
 	for _, name := range a.names {
-		if a.pool[name], err = ts.Cat([]*ts.Tensor{first[name], second[name]}, 0); err != nil {
+		if a.pool[name], err = ts.Cat([]*ts.Tensor{first[name], next()[name]}, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -180,13 +187,13 @@ func rowsOf(t *ts.Tensor) int64 {
 // columns are the tensors with a row for each datum, and how many rows they have in the first of two batches: all of
 // the tensors where they have one number, else those of another number than in the program's batch, else those that
 // differ between the two. n is 0 where that is not known.
-func (s *session) columns(first, second Batch) (names []string, n int64) {
+func (s *session) columns(first Batch, next func() Batch) (names []string, n int64) {
 	all := s.program.Batch()
 	for _, is := range []func(name string) bool{
 		func(string) bool { return true },
 		func(name string) bool { return rowsOf(first[name]) != rowsOf(all[name]) },
 		func(name string) bool {
-			x, y := first[name], second[name]
+			x, y := first[name], next()[name]
 			return x != nil && y != nil && !(x == y || slices.Equal(x.MustSize(), y.MustSize()) && x.MustEqual(y, false))
 		},
 	} {

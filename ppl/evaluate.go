@@ -126,6 +126,18 @@ func (e *evaluator) Finish(s *Site) {
 	if !s.counts() {
 		return
 	}
+	e.checkBatch(s)
+	if s.density != nil {
+		e.densityAt(s)
+	}
+	e.add(s)
+	if s.Jacobian != nil {
+		e.terms = append(e.terms, torch.Term{Coeff: e.weights.Jacobian, Tensor: s.Jacobian})
+	}
+}
+
+// checkBatch makes sure that a site has its data, or that part of them that the batch has.
+func (e *evaluator) checkBatch(s *Site) {
 	// The likelihood alone may be that of single data.
 	if s.Scale == 1 && e.weights.Prior != 0 {
 		if want, ok := e.program.values[s.Name]; ok && s.Value != nil {
@@ -135,13 +147,6 @@ func (e *evaluator) Finish(s *Site) {
 	}
 	if s.Observed && e.weights.Prior != 0 && e.weights.Likelihood != 0 {
 		s.checkRows(e.program, e.batch)
-	}
-	if s.density != nil {
-		e.densityAt(s)
-	}
-	e.add(s)
-	if s.Jacobian != nil {
-		e.terms = append(e.terms, torch.Term{Coeff: e.weights.Jacobian, Tensor: s.Jacobian})
 	}
 }
 

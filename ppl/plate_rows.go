@@ -201,12 +201,12 @@ func (s *Site) remedy() string {
 // whether rows of a batch depend on each other.
 func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]infer.RowTerm, error) {
 	out := map[string]infer.RowTerm{}
-	of := func(s *Site) {
+	e := &evaluator{program: p, point: point, batch: batch, weights: infer.Weights{Prior: 1, Likelihood: 1}}
+	e.collect = func(s *Site) {
 		if !s.counts() || !s.Observed && s.Kind != KindFactor || s.summed != nil && s.summed.marginal == nil {
 			return
 		}
-		s.checkTotal(p, batch)
-		s.checkRows(p, batch)
+		e.checkBatch(s)
 		logp := s.elementwise()
 		t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
 			Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
@@ -223,9 +223,7 @@ func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]in
 	}
 	err := torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
-			batch := p.converted(point, batch)
-			e := &evaluator{program: p, point: point, batch: batch, collect: of}
-			execute(p.model, batch, nil, e)
+			execute(p.model, p.converted(point, batch), nil, e)
 			e.completeData()
 			return nil
 		})

@@ -166,7 +166,7 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 // LBFGS refuses minibatches and says which methods take them; all of the data are taken in any form.
 func TestLBFGSNeedsAllOfTheData(t *testing.T) {
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return p.Get("x").Sub(b.Get("y").Mean()).Square().Sum().Mul(-0.5), nil
+		return p.Get("x").Sub(b.Get("y")).Square().Mean().Mul(-0.5), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
 	data := infer.Batch{"y": vector([]float64{1, 2, 3, 6})}
