@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/url"
@@ -131,8 +130,5 @@ func tokenIn(dir string) (string, error) {
 		return "", err
 	}
 	token := rand.Text()
-	return token, atomicfile.ReplacePrivate(path, func(w io.Writer) error {
-		_, err := io.WriteString(w, token)
-		return err
-	})
+	return token, atomicfile.Write(path, []byte(token), 0o600)
 }

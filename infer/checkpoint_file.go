@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -37,10 +36,7 @@ func writeCheckpoint(path string, h checkpointHeader, blobs [][]byte) error {
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
 
-	return atomicfile.ReplacePrivate(path, func(w io.Writer) error {
-		_, err := w.Write(b.Bytes())
-		return err
-	})
+	return atomicfile.Write(path, b.Bytes(), 0o600)
 }
 
 // readCheckpoint reads and checks a file. One that does not exist is fs.ErrNotExist.

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 //go:embed hand/baseline.c
@@ -31,7 +33,7 @@ func newBaseline() (*baseline, error) {
 	}
 	b := &baseline{dir, filepath.Join(dir, "baseline")}
 	file := filepath.Join(dir, "baseline.c")
-	if err := os.WriteFile(file, source, 0o600); err != nil {
+	if err := atomicfile.Write(file, source, 0o600); err != nil {
 		return nil, err
 	}
 	// Not every machine has vectors of 512 bits, nor the library of vector functions.

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -208,7 +210,12 @@ func peak(f func() error) string {
 	if err := f(); err != nil { // what it keeps for later calls
 		return ""
 	}
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+	clear, err := atomicfile.Open("/proc/self/clear_refs", os.O_WRONLY, 0)
+	if err != nil {
+		return ""
+	}
+	_, err = clear.WriteString("5")
+	if err = errors.Join(err, clear.Close()); err != nil {
 		return ""
 	}
 	before := status("VmRSS")

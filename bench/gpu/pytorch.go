@@ -18,6 +18,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -193,8 +194,8 @@ func (t *training) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(filepath.Join(dir, "network.json"), text, 0o600),
-		os.WriteFile(filepath.Join(dir, "step.py"), program, 0o600), writeNumbers(filepath.Join(dir, "theta"), theta),
+	return errors.Join(atomicfile.Write(filepath.Join(dir, "network.json"), text, 0o600),
+		atomicfile.Write(filepath.Join(dir, "step.py"), program, 0o600), writeNumbers(filepath.Join(dir, "theta"), theta),
 		writeNumbers(filepath.Join(dir, "x"), t.x), writeNumbers(filepath.Join(dir, "y"), t.y))
 }
 
@@ -203,7 +204,7 @@ func writeNumbers(path string, x []float64) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o600)
+	return atomicfile.Write(path, data, 0o600)
 }
 
 func readNumbers(path string) ([]float64, error) {

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // programs are the peers' sides and the packages that they need.
@@ -103,7 +105,7 @@ func prepare(ctx context.Context, root, python string, messages io.Writer) (*env
 		if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, text) {
 			continue // its time stays, and what was compiled of it
 		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
+		if err := atomicfile.Write(to, text, 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +140,7 @@ func (e *environments) install(ctx context.Context, g group) error {
 			return errors.New(lastLine(out, err))
 		}
 	}
-	return os.WriteFile(marker, packages, 0o644)
+	return atomicfile.Write(marker, packages, 0o644)
 }
 
 func (e *environments) interpreter(g group) string {

@@ -79,7 +79,7 @@ func (a *app) compileProgram(ctx context.Context, pkg, into string, args []strin
 		return 0, "", err
 	}
 	if name != "" {
-		if err := os.WriteFile(filepath.Join(made, "package.go"), []byte("package "+name+"\n"), 0o600); err != nil {
+		if err := atomicfile.Write(filepath.Join(made, "package.go"), []byte("package "+name+"\n"), 0o600); err != nil {
 			return 0, "", err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/cluster"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // processes are the children: workers, and the server last.
@@ -74,7 +75,7 @@ func chaos(ctx context.Context) (*report, error) {
 	token := rand.Text()
 	address := "nats://" + token + "@" + addr
 	children.env = append(children.env, "NATS_URL="+address)
-	if err := os.WriteFile(filepath.Join(store, "token"), []byte(token), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(store, "token"), []byte(token), 0o600); err != nil {
 		return nil, err
 	}
 	server := func() error { return children.start(*workers, "-serve", addr, "-dir", store) }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // summaryJSON is the JSON output. Losses are mean squared errors of the mean of the function.
@@ -112,7 +114,7 @@ func writeFiles(dir string, s summaryJSON, all []method, outcomes []outcome) err
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "summary.json"), append(text, '\n'), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, "summary.json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
 	if err := plotFits(filepath.Join(dir, "fits.png"), all, outcomes[0]); err != nil {

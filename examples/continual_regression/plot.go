@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"image/color"
+	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // colours of the methods, told apart by readers with colour-blindness too (Okabe and Ito 2008).
@@ -224,13 +226,8 @@ func save(path string, panels [][]*plot.Plot, width, height float64) error {
 			panels[r][c].Draw(line[c])
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"image/color"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -10,6 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 const edge = 4.0 // of the panels
@@ -42,15 +45,10 @@ func plotSamplers(path string, outcomes []outcome) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.Create(path)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	})
 }
 
 func panel(o outcome) (*plot.Plot, error) {

@@ -40,6 +40,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"golang.org/x/term"
 )
@@ -119,7 +120,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	}
 	var table strings.Builder
 	printReports(&table, reports)
-	if err := os.WriteFile(filepath.Join(o.dir, file+".md"), []byte(table.String()), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(o.dir, file+".md"), []byte(table.String()), 0o644); err != nil {
 		return err
 	}
 	if o.json {

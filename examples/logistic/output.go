@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -108,7 +109,7 @@ func writeFiles(dir string, s summaryJSON, outcomes []outcome, names []string) e
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "summary.json"), append(text, '\n'), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, "summary.json"), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
 	for _, o := range outcomes {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"image/color"
+	"io"
 	"math"
-	"os"
 	"sort"
 
 	"gonum.org/v1/gonum/stat"
@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // colours of the methods, told apart by readers with colour-blindness too (Okabe and Ito 2008).
@@ -47,15 +49,10 @@ func plotMarginals(path string, outcomes []outcome, names []string) error {
 		}
 	}
 	legend(draw.Crop(whole, vg.Points(12), 0, 0, -whole.Rectangle.Size().Y+vg.Points(42)), outcomes)
-	f, err := os.Create(path)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	})
 }
 
 // panel is the plot of one weight.

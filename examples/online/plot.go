@@ -3,13 +3,15 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"os"
+	"io"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 var (
@@ -102,13 +104,8 @@ func save(path string, panels [][]*plot.Plot, width, height float64) error {
 			panels[i][c].Draw(line[c])
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
+	return atomicfile.Replace(path, func(w io.Writer) error {
+		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
-	}
-	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -235,7 +234,7 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64,
 	if err != nil {
 		return 0, err
 	}
-	if err := atomicfile.Replace(f.file, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+	if err := atomicfile.Write(f.file, text, 0o644); err != nil {
 		return 0, err
 	}
 	f.last = next

@@ -30,7 +30,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"net/http"
 	"os"
@@ -109,7 +108,7 @@ func keep(path string, design *data.Design) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Replace(path, func(w io.Writer) error { _, err := w.Write(text); return err })
+	return atomicfile.Write(path, text, 0o644)
 }
 
 func load(path string) (*data.Design, error) {

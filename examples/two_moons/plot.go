@@ -7,11 +7,13 @@ import (
 	"image/color"
 	stddraw "image/draw"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 
 	diagplot "github.com/kelvin-ppl/kelvin/diag/plot"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -177,13 +179,5 @@ func reliabilities(path string, outcomes []outcome) error {
 }
 
 func writePNG(path string, img image.Image) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := png.Encode(f, img); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	return atomicfile.Replace(path, func(w io.Writer) error { return png.Encode(w, img) })
 }

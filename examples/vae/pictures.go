@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/infer/svi"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -87,13 +88,5 @@ func save(path string, pixels []float32) error {
 			}
 		}
 	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := png.Encode(f, img); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return atomicfile.Replace(path, func(w io.Writer) error { return png.Encode(w, img) })
 }

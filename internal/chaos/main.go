@@ -21,6 +21,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 const page = "docs/reliability.md"
@@ -75,7 +77,7 @@ func chaos(ctx context.Context, out io.Writer, only string, list, verbose bool) 
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
+		if err := atomicfile.Write(page, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

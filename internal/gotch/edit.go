@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // kind says how an edit finds its place.
@@ -89,5 +91,5 @@ func rewrite(dst, file string, f func(string) (string, error)) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(changed), 0o644)
+	return atomicfile.Write(path, []byte(changed), 0o644)
 }

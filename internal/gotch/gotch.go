@@ -17,6 +17,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 const (
@@ -89,7 +91,7 @@ func Adapt(src, dst string, flags Flags) error {
 		return err
 	}
 	for _, pkg := range []string{"libtch", "record"} {
-		if err := os.WriteFile(filepath.Join(dst, pkg, "lib.go"), []byte(cgoLines(pkg, flags)), 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(dst, pkg, "lib.go"), []byte(cgoLines(pkg, flags)), 0o644); err != nil {
 			return err
 		}
 	}
@@ -197,7 +199,7 @@ func writeNative(dst string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
+		if err := atomicfile.Write(path, text, 0o644); err != nil {
 			return err
 		}
 	}
@@ -231,6 +233,6 @@ func copyModule(src, dst string) error {
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(filepath.Join(dst, rel), text, 0o644)
+		return atomicfile.Write(filepath.Join(dst, rel), text, 0o644)
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 const generatedC = "torch_api_generated.cpp.h"
@@ -212,7 +214,7 @@ func writeMissing(dst string, names []string) error {
 		fmt.Fprintf(&b, "\t%q,\n", strings.TrimPrefix(n, "atg_"))
 	}
 	b.WriteString("}\n")
-	return os.WriteFile(filepath.Join(dst, "ts", "kelvin_missing.go"), []byte(b.String()), 0o644)
+	return atomicfile.Write(filepath.Join(dst, "ts", "kelvin_missing.go"), []byte(b.String()), 0o644)
 }
 
 func tail(s string, lines int) string {

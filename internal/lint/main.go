@@ -1,7 +1,8 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, `lint names` prints how many names each public package exports and fails above the limit, and
-// `lint goroutines` fails where the library starts a goroutine whose panic would end the process.
+// field none at all, `lint names` prints how many names each public package exports and fails above the limit,
+// `lint goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes`
+// where a file is opened for writing by other means than internal/atomicfile.
 package main
 
 import (
@@ -39,8 +40,10 @@ func main() {
 		err = names(".")
 	case "goroutines":
 		err = goroutines(".")
+	case "writes":
+		err = writes(".")
 	default:
-		err = fmt.Errorf("usage: lint columns|docs|goroutines|names, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|writes, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 const module = "github.com/kelvin-ppl/kelvin"
@@ -55,7 +57,7 @@ var without = map[string]string{
 func main() {
 	entries, err := list(".")
 	if err == nil {
-		err = os.WriteFile("internal/misuse/rows_test.go", []byte(source(entries)), 0o644)
+		err = atomicfile.Write("internal/misuse/rows_test.go", []byte(source(entries)), 0o644)
 	}
 	if err == nil {
 		err = writeFunctions("internal/misuse/functions_test.go")
@@ -176,5 +178,5 @@ func writeFunctions(to string) error {
 			}
 		}
 	}
-	return os.WriteFile(to, []byte(b.String()+"}\n"), 0o644)
+	return atomicfile.Write(to, []byte(b.String()+"}\n"), 0o644)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Compiler is the C++ compiler that builds gotch's native part.
@@ -130,7 +132,7 @@ func tryCompiler(ctx context.Context, sys *System, cxx string) error {
 	}
 	defer os.RemoveAll(dir)
 	source := filepath.Join(dir, "check.cc")
-	if err := os.WriteFile(source, []byte(checkProgram), 0o644); err != nil {
+	if err := atomicfile.Write(source, []byte(checkProgram), 0o644); err != nil {
 		return err
 	}
 	_, err = sys.Run(ctx, cxxCommand(cxx, "-std=c++17", source, "-o", filepath.Join(dir, "check")))

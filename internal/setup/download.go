@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Limits of a download: tries without any progress, and how long a silent server is waited for.
@@ -184,13 +186,13 @@ func (d *download) receive(resp *http.Response, have, total int64, alive func())
 		mark := partMark{URL: d.url, ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}
 		data, err := json.Marshal(mark)
 		if err == nil {
-			err = os.WriteFile(d.mark(), data, 0o644)
+			err = atomicfile.Write(d.mark(), data, 0o644)
 		}
 		if err != nil {
 			return permanent{err}
 		}
 	}
-	f, err := os.OpenFile(d.part(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := atomicfile.Open(d.part(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return permanent{err}
 	}

@@ -281,6 +281,6 @@ func TestDownloadToAFullOrForbiddenPlace(t *testing.T) {
 	require.NoError(t, os.MkdirAll(d.part(), 0o755)) // cannot be opened for writing
 	write(t, filepath.Join(d.part(), "x"), "")
 	err = d.run(context.Background())
-	require.ErrorContains(t, err, "is a directory")
+	require.ErrorContains(t, err, "is a folder")
 	assert.Len(t, s.requests, 1, "another try would not help")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 	modzip "golang.org/x/mod/zip"
 
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/internal/gotch"
 )
 
@@ -33,7 +33,7 @@ func gotchSource(ctx context.Context, sys *System, scratch string) (string, erro
 			gotch.Version, gotchModSum),
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(scratch, name), []byte(text), 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(scratch, name), []byte(text), 0o644); err != nil {
 			return "", err
 		}
 	}

@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 func main() {
@@ -163,7 +165,7 @@ func (p place) report(version string, r *results) error {
 		return err
 	}
 	path := p.in("results.md")
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+	if err := atomicfile.Write(path, []byte(b.String()), 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stderr, "The table is in", path)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // saved is what a run leaves for the page.
@@ -33,7 +35,7 @@ func (p place) save(now saved) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o644)
+	return atomicfile.Write(path, data, 0o644)
 }
 
 // page writes the table of packages and versions, of all runs that the folder has.
@@ -61,7 +63,7 @@ func page(dir, path string) error {
 		return fmt.Errorf("%s has no results: make test-libtorch VERSION=2.5.1 makes them", dir)
 	}
 	slices.SortFunc(runs, func(a, b saved) int { return slices.Compare(numbers(a.Version), numbers(b.Version)) })
-	return os.WriteFile(path, []byte(text(runs)), 0o644)
+	return atomicfile.Write(path, []byte(text(runs)), 0o644)
 }
 
 // numbers are those of a version, which sort 2.5.1 before 2.15.0.

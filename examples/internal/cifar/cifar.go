@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // The size of the data.
@@ -112,7 +114,7 @@ func Write(path string, d Data) error {
 			out = append(out, byte(min(max((v+1)*127.5+0.5, 0), 255)))
 		}
 	}
-	return os.WriteFile(path, out, 0o644)
+	return atomicfile.Write(path, out, 0o644)
 }
 
 // Part are the images from one to before another.

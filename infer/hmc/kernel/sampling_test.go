@@ -223,7 +223,8 @@ func TestHMCLength(t *testing.T) {
 		k         HMC
 		low, high int
 	}{
-		{HMC{}, 1, 32}, {HMC{Steps: 16}, 16, 16}, {HMC{Steps: 5}, 5, 5}, {HMC{Length: 1}, 10, 10}, {HMC{Length: 1.01}, 11, 11},
+		{HMC{}, 1, 32}, {HMC{Steps: 16}, 16, 16}, {HMC{Steps: 5}, 5, 5},
+		{HMC{Length: 1}, 10, 10}, {HMC{Length: 1.01}, 11, 11},
 		{HMC{Length: 1, MaxSteps: 7}, 7, 7},
 		{HMC{Steps: 10, Jitter: 0.5}, 5, 15}, {HMC{Steps: 2, Jitter: 1}, 1, 4},
 	} {

@@ -4,7 +4,6 @@ package zarr
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -83,10 +82,7 @@ func (z *store) consolidate() error {
 	}
 	text := fmt.Appendf(nil, "{\"metadata\": %s,\n\"zarr_consolidated_format\": 1,\n", meta)
 	text = fmt.Appendf(text, "%q: %q\n}\n", content.DigestKey, content.Digest(content.Sum(0, text)))
-	return atomicfile.Replace(z.file(zMeta), func(w io.Writer) error {
-		_, err := w.Write(text)
-		return err
-	})
+	return atomicfile.Write(z.file(zMeta), text, 0o644)
 }
 
 // openStore reads the metadata: the consolidated one, else that of all folders. It looks up which files there are.
