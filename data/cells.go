@@ -1,18 +1,19 @@
 package data
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // cells are the values of one column while a file is read. The kind is stated, or that of the first value.
 type cells struct {
 	name     string
 	missing  []string
+	written  notation
+	nfc      bool // text is brought to this form
 	isNumber bool
 	numbers  []float64
 	factor   *factor
@@ -34,9 +35,20 @@ func (c *cells) add(value string, line int) (problem string) {
 		}
 		return ""
 	}
-	v, bad := number(value)
+	if c.nfc {
+		value = norm.NFC.String(value)
+	}
+	v, bad := c.written.number(value)
+	state := "state the kind of the column in CSV.Numbers or CSV.Factors, or the word of a missing value in CSV.Missing"
+	seems := ""
+	if bad == notNumber && c.factor == nil {
+		seems = c.written.looksLike(value)
+	}
 	if !c.isNumber && c.factor == nil {
 		c.found, c.first = true, line
+		if seems != "" {
+			return seems + "; or state the column in CSV.Factors"
+		}
 		if bad != notNumber {
 			c.isNumber = true
 			for range c.skipped {
@@ -47,15 +59,19 @@ func (c *cells) add(value string, line int) (problem string) {
 			c.factor.codes = slices.Repeat([]int{-1}, c.skipped)
 		}
 	}
-	state := "state the kind of the column in CSV.Numbers or CSV.Factors, or the word of a missing value in CSV.Missing"
 	switch {
+	case c.isNumber && seems != "":
+		return notNumber + "; " + seems
 	case c.isNumber && bad == notNumber && c.found:
 		return fmt.Sprintf("expected a number, as in line %d: %s", c.first, state)
 	case c.isNumber && bad != "":
 		return bad
 	case c.isNumber:
+		if c.found {
+			bad = rounded(value, v)
+		}
 		c.numbers = append(c.numbers, v)
-		return ""
+		return bad
 	case c.found && bad == "":
 		return fmt.Sprintf("it is a number, and %q in line %d is not: %s", short(c.factor.levels[0]), c.first, state)
 	}
@@ -71,25 +87,4 @@ func (c *cells) column() column {
 		c.numbers = slices.Repeat([]float64{math.NaN()}, c.skipped)
 	}
 	return column{name: c.name, numbers: c.numbers}
-}
-
-const notNumber = "expected a number, such as -1.5 or 2e3"
-
-// number reads a decimal number and says what is wrong with it.
-func number(s string) (v float64, problem string) {
-	if strings.ContainsAny(s, "xX_") { // Go reads hexadecimal numbers
-		return 0, notNumber
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, "it is beyond the largest number, 1.8e308"
-	case err != nil:
-		return 0, notNumber
-	case math.IsInf(v, 0):
-		return 0, "a number must be finite"
-	case math.IsNaN(v):
-		return 0, "it is no number: where it means a missing value, name it in CSV.Missing"
-	}
-	return v, ""
 }

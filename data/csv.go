@@ -10,17 +10,21 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // CSV reads comma-separated values (RFC 4180). The first line names the columns.
 //
 //	kinds     a column whose values are all numbers is one of numbers, one without any number is a factor; a mixture is
 //	          an error, since it is a slip or needs to be stated
-//	numbers   are decimal, with a point; hexadecimal, infinite and those beyond 1.8e308 are errors
+//	numbers   are decimal, with a point; hexadecimal, infinite and those beyond 1.8e308 are errors, and so are whole
+//	          ones beyond 2^53 that float64 would round, and what looks like a date, a decimal comma or thousands,
+//	          in a column whose kind is not stated
 //	missing   is an empty field, and NA, NaN and nan
 //	spaces    around values and names are cut off
 //	lines     end in LF or CRLF; a quoted value may have newlines; empty lines are skipped
-//	encoding  is UTF-8, with or without a byte order mark
+//	encoding  is UTF-8, with or without a byte order mark; two Unicode forms of one level are an error without NFC
 //
 // The zero value reads any such file. Errors are *[Error], with the line and the column.
 type CSV struct {
@@ -34,8 +38,13 @@ type CSV struct {
 	MissingIn map[string][]string
 	// Columns are the columns to read, in any order; nil is all. The others may hold anything.
 	Columns []string
-	Comma   rune   // between the values; 0 is a comma
-	Name    string // of the source, in errors; Open has the path
+	// Dates state the layouts of columns of dates, as those of [time.Parse]. They are numbers: days since 1970-01-01 UTC.
+	Dates     map[string]string
+	Comma     rune   // between the values; 0 is a comma
+	Decimal   rune   // of numbers; 0 is a point. Files of R's write.csv2 have Comma: ';' and Decimal: ','
+	Thousands rune   // between groups of three digits; 0 is none
+	NFC       bool   // bring names and text to the Unicode form NFC, so that é and e with an accent are one
+	Name      string // of the source, in errors; Open has the path
 }
 
 // Open reads a file.
@@ -108,6 +117,9 @@ func (r *reader) header() error {
 	at := map[string]int{}
 	for i, f := range fields {
 		name := strings.Clone(strings.TrimSpace(f))
+		if r.c.NFC {
+			name = norm.NFC.String(name)
+		}
 		first, twice := at[name]
 		switch {
 		case !utf8.ValidString(name):
@@ -128,12 +140,16 @@ func (r *reader) header() error {
 // plan prepares the columns by what is stated of them.
 func (r *reader) plan(at map[string]int) error {
 	r.cells = make([]*cells, len(r.names))
+	written, problem := r.c.separators()
+	if problem != "" {
+		return r.wrong(0, "", "", problem)
+	}
 	for i, name := range r.names {
 		if r.c.Columns != nil && !slices.Contains(r.c.Columns, name) {
 			continue
 		}
 		missing := append(slices.Clone(r.c.Missing), r.c.MissingIn[name]...)
-		r.cells[i] = &cells{name: name, missing: missing}
+		r.cells[i] = &cells{name: name, missing: missing, written: written, nfc: r.c.NFC}
 	}
 	stated := func(field string, names []string, f func(*cells) error) error {
 		for _, name := range names {
@@ -160,6 +176,12 @@ func (r *reader) plan(at map[string]int) error {
 				if levels {
 					of = r.c.Levels[c.name]
 				}
+				if r.c.NFC {
+					of = slices.Clone(of)
+					for i, l := range of {
+						of[i] = norm.NFC.String(l)
+					}
+				}
 				c.factor, err = newFactor(c.name, of)
 			}
 			return err
@@ -168,13 +190,17 @@ func (r *reader) plan(at map[string]int) error {
 	return errors.Join(
 		stated("Columns", r.c.Columns, func(*cells) error { return nil }),
 		stated("Numbers", r.c.Numbers, func(c *cells) error { c.isNumber = true; return nil }),
+		stated("Dates", keys(r.c.Dates), func(c *cells) error {
+			c.isNumber, c.written.layout = true, r.c.Dates[c.name]
+			return nil
+		}),
 		stated("Factors", r.c.Factors, kind(false)),
 		stated("Levels", keys(r.c.Levels), kind(true)),
 		stated("MissingIn", keys(r.c.MissingIn), func(*cells) error { return nil }),
 	)
 }
 
-func keys(m map[string][]string) []string {
+func keys[T any](m map[string]T) []string {
 	var out []string
 	for k := range m {
 		out = append(out, k)

@@ -111,8 +111,33 @@ func TestReadCSVErrors(t *testing.T) {
 			`data: f.csv, line 3, column "age", value "10": it is a number, and "?" in line 2 is not: state the kind of the ` +
 				`column in CSV.Numbers or CSV.Factors, or the word of a missing value in CSV.Missing`, data.CSV{}},
 		{"decimal comma", "a;b\n\"1,5\";2\n",
-			`data: f.csv, line 2, column "a", value "1,5": expected a number, such as -1.5 or 2e3`,
-			data.CSV{Comma: ';', Numbers: []string{"a"}}},
+			`data: f.csv, line 2, column "a", value "1,5": expected a number, such as -1.5 or 2e3; it looks like a number ` +
+				`with a decimal comma: set CSV.Decimal to ','`, data.CSV{Comma: ';', Numbers: []string{"a"}}},
+		{"decimal comma, not stated", "a;b\n1,5;2\n", `data: f.csv, line 2, column "a", value "1,5": it looks like a ` +
+			`number with a decimal comma: set CSV.Decimal to ','; or state the column in CSV.Factors`, data.CSV{Comma: ';'}},
+		{"thousands", "a\n999\n\"1,000\"\n", `data: f.csv, line 3, column "a", value "1,000": expected a number, such as ` +
+			`-1.5 or 2e3; it looks like a number with "," between thousands: set CSV.Thousands, or, where the comma is the ` +
+			`decimal mark, CSV.Decimal`, data.CSV{}},
+		{"thousands and a comma", "a;b\n1.234,5;2\n", `data: f.csv, line 2, column "a", value "1.234,5": it looks like a ` +
+			`number with "." between thousands: set CSV.Thousands, and CSV.Decimal to ","; or state the column in CSV.Factors`,
+			data.CSV{Comma: ';'}},
+		{"a point beside decimal commas", "a\n1.5\n", `data: f.csv, line 2, column "a", value "1.5": ` +
+			`expected a number, such as -1.5 or 2e3`, data.CSV{Comma: ';', Decimal: ',', Numbers: []string{"a"}}},
+		{"wrong groups", "a\n1_000_00\n", `data: f.csv, line 2, column "a", value "1_000_00": ` +
+			`expected a number, such as -1.5 or 2e3`, data.CSV{Thousands: '_', Numbers: []string{"a"}}},
+		{"one mark for two", "a\n1\n", `data: f.csv: CSV.Decimal is "," and CSV.Thousands ",": expected two marks that are ` +
+			`not in numbers otherwise`, data.CSV{Decimal: ',', Thousands: ','}},
+		{"date", "day\n2024-01-31\n", `data: f.csv, line 2, column "day", value "2024-01-31": it looks like a date: state ` +
+			`its layout in CSV.Dates ("2006-01-02"), to have days since 1970-01-01; or state the column in CSV.Factors`,
+			data.CSV{}},
+		{"no date", "day\n2024-02-30\n", `data: f.csv, line 2, column "day", value "2024-02-30": it is no date of the ` +
+			`layout "2006-01-02", which CSV.Dates states`, data.CSV{Dates: map[string]string{"day": "2006-01-02"}}},
+		{"beyond 2^53", "id\n9007199254740992\n9007199254740993\n", `data: f.csv, line 3, column "id", ` +
+			`value "9007199254740993": it is beyond 2^53 and would be rounded to 9007199254740992: state the column in ` +
+			`CSV.Factors where it has codes, or in CSV.Numbers to have it rounded`, data.CSV{}},
+		{"two Unicode forms", "g\ncaf\u00e9\ncafe\u0301\n", "data: f.csv, line 3, column \"g\", value \"cafe\u0301\": " +
+			`it is the level "caf\u00e9" in another Unicode form, "cafe\u0301": set CSV.NFC, which makes them one, or write ` +
+			`both alike`, data.CSV{}},
 		{"overflow", "a\n1e308\n1e309\n",
 			`data: f.csv, line 3, column "a", value "1e309": it is beyond the largest number, 1.8e308`, data.CSV{}},
 		{"infinite", "a\n1\n-Inf\n", `data: f.csv, line 3, column "a", value "-Inf": a number must be finite`, data.CSV{}},
@@ -146,6 +171,38 @@ func TestReadCSVErrors(t *testing.T) {
 			require.EqualError(t, err, c.want)
 		})
 	}
+}
+
+// Numbers, dates and text are read as the options say. Days are those of as.numeric(as.Date(x)) in R.
+func TestReadCSVNotations(t *testing.T) {
+	nan := math.NaN()
+	day, hour := map[string]string{"x": "2006-01-02"}, map[string]string{"x": "2.1.2006 15:04"}
+	for _, c := range []struct {
+		text string
+		csv  data.CSV
+		want []float64
+	}{
+		{"1,5\n-2\n,25e1\n", data.CSV{Comma: ';', Decimal: ','}, []float64{1.5, -2, 2.5}},
+		{"1.234.567,5\n999\n12.000\n", data.CSV{Comma: ';', Decimal: ',', Thousands: '.'},
+			[]float64{1234567.5, 999, 12000}},
+		{"\"1,000\"\nNA\n\"-1,000.25\"\n", data.CSV{Thousands: ','}, []float64{1000, nan, -1000.25}},
+		{"1_000\n0.5\n10\n", data.CSV{Thousands: '_'}, []float64{1000, 0.5, 10}},
+		{"1970-01-02\n2000-02-29\nNA\n1969-12-31\n", data.CSV{Dates: day}, []float64{1, 11016, nan, -1}},
+		{"1.3.2024 12:00\n", data.CSV{Dates: hour}, []float64{19783.5}},
+		{"1152921504606846976\n-9007199254740994\n00123\n", data.CSV{}, []float64{1 << 60, -1<<53 - 2, 123}},
+		{"9007199254740993\n", data.CSV{Numbers: []string{"x"}}, []float64{1 << 53}},
+	} {
+		x, err := read(t, c.csv, "x\n"+c.text).Column("x")
+		require.NoError(t, err, c.text)
+		require.InDeltaSlice(t, c.want, x.Numbers, 0, c.text)
+	}
+	g, err := read(t, data.CSV{NFC: true, Levels: map[string][]string{"caf\u00e9": {"e\u0301", "a"}}},
+		"cafe\u0301\n\u00e9\ne\u0301\n").Column("caf\u00e9")
+	require.NoError(t, err)
+	require.Equal(t, []string{"\u00e9", "\u00e9"}, g.Labels)
+	labels, err := read(t, data.CSV{Factors: []string{"day"}}, "day\n2024-01-31\n").Column("day")
+	require.NoError(t, err)
+	require.Equal(t, []string{"2024-01-31"}, labels.Levels)
 }
 
 // The fields of an error are for programs.

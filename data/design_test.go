@@ -147,6 +147,17 @@ func TestDesignErrors(t *testing.T) {
 		wrong(t, err)
 	}
 
+	// The cell of b and y has no row: an error, or a column of zeros that new data may fill.
+	pairs := table(t, data.Column{Name: "a", Labels: []string{"a", "a", "b"}},
+		data.Column{Name: "x", Labels: []string{"x", "y", "x"}})
+	product := terms(data.Term{Product: []data.Term{{Column: "a"}, {Column: "x"}}})
+	_, err := product.Fit(pairs)
+	require.ErrorContains(t, err, `column "a[b]:x[y]": no row is in this cell of the product`)
+	product.EmptyCells = true
+	kept, err := product.Fit(pairs)
+	require.NoError(t, err)
+	require.Equal(t, [][]float64{{0}, {0}, {0}}, frame(t, kept, pairs).X)
+
 	d, err := terms(data.Term{Column: "one"}, data.Term{Column: "region"}).Fit(people)
 	require.NoError(t, err)
 	_, err = d.Frame(table(t, data.Column{Name: "one", Numbers: []float64{1}}))

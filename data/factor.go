@@ -1,8 +1,11 @@
 package data
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // factor collects the values of a factor.
@@ -10,18 +13,20 @@ type factor struct {
 	name   string
 	levels []string
 	index  map[string]int
+	forms  map[string]string // the level of a text in the form NFC
 	codes  []int
 	stated bool
 }
 
 // newFactor begins a factor; levels that are not nil are all that it may have.
 func newFactor(name string, levels []string) (*factor, error) {
-	b := &factor{name: name, index: map[string]int{}, stated: levels != nil}
+	b := &factor{name: name, index: map[string]int{}, forms: map[string]string{}, stated: levels != nil}
 	for _, l := range levels {
 		if _, twice := b.index[l]; twice || l == "" {
 			return nil, &Error{Row: -1, Column: name, Value: l, Problem: "a level must not be empty, nor be there twice"}
 		}
 		b.index[l] = len(b.levels)
+		b.forms[norm.NFC.String(l)] = l
 		b.levels = append(b.levels, l)
 	}
 	return b, nil
@@ -30,15 +35,24 @@ func newFactor(name string, levels []string) (*factor, error) {
 // add takes the next value, "" where it is missing, and says what is wrong with it.
 func (b *factor) add(label string) (problem string) {
 	code, known := b.index[label]
+	same, form := "", ""
+	if !known {
+		form = norm.NFC.String(label)
+		same = b.forms[form]
+	}
 	switch {
 	case label == "":
 		code = -1
+	case same != "":
+		return fmt.Sprintf("it is the level %+q in another Unicode form, %+q: set CSV.NFC, which makes them one, or write "+
+			"both alike", same, label)
 	case !known && b.stated:
 		return "it is not among the stated levels: " + list(b.levels)
 	case !known:
 		label = strings.Clone(label) // not a part of a line of the file
 		code = len(b.levels)
 		b.index[label] = code
+		b.forms[strings.Clone(form)] = label
 		b.levels = append(b.levels, label)
 	}
 	b.codes = append(b.codes, code)
@@ -68,7 +82,7 @@ func sorted(labels []string) []string {
 	out := slices.Clone(labels)
 	numbers := map[string]float64{}
 	for _, l := range labels {
-		v, problem := number(l)
+		v, problem := notation{}.number(l)
 		if problem != "" {
 			slices.Sort(out)
 			return out

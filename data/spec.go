@@ -15,6 +15,9 @@ type Spec struct {
 	Outcome Term
 	// Columns become tensors of their own, by their names: numbers as they are, factors as indices of their levels.
 	Columns []string
+	// EmptyCells keeps columns of products of levels that no row of the training data has together, which are 0 in each
+	// row. Their coefficients have their priors alone; such a column is an error otherwise.
+	EmptyCells bool
 }
 
 // Term is one part of a [Spec]: a number, a factor or a product of terms.
@@ -39,7 +42,8 @@ type Term struct {
 // those that are there, so that new data with another level are an error.
 //
 // Missing values, an unknown column, a column of the wrong kind, one that does not vary and is to be scaled, a column
-// that is there twice, and fields that do not fit together are errors, each a *[Error].
+// that is there twice, a product of levels that no row has together, and fields that do not fit together are errors,
+// each a *[Error].
 func (s Spec) Fit(train *Table) (*Design, error) {
 	if train == nil || train.n == 0 {
 		return nil, &Error{Row: -1, Problem: "there are no training data"}
@@ -83,8 +87,38 @@ func (s Spec) Fit(train *Table) (*Design, error) {
 		}
 	}
 	d.original = maps(d.columns)
-	_, err := d.Frame(train) // what is not finite is an error here, not later
-	return d, err
+	if _, err := d.Frame(train); err != nil || s.EmptyCells { // what is not finite is an error here, not later
+		return d, err
+	}
+	return d, d.filled(train)
+}
+
+// filled is an error where a column of a product has no row of the training data in its cell of factors.
+func (d *Design) filled(train *Table) error {
+	for _, c := range d.columns {
+		var weight []float64 // of each row, by the factors among the atoms
+		for _, a := range c.atoms {
+			if !a.factor || len(c.atoms) < 2 {
+				continue
+			}
+			codes, err := a.values(train)
+			if err != nil {
+				return err
+			}
+			for i, code := range codes {
+				if w := a.matrix[int(code)][a.part]; len(weight) <= i {
+					weight = append(weight, w)
+				} else {
+					weight[i] *= w
+				}
+			}
+		}
+		if weight != nil && !slices.ContainsFunc(weight, func(w float64) bool { return w != 0 }) {
+			return train.wrong(-1, c.name, "", "no row is in this cell of the product, and it is 0 in each row: the data say "+
+				"nothing of its coefficient; merge levels, leave the product out, or keep it with Spec.EmptyCells")
+		}
+	}
+	return nil
 }
 
 // raw is the contrast of a factor that stays an index.
