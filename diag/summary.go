@@ -32,8 +32,12 @@ type Row struct {
 	// ESSBulk and ESSTail are effective sample sizes, RHat is the rank-normalised split R-hat.
 	ESSBulk, ESSTail, RHat float64
 
-	structural bool // a constant of its site, which a text leaves out
+	structural bool // see Structural
 }
+
+// Structural says whether the element is a constant of its site, a zero or a one of square matrices that move elsewhere,
+// such as a Cholesky factor's above its diagonal. Nothing was sampled there, and a text has no line of it.
+func (r *Row) Structural() bool { return r.structural }
 
 // Table is a summary, one row for each element.
 type Table struct {

@@ -72,6 +72,18 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		}
 		near := func(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*(1+math.Abs(b)) }
 		value, use := with(to)
+		if rounded := exact(name, t, to); rounded != nil {
+			half, err := to.MulScalar(ts.FloatScalar(0.5), false)
+			if err != nil {
+				return err
+			}
+			beyond, ok := with(half)
+			torch.Free(half)
+			if !ok || !near(beyond, value, 1e-12) { // the model calculates with it
+				torch.Free(to)
+				return rounded
+			}
+		}
 		switch {
 		case single:
 			use = use && near(value, before, rounding)
@@ -120,6 +132,25 @@ func (p *Program) scattered(scale float64) (infer.Params, error) {
 // rank orders the types of whole numbers: each has all the numbers of those before it.
 var rank = map[gotch.DType]int{gotch.Bool: 1, gotch.Uint8: 2, gotch.Int8: 2, gotch.Int16: 3, gotch.Int: 4,
 	gotch.Int64: 5}
+
+// exact is an error where numbers of int64 are others as float64.
+func exact(name string, t, to *ts.Tensor) error {
+	if have, err := torch.DTypeOfTensor(t); err != nil || have != gotch.Int64 {
+		return err
+	}
+	return torch.Do(func(*torch.Scope) error {
+		back, err := asType(to, gotch.Int64)
+		if err != nil {
+			return err
+		}
+		within := to.MustLt(ts.FloatScalar(1<<63), false).MustAll(false) // else the way back is undefined
+		if inside, err := torch.ToSlice[bool](within); err != nil || inside[0] && back.MustEqual(t, false) {
+			return err
+		}
+		return fmt.Errorf("batch tensor %q has whole numbers beyond 2^53 that float64 rounds: subtract a number near them "+
+			"first, or use them as an index: %w", name, infer.ErrConfig)
+	})
+}
 
 // asType is a tensor of another type on its device.
 func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
@@ -173,6 +204,10 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 			to = w.to
 		} else if to, err = asType(t, want); err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
+		} else if want == gotch.Double {
+			if err := exact(name, t, to); err != nil {
+				return nil, err
+			}
 		}
 		if !copied {
 			out, copied = maps.Clone(b), true

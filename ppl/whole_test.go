@@ -1,6 +1,7 @@
 package ppl_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -107,4 +108,29 @@ func TestWholeNumbersThatOverflowAreRefused(t *testing.T) {
 		_, err = ppl.Compile(square, infer.Batch{"y": y, "x": wide})
 		require.NoError(t, err)
 	}
+}
+
+// Whole numbers that float64 rounds are refused by Compile and in batches; those that it has, such as 2^60, are not.
+func TestWholeNumbersThatRoundAreRefused(t *testing.T) {
+	model := func(c *ppl.Ctx) {
+		b := c.Sample("b", dist.Normal(0, 1))
+		x := c.Data("x").Div(10).Tanh()
+		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b.Mul(x), 1), c.Data("y")) })
+	}
+	batch := func(x ...int64) infer.Batch {
+		return infer.Batch{"y": vec(1, 2, 3), "x": torch.Must(torch.FromSlice(x))}
+	}
+	_, err := ppl.Compile(model, batch(1, 2, 1<<53+1))
+	require.ErrorIs(t, err, infer.ErrConfig)
+	require.ErrorContains(t, err, `batch tensor "x" has whole numbers beyond 2^53`)
+	_, err = ppl.Compile(model, batch(1, 1<<60, 1<<53))
+	require.NoError(t, err)
+	p, err := ppl.Compile(model, batch(1, 2, 3))
+	require.NoError(t, err)
+	_, err = p.ConvertBatch(batch(4, 5, -1<<53-1))
+	require.ErrorContains(t, err, `batch tensor "x" has whole numbers beyond 2^53`)
+	_, err = p.ConvertBatch(batch(4, 5, math.MaxInt64))
+	require.ErrorContains(t, err, `batch tensor "x" has whole numbers beyond 2^53`)
+	_, err = p.ConvertBatch(batch(4, 5, 1<<62))
+	require.NoError(t, err)
 }

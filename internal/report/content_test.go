@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,42 @@ func TestTableIsThatOfSummary(t *testing.T) {
 	}
 	if len(tab.Rows) != 10 || len(tab.Head) != 9 {
 		t.Errorf("%d rows of %d columns, want 10 of 9", len(tab.Rows), len(tab.Head))
+	}
+}
+
+// The constants of a Cholesky factor have no row, no plot and no interval, and the rows behind them are their own.
+func TestStructuralConstantsAreLeftOut(t *testing.T) {
+	d, err := draws.New([]draws.Site{{Name: "l", Shape: []int64{2, 2}, Size: 4}, {Name: "z", Offset: 4, Size: 1}}, nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		for c := range 2 {
+			u := float64((37*i+11*c)%101) / 101
+			if err := d.AppendChain(c, []float64{1 + u, 0, u - 0.5, 2 + u, 5 + u}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p, err := build(d, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, row := range p.Table.Rows {
+		names = append(names, row.Name)
+	}
+	if want := []string{"l[0,0]", "l[1,0]", "l[1,1]", "z"}; !slices.Equal(names, want) {
+		t.Errorf("the rows are %v, want %v", names, want)
+	}
+	if mean := p.Table.Rows[3].Cells[0].Text; !strings.HasPrefix(mean, "5.") {
+		t.Errorf("the mean of z is %s, want 5 and a half", mean)
+	}
+	if len(p.Forest.Names) != 4 || p.Plots != 4 {
+		t.Errorf("%d intervals and %d plots, want 4", len(p.Forest.Names), p.Plots)
+	}
+	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasSuffix(n, "have no row: 1.") }) {
+		t.Errorf("the notes are %v", p.Notes)
 	}
 }
 

@@ -66,7 +66,7 @@ func (r resolution) bytesOf(chains int) int {
 // budget; plotted are those.
 func makeData(d *draws.Draws, names []string, summary *diag.Table, order []int, o Options) (out *data,
 	plotted map[int]bool, err error) {
-	out = &data{Divergent: divergentTicks(d), Energy: energyOf(d), Forest: forestOf(d, names),
+	out = &data{Divergent: divergentTicks(d), Energy: energyOf(d), Forest: forestOf(d, names, summary.Rows),
 		Details: o.Details, Pair: []int{},
 		Elements: []element{}}
 	for c := range d.Chains() {

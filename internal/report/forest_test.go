@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -21,7 +22,7 @@ func TestForest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := forestOf(d, d.Names())
+	f := forestOf(d, d.Names(), make([]diag.Row, 3))
 	if len(f.Names) != 2 || f.Low != 2.5 || f.High != 97.5 || f.Q[0] != [5]float64{0, 0.2368, 0.5, 0.7632, 1} {
 		t.Errorf("the intervals are %+v", f)
 	}

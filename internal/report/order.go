@@ -8,12 +8,15 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 )
 
-// worstFirst orders rows, as indices: those with draws that are not finite, then by R-hat as it is shown, with two
-// decimals, then by the smaller effective sample size. Elements that never moved, or of too few draws, come last.
+// worstFirst orders rows that were sampled, as indices: those with draws that are not finite, then by R-hat as it is
+// shown, with two decimals, then by the smaller effective sample size. Elements that never moved, or of too few draws,
+// come last.
 func worstFirst(rows []diag.Row) []int {
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for i := range rows {
+		if !rows[i].Structural() {
+			order = append(order, i)
+		}
 	}
 	rank := func(r *diag.Row) int {
 		switch {

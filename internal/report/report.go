@@ -149,6 +149,10 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	}
 	names := valid(d.Names())
 	order := worstFirst(summary.Rows)
+	notes := valid(o.Notes)
+	if n := len(names) - len(order); n > 0 {
+		notes = append(notes, fmt.Sprintf("Constants of matrices, zeros and ones, have no row: %d.", n))
+	}
 	data, plotted, err := makeData(d, names, summary, order, o)
 	if err != nil {
 		return nil, err
@@ -165,7 +169,7 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		diagnosis.Join(o.LOO.Diagnose())
 	}
 	p := &page{
-		Title: shown(o.Title), Sources: valid(o.Sources), Notes: valid(o.Notes),
+		Title: shown(o.Title), Sources: valid(o.Sources), Notes: notes,
 		Facts: facts(d, o.Facts), Chains: chainsOf(d),
 		Findings: findings(diagnosis), OK: diagnosis.OK(), Checked: checked(diagnosis),
 		Table: tableOf(summary, names, order, plotted),

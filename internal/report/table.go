@@ -42,6 +42,12 @@ func flagged(r *diag.Row, least float64) bool {
 func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) table {
 	lines := strings.Split(strings.TrimSuffix(t.String(), "\n"), "\n")
 	out := table{Head: strings.Fields(lines[0])}
+	line := map[int]int{} // of each row that has one
+	for i := range t.Rows {
+		if !t.Rows[i].Structural() {
+			line[i] = len(line) + 1
+		}
+	}
 	var keep []int
 	left := tableBudget
 	for k, i := range order {
@@ -55,7 +61,7 @@ func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) t
 	least := t.MinESS()
 	for _, i := range keep {
 		r := &t.Rows[i]
-		fields := strings.Fields(lines[i+1])
+		fields := strings.Fields(lines[line[i]])
 		fields = fields[len(fields)-len(out.Head):]
 		row := tableRow{Name: names[i], Plot: plotted[i]}
 		for k, text := range fields {
@@ -103,9 +109,12 @@ type forestData struct {
 }
 
 // forestOf is nil where no element has draws that are finite and vary.
-func forestOf(d *draws.Draws, names []string) *forestData {
+func forestOf(d *draws.Draws, names []string, rows []diag.Row) *forestData {
 	f := &forestData{Low: math.Inf(1), High: math.Inf(-1)}
 	for i, name := range names {
+		if rows[i].Structural() {
+			continue
+		}
 		x := d.Pooled(i)
 		slices.Sort(x)
 		if len(x) == 0 || !finite(x[0]) || !finite(x[len(x)-1]) {
