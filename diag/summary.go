@@ -35,8 +35,8 @@ type Row struct {
 	structural bool // see Structural
 }
 
-// Structural says whether the element is a constant of its site, a zero or a one of square matrices that move elsewhere,
-// such as a Cholesky factor's above its diagonal. Nothing was sampled there, and a text has no line of it.
+// Structural says whether the element is a constant of its site, a zero or a one of square matrices that move
+// elsewhere, such as a Cholesky factor's above its diagonal. Nothing was sampled there, and a text has no line of it.
 func (r *Row) Structural() bool { return r.structural }
 
 // Table is a summary, one row for each element.
