@@ -105,6 +105,7 @@ var rows = []row{
 	{"(*diag.Report).OK", (*diag.Report).OK},
 	{"(*diag.Report).Of", (*diag.Report).Of},
 	{"(*diag.Report).String", (*diag.Report).String},
+	{"(*diag.Row).Structural", (*diag.Row).Structural},
 	{"(*diag.Table).Format", (*diag.Table).Format},
 	{"(*diag.Table).MinESS", (*diag.Table).MinESS},
 	{"(*diag.Table).String", (*diag.Table).String},
