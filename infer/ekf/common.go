@@ -147,7 +147,8 @@ func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
 			}
 			return transposed(x), fitcheck.Standard(eps, det), nil
 		},
-		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand."})
+		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand, " +
+			"or ekf.GaussNewton, which is exact where data are normal around a linear function."})
 }
 
 // CheckRows refuses data that a filter cannot take one by one, before a run begins.
