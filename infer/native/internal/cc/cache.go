@@ -105,6 +105,9 @@ func (c *cache) get(key string) ([]byte, error) {
 // put stores an object.
 func (c *cache) put(key string, object []byte) error {
 	digest := sha256.Sum256(object)
+	if info, err := os.Lstat(c.path(key)); err == nil && !info.Mode().IsRegular() {
+		_ = os.Remove(c.path(key)) // what is no file of the cache is in its way
+	}
 	err := atomicfile.ReplacePrivate(c.path(key), func(w io.Writer) error {
 		if _, err := fmt.Fprintf(w, entryFormat, key, hex.EncodeToString(digest[:])); err != nil {
 			return err
