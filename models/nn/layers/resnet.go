@@ -127,7 +127,7 @@ func stages(blocks, filters int64, block func(filters, stride int64) nn.Layer) (
 // blocksOf is k of a depth 6 k + 2.
 func blocksOf(kind string, depth int64) (int64, error) {
 	if depth < 8 || (depth-2)%6 != 0 {
-		return 0, &infer.FieldError{Type: "networks." + kind, Field: "Depth", Value: depth,
+		return 0, &infer.FieldError{Type: "layers." + kind, Field: "Depth", Value: depth,
 			Allowed: "it must be 6 k + 2 with k from 1 to 200, such as 20"}
 	}
 	return (depth - 2) / 6, nil
