@@ -22,12 +22,11 @@ func TestHMCDoesNotResonate(t *testing.T) {
 			r := run(t, gaussian(slices.Repeat([]float64{1}, d)...), Options{Kernel: HMC{}, Chains: 4, Warmup: 500,
 				Draws: 500, Seed: seed})
 			for j := range min(d, 25) {
-				x, all := make([][]float64, 4), []float64(nil)
+				x := make([][]float64, 4)
 				for k := range r.Chains {
 					for i := range r.Chains[k].Len() {
 						x[k] = append(x[k], r.Chains[k].Draw(i)[j])
 					}
-					all = append(all, x[k]...)
 				}
 				rhat = max(rhat, diag.RHat(x))
 				least = min(least, diag.ESSBulk(x), diag.ESSTail(x))
