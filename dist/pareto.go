@@ -31,7 +31,8 @@ func (d paretoDist) Support() support.Support { return support.Interval(d.scale,
 // LogProb is the log density.
 func (d paretoDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, below(value, d.scale), d.scale, func(x torch.Tensor) torch.Tensor {
-		return x.Div(d.scale).Log().Mul(d.alpha.Add(1)).Neg().Add(d.alpha.Log().Sub(d.scale.Log()))
+		// Without a sum of alpha and 1, so that the gradient in scale, alpha/scale, is exact for any alpha.
+		return d.alpha.Log().Sub(x.Div(d.scale).Log().Mul(d.alpha)).Sub(x.Log())
 	})
 }
 

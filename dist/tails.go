@@ -61,6 +61,41 @@ func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
 }
 
+func (d halfNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	z := x.Div(d.scale)
+	return z.Mul(math.Sqrt2 / 2).Erf().Log(), logNdtr(z.Neg()).Add(math.Ln2)
+}
+
+func (d halfNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+	far := upper.Lt(lower)
+	low := torch.Of(fill(lower, far, -1).Exp().T().MustErfinv(false)).Mul(math.Sqrt2)
+	return torch.Where(far, normalQuantileLog(fill(upper, not(far), -1).Sub(math.Ln2)).Neg(), low).Mul(d.scale)
+}
+
+// The upper tail of an inverse Gaussian is φ(a) of its lower end a = √(λ/x)(x/μ − 1) times the difference of two ratios
+// of Mills, which is positive; for an a so small that the CDF is below 1e-5 it is 1 − CDF.
+func (d inverseGaussianDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	root, ratio := d.shape.Div(x).Sqrt(), x.Div(d.mean)
+	a, b := root.Mul(ratio.Sub(1)).Mul(math.Sqrt2/2), root.Mul(ratio.Add(1)).Mul(math.Sqrt2/2)
+	p := d.CDF(x)
+	near := a.Lt(-5) // of a/√2
+	a = fill(a, near, 0)
+	erfcx := func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSpecialErfcx(false)) }
+	// Close arguments: by the derivative between them, 2/√π − 2t erfcx(t).
+	gap, mid := b.Sub(a), a.Add(b).Mul(0.5)
+	close := gap.Lt(3e-5)
+	slope := erfcx(mid).Mul(mid).Mul(-2).Add(2 / math.Sqrt(math.Pi))
+	drop := torch.Where(close, gap.Mul(slope), erfcx(a).Sub(erfcx(b)))
+	far := drop.Mul(0.5).Log().Sub(a.Square())
+	return p.Log(), torch.Where(near, p.Neg().Log1p(), far)
+}
+
+// The upper tail of a truncated normal is the lower one of its mirror image.
+func (d truncatedNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	mirror := truncatedNormalDist{base: d.base, loc: d.loc.Neg(), scale: d.scale, low: d.high.Neg(), high: d.low.Neg()}
+	return d.CDF(x).Log(), mirror.CDF(x.Neg()).Log()
+}
+
 func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	small := z.Abs().Neg().Sub(math.Ln2)

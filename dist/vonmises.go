@@ -34,18 +34,33 @@ func (d vonMisesDist) Support() support.Support { return support.Interval(-math.
 // LogProb is the log density.
 func (d vonMisesDist) LogProb(value torch.Tensor) torch.Tensor {
 	s := floated(value).Sub(d.loc).Mul(0.5).Sin().Square()
-	return d.full(s.Mul(d.concentration).Mul(-2).Sub(d.besselI0e().Log().Add(math.Log(2 * math.Pi))))
+	return d.full(s.Mul(d.concentration).Mul(-2).Sub(d.logI0e().Add(math.Log(2 * math.Pi))))
 }
 
-// besselI0e is the scaled Bessel function of the concentration, besselI1e that of order 1.
-func (d vonMisesDist) besselI0e() torch.Tensor {
+// besselFar is from where on log I₀(k) − k is −½ log 2πk + Σ cᵢ k⁻ⁱ to rounding; the Bessel functions of libtorch lose
+// the difference of I₁/I₀ and 1 there. bessel is the cᵢ (the logarithm of Abramowitz and Stegun 9.7.1).
+const besselFar = 500
+
+var bessel = []float64{1. / 8, 1. / 16, 25. / 384, 13. / 128, 1073. / 5120}
+
+// bySize is near of a concentration, or far of its reciprocal where it is large.
+func (d vonMisesDist) bySize(near, far func(torch.Tensor) torch.Tensor) torch.Tensor {
 	dtype, device := like(d.loc, d.concentration)
-	return torch.Of(tensorOf(d.concentration, dtype, device).T().MustSpecialI0e(false))
+	k := tensorOf(d.concentration, dtype, device)
+	large := k.Gt(besselFar)
+	return torch.Where(large, far(fill(k, not(large), besselFar).Reciprocal()), near(fill(k, large, besselFar)))
 }
 
-func (d vonMisesDist) besselI1e() torch.Tensor {
-	dtype, device := like(d.loc, d.concentration)
-	return torch.Of(tensorOf(d.concentration, dtype, device).T().MustSpecialI1e(false))
+// logI0e is log I₀(k) − k at the concentration k.
+func (d vonMisesDist) logI0e() torch.Tensor {
+	return d.bySize(func(k torch.Tensor) torch.Tensor { return torch.Of(k.T().MustSpecialI0e(false)).Log() },
+		func(r torch.Tensor) torch.Tensor {
+			sum := torch.Of(0)
+			for i := len(bessel) - 1; i >= 0; i-- {
+				sum = sum.Add(bessel[i]).Mul(r)
+			}
+			return sum.Add(r.Log().Sub(math.Log(2 * math.Pi)).Mul(0.5))
+		})
 }
 
 // Sample draws angles.
@@ -62,7 +77,17 @@ func (d vonMisesDist) Mean() torch.Tensor { return d.spread(d.loc) }
 
 // Variance is the circular variance 1 − I₁/I₀ at the concentration.
 func (d vonMisesDist) Variance() torch.Tensor {
-	return d.spread(torch.Of(1).Sub(d.besselI1e().Div(d.besselI0e())))
+	near := func(k torch.Tensor) torch.Tensor {
+		return torch.Of(1).Sub(torch.Of(k.T().MustSpecialI1e(false)).Div(torch.Of(k.T().MustSpecialI0e(false))))
+	}
+	// The derivative of −logI0e.
+	return d.spread(d.bySize(near, func(r torch.Tensor) torch.Tensor {
+		sum := torch.Of(0)
+		for i := len(bessel) - 1; i >= 0; i-- {
+			sum = sum.Add(float64(i+1) * bessel[i]).Mul(r)
+		}
+		return sum.Add(0.5).Mul(r)
+	}))
 }
 
 // Expand broadcasts the batch shape.
