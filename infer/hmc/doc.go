@@ -1,5 +1,5 @@
-// Package hmc samples posteriors by Hamiltonian Monte Carlo: NUTS and HMC with adaptation, and replica exchange
-// over a ladder of temperatures.
+// Package hmc samples posteriors by Hamiltonian Monte Carlo: NUTS and HMC with adaptation, replica exchange over a
+// ladder of temperatures, and the microcanonical samplers [MAMS] and [MCLMC] for many dimensions.
 //
 //	draws, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{})
 //

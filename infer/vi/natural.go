@@ -18,10 +18,10 @@ type natural struct {
 	matches     bool // the step is that of match
 }
 
-// naturalUpdates is how many updates a fit has: the first matchUpdates match scores, and ρ falls over the second half.
+// The updates of a fit.
 const (
-	naturalUpdates = 900
-	matchUpdates   = 350
+	naturalUpdates = 900 // all of them; ρ falls over the second half
+	matchUpdates   = 350 // the first ones, which match scores
 )
 
 // rate is ρ at an update of S samples in d dimensions. A sample tells of one direction: steps above 2S/(S+d) add more
@@ -167,23 +167,24 @@ func (n natural) middle(v *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.DType(), m, int64(2*s), int64(2*s)))
 }
 
-// shortened are steps, [K, P], that do not make the objective for the same noise much less than it is here, [K]: those
-// for a normal distribution are far too long on some densities. A step that is too long at each length is not made.
+// shortened are steps, [K, P], in the direction of step, after which the objective for the same noise is not much less
+// than here, [K]. A step that suits a normal distribution is far too long on some densities. One that is too long at
+// each of the lengths tried is not made.
 func (o *objective) shortened(phi infer.Params, b infer.Batch, step, here *ts.Tensor) (*ts.Tensor, error) {
 	// At the optimum the objective has noise of about this size, which says nothing of a step.
 	noise := o.entropy * float64(o.layout.Dim())
 	least := here.MustSubScalar(ts.FloatScalar(noise), false)
 	taken, left := step.MustZerosLike(false), here.MustIsfinite(false)
 	for _, length := range []float64{1, 0.3, 0.1, 0.01} {
-		shorter := scaled(length, step)
-		there, err := o.sampled(infer.Params{Layout: phi.Layout, Flat: sum(1, phi.Flat, 1, shorter)}, b, true)
+		tried := scaled(length, step)
+		there, err := o.sampled(infer.Params{Layout: phi.Layout, Flat: sum(1, phi.Flat, 1, tried)}, b, true)
 		if err != nil {
 			return nil, err
 		}
 		accepted := there.objective.MustGeTensor(least, false).MustLogicalAnd(left, false)
-		taken = shorter.MustWhereSelf(accepted.MustUnsqueeze(1, false), taken, false)
+		taken = tried.MustWhereSelf(accepted.MustUnsqueeze(1, false), taken, false)
 		left = left.MustLogicalAnd(accepted.MustLogicalNot(false), false)
-		if any, err := torch.ToSlice[bool](left.MustAny(false)); err != nil || !any[0] {
+		if waits, err := torch.ToSlice[bool](left.MustAny(false)); err != nil || !waits[0] {
 			return taken, err
 		}
 	}

@@ -35,5 +35,5 @@
 // serve as initialisers ([Init]) and as priors ([NewPrior]).
 //
 // [MLP] and [CNNLSTM] are networks ready made. Package layers, below this one, has residual connections, normalisation
-// and attention, package networks what is made of them.
+// and attention, and networks of them. [Augment] changes images while they are fed to a run.
 package nn

@@ -1,5 +1,5 @@
 // Package content holds what the formats of stored draws have in common: groups of variables, names, the layout of
-// draws, limits of readers, and errors.
+// draws, limits of readers, errors, the text of JSON, and InferenceData, which JSON and Zarr files have.
 package content
 
 import (

@@ -1,5 +1,6 @@
-// Package lower turns a recorded evaluation into a plan: it gives every storage a value in single static assignment,
-// looks through views, copies, concatenations and paddings, folds constants, and fuses what has one iteration space.
+// Package lower records an evaluation ([Record]) and turns the recording into a plan ([Compile]): it gives every
+// storage a value in single static assignment, looks through views, copies, concatenations and paddings, folds
+// constants, and fuses what has one iteration space.
 package lower
 
 import (
