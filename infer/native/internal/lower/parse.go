@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/sugarme/gotch/record"
 )
@@ -12,6 +13,7 @@ type reader struct {
 	words []int64
 	bytes []byte
 	at    int
+	texts map[string]string // that were read, each once
 }
 
 func (r *reader) next() int { return int(r.word()) }
@@ -24,7 +26,12 @@ func (r *reader) word() int64 {
 
 func (r *reader) text() string {
 	at, n := r.next(), r.next()
-	return string(r.bytes[at : at+n])
+	text, ok := r.texts[string(r.bytes[at:at+n])]
+	if !ok {
+		text = string(r.bytes[at : at+n])
+		r.texts[text] = text
+	}
+	return text
 }
 
 func (r *reader) value() Arg {
@@ -74,7 +81,7 @@ func (r *reader) ints(n int) []int {
 
 // parse reads a recording as the C++ side wrote it.
 func parse(words []int64, bytes []byte) (*Recording, error) {
-	r := &reader{words: words, bytes: bytes}
+	r := &reader{words: words, bytes: bytes, texts: map[string]string{}}
 	out := &Recording{}
 	var calls []*Call
 	tensor := func() (Tensor, error) {
@@ -102,7 +109,9 @@ func parse(words []int64, bytes []byte) (*Recording, error) {
 			calls = append(calls, c)
 		case record.End:
 			c := calls[r.next()]
-			c.Results, c.Ended = r.values(), true
+			if c.Results, c.Ended = r.values(), true; views[strings.TrimPrefix(c.Name, "aten::")] && shares(c) {
+				c.Calls = nil // of a long loop they are many, and a view is all that its result says
+			}
 		case record.Known:
 			t, err := tensor()
 			if err != nil {

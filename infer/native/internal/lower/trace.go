@@ -1,10 +1,11 @@
 package lower
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
@@ -44,13 +45,45 @@ type Options struct {
 
 // trace is one recorded evaluation.
 type trace struct {
-	recording *Recording
-	words     []int64 // the recording, as it was told
+	words     []int64 // the recording, as it was told, until it is read: of a long loop both are many bytes
 	bytes     []byte
+	digest    [sha256.Size]byte // of words and bytes
+	foreign   [][2]float64      // the addresses of the calls in C
+	recording *Recording        // nil until the words are read
 	aux       []ir.Slot
 	jacobian  bool // there is a second value
 	plan      *ir.Plan
 }
+
+// told takes a recording.
+func (t *trace) told(words []int64, bytes []byte) {
+	t.words, t.bytes = words, bytes
+	h := sha256.New()
+	h.Write(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words)))
+	h.Write(bytes)
+	h.Sum(t.digest[:0])
+}
+
+// read makes the recording of the words.
+func (t *trace) read() error {
+	if t.recording != nil {
+		return nil
+	}
+	out, err := parse(t.words, t.bytes)
+	if err != nil {
+		return err
+	}
+	own := len(out.Outputs) - 2*len(t.foreign)
+	for k, address := range t.foreign {
+		out.Foreign = append(out.Foreign, Foreign{In: out.Outputs[own+2*k], Out: out.Outputs[own+2*k+1], Address: address})
+	}
+	out.Outputs = out.Outputs[:own]
+	t.recording, t.words, t.bytes = out, nil, nil
+	return nil
+}
+
+// longRecording is how many words are many: 2 MB, of which a recording that is read takes several times as many.
+const longRecording = 1 << 18
 
 // Compile records the source at two points, which must differ in all coordinates, and makes a plan of each. They must
 // be one, with the same constants: what differs depends on the point in a way that no plan can have. That is a
@@ -64,21 +97,26 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first recording is lowered while the second is made.
-	lowered := beside(func() error { return first.lower(s.Dim, inputs, o) })
-	second, err := s.record(b)
-	same := err == nil && first.same(second)
-	if err == nil && !same {
-		err = second.lower(s.Dim, inputs, o)
+	// The first recording is lowered while the second is made, but for one of so many words that memory counts.
+	long := len(first.words) > longRecording
+	lowered := beside(func() error {
+		defer func() { first.recording = nil }()
+		return first.lower(s.Dim, inputs, o)
+	})
+	if long {
+		if refused := lowered(); refused != nil {
+			return nil, refused
+		}
 	}
+	second, err := s.record(b)
 	if refused := lowered(); refused != nil {
 		return nil, refused
 	}
-	if err != nil {
-		return nil, err
+	if err != nil || first.same(second) {
+		return first.plan, err
 	}
-	if same {
-		return first.plan, nil
+	if err = second.lower(s.Dim, inputs, o); err != nil {
+		return nil, err
 	}
 	if Same(first.plan, second.plan) {
 		return second.plan, nil
@@ -99,12 +137,11 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 // same says whether two recordings are equal in every bit. Where they are not, their plans may be.
 func (t *trace) same(u *trace) bool {
 	slot := func(a, b ir.Slot) bool { return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape) }
-	address := func(a, b Foreign) bool {
-		return math.Float64bits(a.Address[0]) == math.Float64bits(b.Address[0]) &&
-			math.Float64bits(a.Address[1]) == math.Float64bits(b.Address[1])
+	address := func(a, b [2]float64) bool {
+		return math.Float64bits(a[0]) == math.Float64bits(b[0]) && math.Float64bits(a[1]) == math.Float64bits(b[1])
 	}
-	return slices.Equal(t.words, u.words) && bytes.Equal(t.bytes, u.bytes) && t.jacobian == u.jacobian &&
-		slices.EqualFunc(t.aux, u.aux, slot) && slices.EqualFunc(t.recording.Foreign, u.recording.Foreign, address)
+	return t.digest == u.digest && t.jacobian == u.jacobian && slices.EqualFunc(t.aux, u.aux, slot) &&
+		slices.EqualFunc(t.foreign, u.foreign, address)
 }
 
 // beside runs f on a goroutine of its own. The function that it returns waits for f, and panics where f did.
@@ -125,11 +162,17 @@ func Record(s Source, x []float64) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.read(); err != nil {
+		return nil, err
+	}
 	return t.recording, nil
 }
 
 // lower makes the plan of a recording for a density of dim coordinates.
 func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
+	if err := t.read(); err != nil {
+		return err
+	}
 	t.plan, err = Plan(t.recording, PlanOptions{
 		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
 		GradientOnly: o.GradientOnly, NoAux: o.NoAux,
@@ -186,19 +229,14 @@ func (s Source) record(x []float64) (*trace, error) {
 		for _, c := range calls {
 			outputs = append(outputs, c.In, c.Out)
 		}
-		if out.words, out.bytes, err = r.Stop(outputs); err != nil {
+		words, bytes, err := r.Stop(outputs)
+		if err != nil {
 			return err
 		}
-		if out.recording, err = parse(out.words, out.bytes); err != nil {
-			return err
+		out.told(words, bytes)
+		for _, c := range calls {
+			out.foreign = append(out.foreign, c.Function.Address())
 		}
-		own := len(outputs) - 2*len(calls)
-		for k, c := range calls {
-			at := out.recording.Outputs[own+2*k:]
-			out.recording.Foreign = append(out.recording.Foreign,
-				Foreign{In: at[0], Out: at[1], Address: c.Function.Address()})
-		}
-		out.recording.Outputs = out.recording.Outputs[:own]
 		return nil
 	})
 	return out, err
