@@ -65,6 +65,15 @@ code      factor of 2 levels: "9", "10"
 `, table.String())
 }
 
+// What turns text around is written out where a table tells of its columns.
+func TestTableShowsHiddenCharacters(t *testing.T) {
+	table, err := data.NewTable(data.Column{Name: "a\u202eb", Labels: []string{"\u2066c", "d"}})
+	require.NoError(t, err)
+	require.Contains(t, table.String(), `a\u202eb  factor`)
+	require.NotContains(t, table.String(), "\u202e")
+	require.NotContains(t, table.String(), "\u2066")
+}
+
 // Words of missing values are those of the file, and of one column alone.
 func TestReadCSVMissing(t *testing.T) {
 	c := data.CSV{Missing: []string{"?"}, MissingIn: map[string][]string{"insulin": {"0"}}, Comma: ';'}

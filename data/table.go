@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // Column is a column of a table: a name, and either numbers or labels.
@@ -233,7 +235,7 @@ func (t *Table) String() string {
 		}
 		b.WriteByte('\n')
 	}
-	return b.String()
+	return visible.Text(b.String())
 }
 
 func (c column) describe() string {

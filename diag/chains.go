@@ -60,16 +60,21 @@ func pooled(x [][]float64) []float64 {
 // variances are 4^-e times as large.
 func standardised(x [][]float64) (y [][]float64, e int) {
 	low, high := sample.Extremes(x)
-	_, e = math.Frexp(high/2 - low/2)
-	e = max(e, -1000)
+	if _, e = math.Frexp(high - low); math.IsInf(high-low, 1) {
+		e = 1025
+	}
+	e = max(e-1, -1000)
 	scale := math.Ldexp(1, -e/2) // in two steps, since 2^-e itself may overflow
 	rest := math.Ldexp(1, -e-(-e/2))
 	a := low/2 + high/2
 	return sample.Mapped(x, func(v float64) float64 { return (v - a) * scale * rest }), e
 }
 
-// folded is |x - median|, the median being that of all draws.
+// folded is |x - median|, the median being that of all draws, or a multiple where that would overflow or lose digits.
 func folded(x [][]float64) [][]float64 {
+	if low, high := sample.Extremes(x); high-low < 0x1p-1000 || math.IsInf(high-low, 1) {
+		x, _ = standardised(x)
+	}
 	all := pooled(x)
 	slices.Sort(all)
 	med := sample.Quantile(all, 0.5)

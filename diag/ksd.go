@@ -99,7 +99,8 @@ type KSDResult struct {
 // k = -2 d φ1 - 4 φ2 r².
 //
 // The time is n² dim / 2. The sum is made in blocks, in the same order however many processors share it. U is NaN for a
-// single draw. [draws.ErrSize], [ErrNotFinite] and [draws.ErrRange] for the kernel are the errors.
+// single draw. [draws.ErrSize], [ErrNotFinite], also where squares overflow, and [draws.ErrRange] for the kernel are the
+// errors.
 func KSD(x, s []float64, dim int, kernel Kernel) (KSDResult, error) {
 	n, err := checkKSD(x, s, dim)
 	if err != nil {
@@ -135,6 +136,10 @@ func KSD(x, s []float64, dim int, kernel Kernel) (KSDResult, error) {
 	}
 	m := float64(n)
 	r := KSDResult{V: (2*pairs + diagonal) / m / m, U: 2 * pairs / m / (m - 1)}
+	if r.V-r.V != 0 {
+		return KSDResult{}, failf(ErrNotFinite, "ksd: squares of draws or gradients overflow beside a length of the kernel: "+
+			"divide the draws by their standard deviations, and multiply the gradients by them")
+	}
 	r.KSD = math.Sqrt(max(r.V, 0))
 	return r, nil
 }

@@ -18,7 +18,7 @@ import (
 // A term of one chain or one draw is 0. After a warm-up that forgets the starts it is near √(1 + 1/m), with m
 // chains in a group and one draw, and not 1. There must be at least two groups of one size, and chains of one
 // length; with one draw two chains in a group. An error wraps [draws.ErrSize]. Where no chain has moved it is +Inf,
-// or NaN where all are equal.
+// or NaN where all are equal or one is not finite.
 func NestedRHat(x [][]float64, groups int) (float64, error) {
 	if groups < 2 || len(x)%groups != 0 || len(x) == 0 {
 		return 0, fmt.Errorf("nested: %d chains in %d groups: there must be at least 2 groups of one size: %w", len(x),
@@ -34,6 +34,10 @@ func NestedRHat(x [][]float64, groups int) (float64, error) {
 		return 0, fmt.Errorf("nested: groups of %d chains of %d draws: there must be 2 draws in a group: %w", m, n,
 			draws.ErrSize)
 	}
+	if low, high := sample.Extremes(x); !(low < high) || math.IsInf(low, 0) || math.IsInf(high, 0) {
+		return math.NaN(), nil
+	}
+	x, _ = standardised(x)
 	centres, within := make([]float64, groups), 0.0
 	for g := range groups {
 		means := make([]float64, m)

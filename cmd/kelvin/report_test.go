@@ -55,6 +55,25 @@ func TestReportWritesAPage(t *testing.T) {
 	assert.Len(t, left, 1)
 }
 
+// Numbers of any size make a page, a summary and findings, also where their squares over- or underflow.
+func TestReportOfNumbersOfAnySize(t *testing.T) {
+	for _, pair := range [][2]string{{"0", "5e-324"}, {"-5e-324", "1e-323"}, {"-1.7e308", "1.7e308"}, {"1e300", "1e300"},
+		{"1", "1.0000000000000002"}, {"nan", "1"}, {"inf", "-inf"}} {
+		in := filepath.Join(t.TempDir(), "run.csv")
+		text := "a,b\n"
+		for i := range 100 {
+			text += pair[i%2] + "," + pair[i/3%2] + "\n"
+		}
+		require.NoError(t, os.WriteFile(in, []byte(text), 0o600))
+		var stdout, stderr bytes.Buffer
+		require.NoError(t, report([]string{in, "-o", "-"}, &stdout, &stderr), "%v", pair)
+		require.Contains(t, stdout.String(), ">a</a>", "%v", pair)
+		stdout.Reset()
+		require.NoError(t, summary([]string{in}, &stdout, &stderr), "%v", pair)
+		require.Contains(t, stdout.String(), "r_hat", "%v", pair)
+	}
+}
+
 func TestReportOptions(t *testing.T) {
 	in := storedRun(t)
 	var stdout, stderr bytes.Buffer

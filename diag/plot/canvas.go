@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // Options are options of a picture. The zero value is a PNG of 5 by 5 inches, 96 dots per inch.
@@ -58,11 +59,16 @@ var dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 
 // addLine adds a line; nil dashes are none.
 func addLine(p *plot.Plot, xy plotter.XYs, c color.Color, dashes []vg.Length) error {
+	return addWide(p, xy, c, dashes, 1.2)
+}
+
+// addWide is addLine of a width in points.
+func addWide(p *plot.Plot, xy plotter.XYs, c color.Color, dashes []vg.Length, width float64) error {
 	line, err := plotter.NewLine(xy)
 	if err != nil {
-		return fmt.Errorf("diag/plot: line: %w", err)
+		return fmt.Errorf("diag/plot: %w: line: %w", draws.ErrRange, err)
 	}
-	line.Color, line.Dashes, line.Width = c, dashes, vg.Points(1.2)
+	line.Color, line.Dashes, line.Width = c, dashes, vg.Points(width)
 	p.Add(line)
 	return nil
 }
@@ -74,7 +80,7 @@ func addPoints(p *plot.Plot, xy plotter.XYs, c color.Color) error {
 	}
 	points, err := plotter.NewScatter(xy)
 	if err != nil {
-		return fmt.Errorf("diag/plot: points: %w", err)
+		return fmt.Errorf("diag/plot: %w: points: %w", draws.ErrRange, err)
 	}
 	points.GlyphStyle = draw.GlyphStyle{Color: c, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 	p.Add(points)
@@ -83,7 +89,9 @@ func addPoints(p *plot.Plot, xy plotter.XYs, c color.Color) error {
 
 // write draws the picture.
 func write(w io.Writer, p *plot.Plot, opt Options) error {
+	p.Title.Text = visible.Text(p.Title.Text)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.Text = visible.Text(axis.Label.Text)
 		if axis.Min == axis.Max { // room around a single value, of any size
 			half := math.Max(1, math.Abs(axis.Min)/2)
 			axis.Min, axis.Max = axis.Min-half, axis.Max+half
@@ -122,7 +130,7 @@ func translucent(c color.Color, alpha uint8) color.Color {
 func addArea(p *plot.Plot, xy plotter.XYs, c color.Color) error {
 	area, err := plotter.NewPolygon(xy)
 	if err != nil {
-		return fmt.Errorf("diag/plot: area: %w", err)
+		return fmt.Errorf("diag/plot: %w: area: %w", draws.ErrRange, err)
 	}
 	area.Color, area.LineStyle.Width = c, 0
 	p.Add(area)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/internal/curves"
@@ -24,12 +23,9 @@ func Trace(w io.Writer, x [][]float64, opt Options) error {
 	}
 	p.X.Label.Text, p.Y.Label.Text = "draw", "value"
 	for k, chain := range x {
-		line, err := plotter.NewLine(points(chain, 0))
-		if err != nil {
-			return fmt.Errorf("diag/plot: line: %w", err)
+		if err := addWide(p, points(chain, 0), translucent(chainColour(k), 170), nil, 0.5); err != nil {
+			return err
 		}
-		line.Color, line.Width = translucent(chainColour(k), 170), vg.Points(0.5)
-		p.Add(line)
 	}
 	return write(w, p, opt)
 }
@@ -83,6 +79,18 @@ func Rank(w io.Writer, x [][]float64, opt Options) error {
 // cells is how many numbers a density is drawn of.
 const cells = 120
 
+// view is the stretch of values of what, of which densities are drawn.
+func view(what string, x ...[]float64) (low, high float64, err error) {
+	low, high, _ = curves.View(x...)
+	if !(low < high) {
+		return low, high, refuse(what+" that are all equal", 1)
+	}
+	if width := high - low; math.IsInf(width, 1) || width < 0x1p-1000 {
+		return low, high, refuse(fmt.Sprintf("%s from %g to %g, too far apart or too close for a density", what, low, high), 1)
+	}
+	return low, high, nil
+}
+
 // density adds the density of x on [low, high].
 func density(x []float64, low, high float64) plotter.XYs {
 	var xy plotter.XYs
@@ -101,9 +109,9 @@ func Density(w io.Writer, x [][]float64, opt Options) error {
 	if err := refuse("a density", 2, x...); err != nil {
 		return err
 	}
-	low, high, _ := curves.View(x...)
-	if !(low < high) {
-		return refuse("a density of draws that are all equal", 1)
+	low, high, err := view("draws", x...)
+	if err != nil {
+		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
 	for k, chain := range x {
@@ -222,9 +230,9 @@ func Energy(w io.Writer, energies [][]float64, opt Options) error {
 		p.Title.Text = fmt.Sprintf("energies and changes, E-BFMI %.2f", least)
 	}
 	marginal, change := curves.Energies(energies)
-	low, high, _ := curves.View(marginal, change)
-	if !(low < high) {
-		return refuse("energies that are all equal", 1)
+	low, high, err := view("energies", marginal, change)
+	if err != nil {
+		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "energy − mean, change of energy", "density", 0
 	if err := addLine(p, density(marginal, low, high), blue, nil); err != nil {

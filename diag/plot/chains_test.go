@@ -168,6 +168,28 @@ func TestForest(t *testing.T) {
 	require.Contains(t, svg, ">b<")
 }
 
+// What turns text around is written out in titles, labels and names of elements.
+func TestHiddenCharactersAreSeen(t *testing.T) {
+	d, err := draws.New([]draws.Site{{Name: "a\u202eb", Size: 1}, {Name: "c", Offset: 1, Size: 1}}, nil, 1)
+	require.NoError(t, err)
+	for i := range 9 {
+		require.NoError(t, d.AppendChain(0, []float64{float64(i), float64(i * i)}, nil))
+	}
+	for _, draw := range []func(w io.Writer, o Options) error{
+		func(w io.Writer, o Options) error { return Forest(w, d, nil, o) },
+		func(w io.Writer, o Options) error { return Pair(w, d, d.Names()[0], "c", o) },
+		func(w io.Writer, o Options) error { o.Title = "a\u202eb"; return Trace(w, normal(1, 9), o) },
+		func(w io.Writer, o Options) error {
+			x := []float64{1, 2}
+			return Curve(w, x, x, nil, "x", "a\u202eb", o)
+		},
+	} {
+		svg := text(t, draw)
+		require.Contains(t, svg, `a\u202eb`)
+		require.NotContains(t, svg, "\u202e")
+	}
+}
+
 // The title of the energies has the least E-BFMI: that of independent energies is near 2.
 func TestEnergyTitle(t *testing.T) {
 	svg := text(t, func(w io.Writer, o Options) error { return Energy(w, normal(1, 4000), o) })

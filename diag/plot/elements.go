@@ -12,6 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
 // mostRows is how many elements a forest has room for.
@@ -43,15 +44,12 @@ func Forest(w io.Writer, d *draws.Draws, names []string, opt Options) error {
 		}
 		slices.Sort(x)
 		y := float64(len(names) - 1 - i)
-		ticks[i] = plot.Tick{Value: y, Label: name}
+		ticks[i] = plot.Tick{Value: y, Label: visible.Text(name)}
 		for _, part := range []struct{ low, high, width float64 }{{0.025, 0.975, 1.2}, {0.25, 0.75, 4}} {
-			line, err := plotter.NewLine(plotter.XYs{{X: sample.Quantile(x, part.low), Y: y},
-				{X: sample.Quantile(x, part.high), Y: y}})
-			if err != nil {
-				return fmt.Errorf("diag/plot: line: %w", err)
+			if err := addWide(p, plotter.XYs{{X: sample.Quantile(x, part.low), Y: y},
+				{X: sample.Quantile(x, part.high), Y: y}}, blue, nil, part.width); err != nil {
+				return err
 			}
-			line.Color, line.Width = blue, vg.Points(part.width)
-			p.Add(line)
 		}
 		medians = append(medians, plotter.XY{X: sample.Quantile(x, 0.5), Y: y})
 	}

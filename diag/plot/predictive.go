@@ -8,11 +8,9 @@ import (
 
 	gonum "gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/sbc"
-	"github.com/kelvin-ppl/kelvin/internal/curves"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -50,35 +48,19 @@ func Densities(w io.Writer, y []float64, replicates [][]float64, opt Options) er
 	if err := match("densities", 2, y, replicates); err != nil {
 		return err
 	}
-	const most, cells = 50, 120
+	const most = 50
 	shown := some(replicates, most)
-	low, high, _ := curves.View(append([][]float64{y}, shown...)...)
-	if !(low < high) {
-		return refuse("densities of numbers that are all equal", 1)
+	low, high, err := view("numbers", append([][]float64{y}, shown...)...)
+	if err != nil {
+		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
-	add := func(x []float64, over bool) error {
-		var xy plotter.XYs
-		for i, v := range curves.Density(x, low, high, cells) {
-			xy = append(xy, plotter.XY{X: low + (high-low)*(float64(i)+0.5)/cells, Y: v / (high - low)})
-		}
-		line, err := plotter.NewLine(xy)
-		if err != nil {
-			return fmt.Errorf("diag/plot: line: %w", err)
-		}
-		line.Color, line.Width = translucent(light, 110), vg.Points(0.7)
-		if over {
-			line.Color, line.Width = orange, vg.Points(2)
-		}
-		p.Add(line)
-		return nil
-	}
 	for _, r := range shown {
-		if err := add(r, false); err != nil {
+		if err := addWide(p, density(r, low, high), translucent(light, 110), nil, 0.7); err != nil {
 			return err
 		}
 	}
-	if err := add(y, true); err != nil {
+	if err := addWide(p, density(y, low, high), orange, nil, 2); err != nil {
 		return err
 	}
 	return write(w, p, opt)
@@ -132,10 +114,15 @@ func bins(x []float64) (low, width float64, counts []float64) {
 		low, width = low-0.5, 1./most
 	default:
 		width = (high - low) / most
+		if math.IsInf(width, 1) {
+			width = high/most - low/most
+		} else if width == 0 { // of a few subnormal numbers
+			n, width = 1, high-low
+		}
 	}
 	counts = make([]float64, n)
 	for _, v := range x {
-		counts[min(n-1, int((v-low)/width))]++
+		counts[int(min(float64(n-1), (v-low)/width))]++
 	}
 	return low, width, counts
 }
@@ -188,12 +175,10 @@ func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options)
 			ends[k] = sample.Quantile(column, q)
 		}
 		for _, part := range []struct{ low, high, width float64 }{{ends[0], ends[3], 1}, {ends[1], ends[2], 3}} {
-			line, err := plotter.NewLine(plotter.XYs{{X: x[i], Y: part.low}, {X: x[i], Y: part.high}})
-			if err != nil {
-				return fmt.Errorf("diag/plot: line: %w", err)
+			if err := addWide(p, plotter.XYs{{X: x[i], Y: part.low}, {X: x[i], Y: part.high}}, light, nil,
+				part.width); err != nil {
+				return err
 			}
-			line.Color, line.Width = light, vg.Points(part.width)
-			p.Add(line)
 		}
 		if v >= ends[1] && v <= ends[2] {
 			middle++

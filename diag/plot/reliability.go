@@ -3,7 +3,6 @@ package plot
 import (
 	"fmt"
 	"io"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -39,14 +38,16 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 		if b.Cases == 0 {
 			continue
 		}
-		if math.IsNaN(b.Accuracy) || math.IsNaN(b.Confidence) {
-			return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases but no accuracy or confidence",
-				draws.ErrRange, b.Low, b.High, b.Cases)
+		for _, v := range []float64{b.Accuracy, b.Confidence, b.Low, b.High} {
+			if b.Cases < 0 || !(v >= 0 && v <= 1) {
+				return fmt.Errorf("diag/plot: %w: the bin from %v to %v has %d cases, the accuracy %v and the confidence %v: "+
+					"they must be probabilities", draws.ErrRange, b.Low, b.High, b.Cases, b.Accuracy, b.Confidence)
+			}
 		}
 		bar, err := plotter.NewPolygon(plotter.XYs{{X: b.Low}, {X: b.Low, Y: b.Accuracy}, {X: b.High, Y: b.Accuracy},
 			{X: b.High}})
 		if err != nil {
-			return fmt.Errorf("diag/plot: bar: %w", err)
+			return fmt.Errorf("diag/plot: %w: bar: %w", draws.ErrRange, err)
 		}
 		bar.Color, bar.LineStyle.Color, bar.LineStyle.Width = light, blue, vg.Points(0.5)
 		p.Add(bar)

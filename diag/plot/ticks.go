@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
@@ -21,7 +22,7 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	)
 	width := high - low
 	if !(width > 1e-300) || math.IsInf(width, 1) { // below it 10^power has no digits
-		return plot.DefaultTicks{}.Ticks(low, high)
+		return []plot.Tick{{Value: low, Label: fmt.Sprintf("%.3g", low)}, {Value: high, Label: fmt.Sprintf("%.3g", high)}}
 	}
 	power := math.Floor(math.Log10(width / most))
 	if t.Whole {

@@ -102,9 +102,9 @@ func (r *Reliability) String() string {
 }
 
 // AccuracyInterval is the Clopper-Pearson interval of the probability of being right in the bin, of a level above 0 and
-// below 1, such as 0.95. Both ends are NaN in an empty bin and for another level.
+// below 1, such as 0.95. Both ends are NaN in an empty bin, for an accuracy that is no share, and for another level.
 func (b Bin) AccuracyInterval(level float64) (low, high float64) {
-	if b.Cases == 0 || !(level > 0 && level < 1) {
+	if b.Cases < 1 || !(b.Accuracy >= 0 && b.Accuracy <= 1) || !(level > 0 && level < 1) {
 		return math.NaN(), math.NaN()
 	}
 	return sample.ClopperPearson(int(math.Round(b.Accuracy*float64(b.Cases))), b.Cases, level)
