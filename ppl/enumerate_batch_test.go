@@ -2,7 +2,11 @@ package ppl_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,6 +103,34 @@ func TestEnumerateLongChain(t *testing.T) {
 	step := (allocated(1600) - allocated(400)) / 1200
 	t.Logf("%.0f bytes a step", step)
 	require.Less(t, step, 150e3)
+}
+
+// The peak of a process that compiles a chain of two states grows by about 20 kB a step (50 where both recordings of it
+// are read, and kept as words too). It is measured in processes of their own, which the test starts.
+func TestEnumerateMemory(t *testing.T) {
+	const length = "KELVIN_TEST_CHAIN"
+	if n, err := strconv.Atoi(os.Getenv(length)); err == nil {
+		chain, _ := twoChains(n, 2)
+		compiledReport(t, chain, infer.Batch{"y": vec(uneven(n, 2)...)})
+		status, err := os.ReadFile("/proc/self/status")
+		require.NoError(t, err)
+		fmt.Println(string(status))
+		return
+	}
+	peak := func(n int) float64 {
+		child := exec.Command(os.Args[0], "-test.run=^TestEnumerateMemory$")
+		child.Env = append(os.Environ(), fmt.Sprint(length, "=", n))
+		out, err := child.CombinedOutput()
+		require.NoError(t, err, string(out))
+		found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindStringSubmatch(string(out))
+		require.Len(t, found, 2, "the system tells no peak of the memory: %s", out)
+		kB, err := strconv.ParseFloat(found[1], 64)
+		require.NoError(t, err)
+		return kB
+	}
+	step := (peak(6000) - peak(2000)) / 4000
+	t.Logf("%.1f kB a step", step)
+	require.Less(t, step, 30.)
 }
 
 // Two observations of a family in a step are one loop over time, and so are three.
