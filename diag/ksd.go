@@ -99,8 +99,8 @@ type KSDResult struct {
 // k = -2 d φ1 - 4 φ2 r².
 //
 // The time is n² dim / 2. The sum is made in blocks, in the same order however many processors share it. U is NaN for a
-// single draw. [draws.ErrSize], [ErrNotFinite], also where squares overflow, and [draws.ErrRange] for the kernel are the
-// errors.
+// single draw. [draws.ErrSize], [ErrNotFinite], also where squares overflow, and [draws.ErrRange] for the kernel are
+// the errors.
 func KSD(x, s []float64, dim int, kernel Kernel) (KSDResult, error) {
 	n, err := checkKSD(x, s, dim)
 	if err != nil {

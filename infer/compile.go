@@ -15,7 +15,8 @@ import (
 
 // Compile makes native code of a target on the batch b, for points like start, of shape [d] or [K, d]. The function's
 // value is LogPosterior + weight · LogJacobian; its outputs are what the log posterior gives besides. A nil function
-// means eager evaluation; the report says why.
+// means eager evaluation; the report says why. Variables of the program that the target reads are constants of the
+// code, which keeps what they are now.
 func Compile(t Target, start Params, b Batch, o native.Options) (*native.Func, native.Report, error) {
 	return compileFor(t, start, b, o, false)
 }
@@ -165,6 +166,7 @@ type compilation struct {
 	done    bool
 
 	undefined undefined // gradients of the run
+	spots     spots
 }
 
 // compile is compileFor as the run asks for it.
@@ -274,7 +276,12 @@ func (j Job) Compile(t Target) (*native.Func, error) {
 	if j.compilation == nil {
 		return nil, nil
 	}
-	return j.compilation.compile(withoutAux(t), j.Start, j.Batch, false)
+	t = withoutAux(t)
+	f, err := j.compilation.compile(t, j.Start, j.Batch, false)
+	if f != nil {
+		j.compilation.spots.keep(f, t, j.Start, j.Batch)
+	}
+	return f, err
 }
 
 // withoutAux is a target whose log posterior gives nothing besides.

@@ -52,11 +52,24 @@ func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Ev
 	if !f.Planned() {
 		if e, err = evaluateReplay(f, p, jacobian); err == nil {
 			c.compilation.undefined.among(e, p)
+			c.look(t, p, b, jacobian, e, 1)
 		}
 		return e, err == nil, nil // eager evaluation has the same bits, and the right error
 	}
-	e, err = evaluateNative(f, p, jacobian)
+	if e, err = evaluateNative(f, p, jacobian); err == nil {
+		c.look(t, p, b, jacobian, e, int64(len(e.Values)))
+	}
 	return e, true, err
+}
+
+// look compares an evaluation with the model, where that is due after n more gradients.
+func (c *compiled) look(t Target, p Params, b Batch, jacobian float64, e Evaluation, n int64) {
+	if s := &c.compilation.spots; s.after(n) {
+		s.look(t, b, func() (Params, float64, []float64, []float64, error) {
+			grads, err := torch.ToSlice[float64](e.Grad)
+			return p, jacobian, e.Values, grads, err
+		})
+	}
 }
 
 // find is the function for a point and a batch, bound to it; nil for eager evaluation.

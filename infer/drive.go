@@ -73,6 +73,9 @@ func (r *driven) draws(chain int) {
 func (r *driven) record(t Transition) error {
 	r.done++
 	r.session.gradients += t.Gradients
+	if r.compilation.spots.after(t.Gradients) {
+		r.compilation.spots.driven(t.X)
+	}
 	if !t.Warmup {
 		if err := r.rows.add(r.from+t.Chain, t.X, t.Stats); err != nil {
 			return err

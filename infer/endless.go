@@ -38,7 +38,8 @@ const (
 // density that stays up to a million times the size of the point, or that rises until numbers overflow, has no mode
 // there and as a rule is no distribution. It costs something, so that samplers and fits are looked at where something
 // else is wrong with them, and optimisers always.
-func (s *session) endless(at Params) []draws.Note {
+// Curved ridges are followed where asked for.
+func (s *session) endless(at Params, ridges bool) []draws.Note {
 	dim := s.layout.Dim()
 	if at.Flat == nil || dim > endlessDim || s.data*float64(endlessPoints*dim*20) > endlessTerms ||
 		at.Flat.DType() != gotch.Double {
@@ -54,7 +55,7 @@ func (s *session) endless(at Params) []draws.Note {
 	if err != nil {
 		return nil
 	}
-	e := &ender{layout: s.layout, gradient: gradient, batch: s.all, n: target.N()}
+	e := &ender{layout: s.layout, gradient: gradient, batch: s.all, n: target.N(), ridges: ridges}
 	var notes []draws.Note
 	s.tally.Aside(func() {
 		for c := range min(len(values)/dim, endlessPoints) {
@@ -98,6 +99,7 @@ type ender struct {
 	gradient Gradient
 	batch    Batch
 	n        float64
+	ridges   bool // are followed too
 }
 
 // look names the directions from x in which the density does not fall; empty where it ends in all.
@@ -122,7 +124,9 @@ func (e *ender) look(x []float64) (string, error) {
 	for i := range axes {
 		axes[i] = mat.Col(nil, i, &vectors)
 	}
-	found, err = e.open(x, axes)
+	if found, err = e.open(x, axes); err == nil && len(found) == 0 && e.ridges {
+		found, err = e.ridge(x)
+	}
 	return e.name(found), err
 }
 

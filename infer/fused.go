@@ -206,6 +206,18 @@ func (f *fused) bind(b Batch, jacobian bool) (ok bool, err error) {
 		}
 		return false, err
 	}
+	if s := &f.compilation.spots; s.after(int64(f.program.Len() * f.size)) {
+		if err := value.Set(b); err != nil { // whose rows are written by native code
+			return false, err
+		}
+		weight := 0.0
+		if jacobian {
+			weight = 1 / a.target.N()
+		}
+		s.look(a.target, b, func() (Params, float64, []float64, []float64, error) {
+			return coded(value, p, f.chains.Get(fuse.Theta)[:f.layout.Dim()], weight)
+		})
+	}
 	grad := value
 	if f.program.Values() < f.program.Len() {
 		if grad, err = a.free.find(a.target, p, b, jacobian); err != nil {

@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -23,12 +24,15 @@ type Result struct {
 	Held      int64    // updates of single chains that were held, because something was not finite
 	Gradients int64    // evaluated by this process, one for each chain
 	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
+
+	changed []draws.Note // that the model was not what was compiled
 }
 
 // finish makes the result.
 func (s *session) finish(r *Result) error {
 	r.Transform, r.Updates, r.Held, r.Gradients = s.transform, s.updates, s.held, s.gradients
 	r.State = s.state
+	r.changed = append(s.changed, s.compilation.spots.note()...)
 	if len(s.details) == 1 {
 		r.Detail = s.details[0]
 	} else if len(s.details) > 1 {
@@ -116,12 +120,13 @@ func (s *session) describe(r *Result) {
 			d.AddNote(n)
 		}
 	}
-	for _, n := range append(s.tally.Notes(), s.undefinedNote(d)...) {
+	for _, n := range slices.Concat(s.tally.Notes(), s.undefinedNote(d), r.changed) {
 		d.AddNote(n)
 	}
 	_, updates := s.transform.(interface{ Cold(from, to int64) bool })
-	if updates && s.rows.info.Temperature == 0 || troubled(d) {
-		for _, n := range s.endless(r.Last) {
+	_, fits := s.transform.(Sampler)
+	if updates && s.rows.info.Temperature == 0 || fits || troubled(d) {
+		for _, n := range s.endless(r.Last, troubled(d)) {
 			d.AddNote(n)
 		}
 	}

@@ -121,8 +121,9 @@ type session struct {
 	details   []any
 
 	compilation *compilation
-	tally       tally.Count // of what runs inside the model
-	mode        Params      // where the search for a mode ended
+	tally       tally.Count  // of what runs inside the model
+	mode        Params       // where the search for a mode ended
+	changed     []draws.Note // of that search: the model was not what was compiled
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
@@ -145,7 +146,7 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 	err := guard("model", func() error {
 		err := s.run(method)
 		if err != nil && s.mode.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
-			for _, n := range s.endless(s.mode) {
+			for _, n := range s.endless(s.mode, false) {
 				err = fmt.Errorf("%w. %s %s", err, n.Text, n.Advice)
 			}
 		}
@@ -172,6 +173,7 @@ func (s *session) prepare(method Method, o Options) error {
 	}
 	target := s.program.Target()
 	s.compilation = &compilation{options: native.Options{Tier: o.Native}}
+	s.compilation.spots.aside = s.tally.Aside
 	target.compilation = s.compilation
 	var err error
 	if s.transform, err = method.Build(target); err != nil {
@@ -293,7 +295,7 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 		return start, err
 	}
 	s.gradients += r.Gradients
-	s.mode = r.Last
+	s.mode, s.changed = r.Last, r.changed
 	if !start.Batched() { // the mode of a single point is one
 		return r.Last.with(r.Last.Flat.Reshape([]int64{-1}, false))
 	}

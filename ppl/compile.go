@@ -78,6 +78,9 @@ type latent struct {
 // evaluations on that batch; whole numbers that it uses as indices stay what they are. Runs convert the parts of their
 // own batches alike, once for each batch: see [Program.ConvertBatch].
 //
+// Variables of the program that the model reads must not change while it is used: runs compile its gradient once, with
+// what they are then ([infer.Options].Native says how), and note where a comparison with the model finds another.
+//
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.
 func Compile(m Model, batch infer.Batch) (*Program, error) {

@@ -230,8 +230,8 @@ func (x Tensor) Pow(y any) Tensor {
 }
 
 // Min is the smaller of x and y, element by element. Where they are equal, each of two tensors has half the derivative;
-// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place. What is not
-// taken has a gradient of 0, as in [Where], also where its derivative is infinite.
+// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place. What is
+// not taken has a gradient of 0, as in [Where], also where its derivative is infinite.
 func (x Tensor) Min(y any) Tensor {
 	w := Of(y)
 	guard(x, w)

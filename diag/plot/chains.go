@@ -86,7 +86,7 @@ func view(what string, x ...[]float64) (low, high float64, err error) {
 		return low, high, refuse(what+" that are all equal", 1)
 	}
 	if width := high - low; math.IsInf(width, 1) || width < 0x1p-1000 {
-		return low, high, refuse(fmt.Sprintf("%s from %g to %g, too far apart or too close for a density", what, low, high), 1)
+		return low, high, refuse(fmt.Sprintf("a density of %s from %g to %g, too far apart or too close", what, low, high), 1)
 	}
 	return low, high, nil
 }
