@@ -38,8 +38,8 @@ const (
 // density that stays up to a million times the size of the point, or that rises until numbers overflow, has no mode
 // there and as a rule is no distribution. It costs something, so that samplers and fits are looked at where something
 // else is wrong with them, and optimisers always.
-// Curved ridges are followed where asked for.
-func (s *session) endless(at Params, ridges bool) []draws.Note {
+// Curved ridges are followed where asked for. The point is where chains "ended" or "began".
+func (s *session) endless(at Params, where string, ridges bool) []draws.Note {
 	dim := s.layout.Dim()
 	if at.Flat == nil || dim > endlessDim || s.data*float64(endlessPoints*dim*20) > endlessTerms ||
 		at.Flat.DType() != gotch.Double {
@@ -65,8 +65,8 @@ func (s *session) endless(at Params, ridges bool) []draws.Note {
 			}
 			if text != "" {
 				notes = []draws.Note{{Kind: endlessKind, Serious: true, Advice: endlessAdvice,
-					Text: fmt.Sprintf("The posterior density has no end: from where chain %d ended on it stays or rises %s, on "+
-						"unconstrained space.", c, text)}}
+					Text: fmt.Sprintf("The posterior density has no end: from where chain %d %s on it stays or rises %s, on "+
+						"unconstrained space.", c, where, text)}}
 				return
 			}
 		}

@@ -16,6 +16,11 @@ func (s *session) run(method Method) error {
 	if err := s.convert(start); err != nil {
 		return err
 	}
+	if s.layout.Dim() <= endlessDim {
+		if s.origin, err = start.copy(); err != nil {
+			return err
+		}
+	}
 	if err := s.checkAdditive(start); err != nil {
 		return err
 	}

@@ -126,7 +126,11 @@ func (s *session) describe(r *Result) {
 	_, updates := s.transform.(interface{ Cold(from, to int64) bool })
 	_, fits := s.transform.(Sampler)
 	if updates && s.rows.info.Temperature == 0 || fits || troubled(d) {
-		for _, n := range s.endless(r.Last, troubled(d)) {
+		notes := s.endless(r.Last, "ended", troubled(d))
+		if len(notes) == 0 && fits { // which may end so far away that no digit is left
+			notes = s.endless(s.origin, "began", false)
+		}
+		for _, n := range notes {
 			d.AddNote(n)
 		}
 	}

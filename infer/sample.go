@@ -122,6 +122,7 @@ type session struct {
 
 	compilation *compilation
 	tally       tally.Count  // of what runs inside the model
+	origin      Params       // where the chains start, of few coordinates
 	mode        Params       // where the search for a mode ended
 	changed     []draws.Note // of that search: the model was not what was compiled
 }
@@ -145,8 +146,12 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 	}()
 	err := guard("model", func() error {
 		err := s.run(method)
-		if err != nil && s.mode.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
-			for _, n := range s.endless(s.mode, false) {
+		at, where := s.mode, "ended"
+		if at.Flat == nil && errors.Is(err, ErrNonFinite) && s.updates > 0 {
+			at, where = s.origin, "began"
+		}
+		if err != nil && at.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
+			for _, n := range s.endless(at, where, false) {
 				err = fmt.Errorf("%w. %s %s", err, n.Text, n.Advice)
 			}
 		}

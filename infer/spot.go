@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // changedKind is the kind of the note about a model that is not what was compiled.
@@ -25,11 +24,11 @@ const (
 	spotEvery = 10_000
 )
 
-// How far a compiled number may be from an eager one, relative to the largest of its kind: a hundred times what
-// [native.Compile] asks for, as the points are others, in other types than float64 some rounding, and where that is
-// more a hundred times what rounding the point moves.
+// How far a compiled number may be from an eager one, relative to the largest of its kind: more than what
+// [native.Compile] asks for, as a run goes to points that are worse, in other types than float64 some rounding, and
+// where that is more a hundred times what rounding the point moves.
 const (
-	spotNear   = 1e-8
+	spotNear   = 1e-6
 	spotSingle = 1e-3
 	spotSlack  = 100
 )
@@ -185,13 +184,19 @@ func (t Target) anew(p Params, b Batch, weight float64) (values, grads []float64
 	return values, grads, err
 }
 
-// beside is a point that rounding might make of one.
+// beside is a point that rounding might make of one, each coordinate in another direction than the next.
 func (p Params) beside() Params {
 	eps := 8 * 0x1p-52
 	if p.Flat.DType() != gotch.Double {
 		eps = 8 * 0x1p-23
 	}
-	p.Flat = p.Flat.MustMulScalar(ts.FloatScalar(1+eps), false)
+	factors := make([]float64, p.Layout.Dim())
+	for i := range factors {
+		factors[i] = 1 + eps*float64(1-2*(i%2))
+	}
+	device := torch.Must(torch.DeviceOf(p.Flat))
+	by := torch.Must(torch.FromSliceOn(device, p.Flat.DType(), factors, int64(len(factors))))
+	p.Flat = p.Flat.MustMul(by, false)
 	return p
 }
 
@@ -209,7 +214,7 @@ func differs(bound float64, values, grads, want, wantGrads, beside, besideGrads 
 	return -1
 }
 
-// agree says whether finite numbers agree, in units of the largest or of least.
+// agree says whether finite numbers agree, in units of the largest or of least, or of what moves most to beside.
 func agree(bound, least float64, have, want, beside []float64) bool {
 	scale := least
 	for _, v := range want {
@@ -217,11 +222,13 @@ func agree(bound, least float64, have, want, beside []float64) bool {
 			scale = math.Max(scale, math.Abs(v))
 		}
 	}
+	slack := bound * scale
 	for i, v := range want {
-		slack := bound * scale
-		if finite(beside[i]) {
-			slack += spotSlack * math.Abs(beside[i]-v)
+		if moved := spotSlack * math.Abs(beside[i]-v); finite(moved) {
+			slack = math.Max(slack, moved)
 		}
+	}
+	for i, v := range want {
 		if d := math.Abs(have[i] - v); finite(d) && d > slack {
 			return false
 		}
