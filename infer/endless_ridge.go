@@ -10,7 +10,7 @@ import (
 // How ridges are followed.
 const (
 	ridgeDim   = 10 // of points at most: it costs a few hundred evaluations of all pairs of neighbours
-	ridgeStep  = 5  // units by which a coordinate moves
+	ridgeStep  = 5  // units by which a coordinate moves, or half of its size: more than from far off to a mode
 	ridgeSteps = 3
 	ridgeRise  = 1. // nats that the density rises by at each
 	newtons    = 20 // steps to the top of the others
@@ -29,11 +29,15 @@ func (e *ender) ridge(x []float64) ([][]float64, error) {
 		for _, sign := range []float64{1, -1} {
 			at := append([]float64(nil), x...)
 			last, ok, err := e.integrated(at, i)
+			first := 0. // rise
 			for step := 0; step < ridgeSteps && ok && err == nil; step++ {
 				before := last
-				at[i] += sign * ridgeStep
+				at[i] += sign * max(ridgeStep, math.Abs(x[i])/2)
 				last, ok, err = e.integrated(at, i)
-				ok = ok && last-before > ridgeRise
+				if step == 0 {
+					first = last - before
+				}
+				ok = ok && last-before > max(ridgeRise, first/2) // which a mode would make less
 			}
 			if err != nil {
 				return nil, err
