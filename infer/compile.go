@@ -142,11 +142,15 @@ func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, a
 		evaluate = torch.VmapValueAndGradAux
 	}
 	var names []string
-	value, grad, more, err := evaluate(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
-		value, aux := evaluateAt(f, Params{Layout: p.Layout, Flat: flat}, b)
-		names = Batch(aux).names()
-		return value, aux.sorted()
-	}, p.Flat)
+	var more []*ts.Tensor
+	err = retied(func(tie bool) (err error) {
+		value, grad, more, err = evaluate(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+			value, aux := evaluateAt(f, Params{Layout: p.Layout, Flat: flat, tied: tie}, b)
+			names = Batch(aux).names()
+			return value, aux.sorted()
+		}, p.Flat)
+		return err
+	})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("log posterior: %w", err)
 	}

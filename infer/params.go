@@ -22,6 +22,7 @@ type Params struct {
 
 	cut   *cut // by Split, or of a point whose sites are tensors of their own
 	alone bool
+	tied  bool // parts without a gradient get one of zeros
 }
 
 // cut are the parts of a flat vector, one for each site of a layout.

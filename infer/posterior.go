@@ -87,23 +87,28 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 			return Evaluation{}, fmt.Errorf("log posterior: %w", err)
 		}
 	}
+	tie := false
 	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
 		var external Tensors
 		if len(beside.names) > 0 {
 			flat, external = beside.cut(flat)
 		}
-		point := Params{Layout: p.Layout, Flat: flat, External: external, alone: rows == 0}
+		point := Params{Layout: p.Layout, Flat: flat, External: external, alone: rows == 0, tied: tie}
 		value, aux := evaluateAt(density, point, b)
 		names = Batch(aux).names()
 		return value, aux.sorted()
 	}
 	var e Evaluation
 	var more []*ts.Tensor
+	evaluate := torch.ValueAndGradAux
 	if rows > 0 {
-		e.Value, e.Grad, more, err = torch.VmapValueAndGradAux(f, x)
-	} else {
-		e.Value, e.Grad, more, err = torch.ValueAndGradAux(f, x)
+		evaluate = torch.VmapValueAndGradAux
 	}
+	err = retied(func(again bool) (err error) {
+		tie = again
+		e.Value, e.Grad, more, err = evaluate(f, x)
+		return err
+	})
 	if err != nil {
 		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
 	}

@@ -88,11 +88,15 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 // WithParts is the target of parts that are evaluated together, over n data. jacobian says whether
 // they have a Jacobian.
 func WithParts(parts Parts, n int64, jacobian bool) Target {
+	own := parts
+	parts = func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
+		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return own(p, b, w) })(p, b)
+	}
 	t := Target{Data: n, Parts: parts, joint: jacobian}
 	mean := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N()}
-	t.LogPosterior = tied(func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) })
+	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, mean) }
 	if jacobian {
-		t.LogJacobian = tied(func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, Weights{Jacobian: 1}) })
+		t.LogJacobian = func(p Params, b Batch) (torch.Tensor, Aux) { return parts(p, b, Weights{Jacobian: 1}) }
 	}
 	return t
 }
@@ -102,11 +106,20 @@ func WithParts(parts Parts, n int64, jacobian bool) Target {
 func tied(f LogPosterior) LogPosterior {
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := f(p, b)
-		if !p.Flat.MustRequiresGrad() || value.T().MustRequiresGrad() {
+		if !p.tied && (!p.Flat.MustRequiresGrad() || value.T().MustRequiresGrad()) {
 			return value, aux
 		}
 		return torch.Of(p.Flat).Mul(0).Sum().Add(value), aux
 	}
+}
+
+// retied evaluates f with tied parts where they turn out to have no gradient, which mapped over points no value tells.
+func retied(f func(tie bool) error) error {
+	err := f(false)
+	if errors.Is(err, torch.ErrNoGradient) {
+		return f(true)
+	}
+	return err
 }
 
 // N is the number of data, at least 1: what turns a mean into a sum.
@@ -120,7 +133,7 @@ func (t Target) Density(jacobian float64) LogPosterior {
 	}
 	if t.joint {
 		w := Weights{Prior: 1 / t.N(), Likelihood: 1 / t.N(), Jacobian: jacobian}
-		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) })
+		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
 	}
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := t.LogPosterior(p, b)
@@ -134,7 +147,7 @@ func (t Target) Density(jacobian float64) LogPosterior {
 // counts prior and likelihood alike, with the weight of the likelihood.
 func (t Target) Weigh(w Weights) LogPosterior {
 	if t.joint {
-		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) })
+		return func(p Params, b Batch) (torch.Tensor, Aux) { return t.Parts(p, b, w) }
 	}
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		var terms []torch.Term

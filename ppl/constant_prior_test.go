@@ -143,7 +143,8 @@ func TestEveryMethodTakesAConstantJacobian(t *testing.T) {
 	for _, tier := range []native.Tier{native.Auto, native.Eager} {
 		for name, m := range map[string]infer.Method{
 			"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": hmc.MAMS{}, "MCLMC": hmc.MCLMC{},
-			"SMC": evidence.SMC{}, "SGLD": sgmcmc.SGLD{LR: infer.Constant(0.01)}, "Diag": vi.Diag{}, "Dense": vi.Dense{},
+			"Exchange": hmc.Exchange{Ladder: []float64{1, 3}},
+			"SMC":      evidence.SMC{}, "SGLD": sgmcmc.SGLD{LR: infer.Constant(0.01)}, "Diag": vi.Diag{}, "Dense": vi.Dense{},
 			"SVI": svi.SVI{}, "Pathfinder": pathfinder.Pathfinder{}, "Hessian": laplace.DenseHessian{},
 			"LBFGS": optim.LBFGS{}, "Adam": optim.Adam{},
 		} {

@@ -2,7 +2,6 @@ package ppl
 
 import (
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -291,65 +290,4 @@ func (c *compiler) compileDensity(s *Site) {
 	c.program.densities[s.Name] = differs
 	s.Value = s.direct()
 	s.checkGradient(differs)
-}
-
-// checkGradient compares the gradient in each input, along one direction, with central differences of the values. Their
-// steps are three, since values have rounding and truncation errors of their own: a gradient that fits none is wrong.
-func (s *Site) checkGradient(differs []bool) {
-	d := s.density
-	at := func(x [][]float64) (v float64, grad [][]float64) {
-		grad = make([][]float64, len(x))
-		for i := range x {
-			grad[i] = make([]float64, len(x[i]))
-		}
-		v, err := d.call(x, grad)
-		if err != nil || math.IsInf(v, 0) {
-			v = math.NaN() // outside of the function's domain
-		}
-		return v, grad
-	}
-	x := make([][]float64, len(d.inputs))
-	for i, t := range d.inputs {
-		x[i] = torch.Must(torch.ToSlice[float64](t))
-		for j := range x[i] {
-			if differs[i] { // not at 0, where gradients tend to be
-				x[i][j] += 0.1 * (1 + math.Abs(x[i][j])) * math.Cos(1.7*float64(j)+float64(i)+0.3)
-			}
-		}
-	}
-	v, grad := at(x)
-	for i := range x {
-		if !differs[i] || math.IsNaN(v) {
-			continue
-		}
-		for j, g := range grad[i] {
-			if math.IsNaN(g) || math.IsInf(g, 0) {
-				s.fail("its value is %.4g, and its gradient in input %d is %v at element %d", v, i, g, j)
-			}
-		}
-		fits := false
-		var have [3]float64
-		want := 0.0
-		for n, h := range [3]float64{1e-2, 1e-4, 1e-6} {
-			up, down := slices.Clone(x), slices.Clone(x)
-			up[i], down[i] = slices.Clone(x[i]), slices.Clone(x[i])
-			want = 0
-			for j := range x[i] {
-				direction := (1 + math.Abs(x[i][j])) * math.Cos(2.4*float64(j)+0.7)
-				up[i][j] += h * direction
-				down[i][j] -= h * direction
-				want += grad[i][j] * direction
-			}
-			above, _ := at(up)
-			below, _ := at(down)
-			have[n] = (above - below) / (2 * h)
-			tolerance := 0.05*max(math.Abs(have[n]), math.Abs(want)) + 1e-15*(math.Abs(above)+math.Abs(below))/h + 1e-8
-			fits = fits || !(math.Abs(have[n]-want) > tolerance) // NaN tells nothing
-		}
-		if !fits {
-			s.fail("its gradient in input %d is wrong: along a line through a point near the start it is %.4g, and "+
-				"differences of values are %.4g, %.4g and %.4g (steps of 1e-2, 1e-4 and 1e-6)", i, want, have[0],
-				have[1], have[2])
-		}
-	}
 }

@@ -15,9 +15,7 @@ import (
 
 // density is the log density on unconstrained space, on the scale of the sum over data.
 func (p *Program) density() infer.LogPosterior {
-	return func(point infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return p.parts(point, b, infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
-	}
+	return p.Target().Weigh(infer.Weights{Prior: 1, Likelihood: 1, Jacobian: 1})
 }
 
 // Target is the posterior for the methods of inference: the mean over the data of log prior and log likelihood, and the

@@ -3,6 +3,9 @@ package ekf_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -13,6 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat"
 )
 
 // regression is a linear regression of a slope with a prior of standard deviation 5, and the exact filter for it.
@@ -80,6 +84,53 @@ func TestNotesOfFilters(t *testing.T) {
 		_, notes := run(t, program, m, infer.Full(program.Batch()))
 		assert.Empty(t, notes, name)
 	}
+}
+
+// Data at a distance from the mean of a wide prior: the Fisher filters end far from the posterior, N(Σy/(n + 1/100),
+// 1/(n + 1/100)) for a prior of standard deviation 10 and noise of 1, and the note says how far.
+func TestNotesSayHowFarFiltersAre(t *testing.T) {
+	said := regexp.MustCompile(`mean of the posterior is about (\S+) standard .* the standard deviation about (\S+) times`)
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		y, sum := make([]float64, 50), 0.0
+		for i := range y {
+			y[i] = 4 + r.NormFloat64()
+			sum += y[i]
+		}
+		program := must(ppl.Compile(func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 10))
+			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
+		}, infer.Batch{"y": vector(y)}))
+		for _, m := range []infer.Method{ekf.Dense{}, ekf.Diag{}} {
+			d := must(infer.Sample(context.Background(), program, m, infer.Options{Seed: seed, Chains: 1,
+				Observer: infer.Silent}))
+			mean, sd := stat.MeanStdDev(d.Element(0, 0), nil)
+			require.Len(t, d.Notes(), 1)
+			found := said.FindStringSubmatch(d.Notes()[0].Text)
+			require.NotNil(t, found, d.Notes()[0].Text)
+			// Moments of 1000 draws on either side have errors of 1/√2000, and the note two digits.
+			assert.InEpsilon(t, math.Abs(mean-sum/50.01)/sd, must(strconv.ParseFloat(found[1], 64)), 0.15, "%T", m)
+			assert.InEpsilon(t, 1/math.Sqrt(50.01)/sd, must(strconv.ParseFloat(found[2], 64)), 0.15, "%T", m)
+		}
+	}
+}
+
+// One gradient does not tell noise from distance, so that no rule for the step of a Fisher filter is right from a wide
+// prior: the data 4 with noise 1 and 16 with noise 2 have the gradient 4 at 0. The filter's update is the same, and the
+// posteriors from N(0, 10²) are N(3.96, 0.995²) and N(15.4, 1.96²).
+func TestOneGradientDoesNotTellNoiseFromDistance(t *testing.T) {
+	var ends [][]float64
+	for _, c := range []struct{ y, noise float64 }{{4, 1}, {16, 2}} {
+		program := must(ppl.Compile(func(x *ppl.Ctx) {
+			mu := x.Sample("mu", dist.Normal(0, 10))
+			x.Plate("data", 0, func(x *ppl.Ctx) { x.Observe("y", dist.Normal(mu, c.noise), x.Data("y")) })
+		}, infer.Batch{"y": vector([]float64{c.y, c.y})}))
+		transform := must(ekf.Dense{}.Build(program.Target()))
+		s, _ := update(t, transform, begin(t, transform, params(program.Layout(), []float64{0}, 0)),
+			infer.Batch{"y": vector([]float64{c.y})})
+		ends = append(ends, append(values(s.Position().Flat), values(s.(ekf.DenseState).Covariance)...))
+	}
+	within(t, ends[0], ends[1], 1e-12, "mean and variance")
 }
 
 // A filter takes data one by one, which data of two plates are not. It says so before the run, and in a loop of one's

@@ -132,7 +132,7 @@ func (t *fit) update(s State, b infer.Batch) (State, infer.Info, error) {
 			return err
 		}
 		torch.Free(o.point)
-		next.Streams, next.average = o.streams, o.next
+		next.Streams, next.average, next.spread = o.streams, o.next, o.nextSpread
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
 			LR: moved.LR, Temperature: o.temperature, Stats: map[string][]float64{draws.StatNELBO: o.nelbo}}
 		next.trend = s.trend.With(o.nelbo, info.Diverged)
@@ -156,7 +156,7 @@ func (t *fit) objective(s State) (*objective, error) {
 	}
 	return &objective{plan: t.plan, elbo: t.ELBO, samples: t.Samples, temperature: temperature,
 		weights: weights{prior: weight, guide: weight * temperature}, data: t.data, streams: s.Streams, layout: t.point,
-		average: s.average}, nil
+		average: s.average, spread: s.spread}, nil
 }
 
 // own is a state of this method.

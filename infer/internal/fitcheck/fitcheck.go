@@ -73,7 +73,7 @@ func Notes(f Fit) []draws.Note {
 	switch at := f.Mean.Layout.At; {
 	case Far(r.k, r.limit, r.ess):
 		return note(true, "The fit is far from the posterior: by the ratios of their densities %.2g %% of its draws are "+
-			"effective, and the tail of the ratios has a Pareto k of %.2f.", 100*r.ess, r.k)
+			"effective, and the tail of the ratios has a Pareto k of %.2f.%s", 100*r.ess, r.k, r.normal)
 	case r.k > r.limit:
 		return nil
 	case math.Abs(r.shift) > max(meanLimit, 4*r.se):
@@ -103,15 +103,18 @@ type result struct {
 	shifted  int
 	scale    float64 // factor on the standard deviation that is farthest off
 	scaled   int
+	normal   string // how far off a normal posterior of the gradients at the draws is
 }
 
 func check(f Fit) (r result, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		draw := f.gaussian
+		var x, grads *ts.Tensor
+		var ratios []float64
 		if f.Draw != nil {
-			draw = f.Draw
+			x, ratios, err = f.Draw(min(f.Mean.Chains(), mostChains), points)
+		} else {
+			x, grads, ratios, err = f.gaussian(min(f.Mean.Chains(), mostChains), points)
 		}
-		x, ratios, err := draw(min(f.Mean.Chains(), mostChains), points)
 		if err != nil {
 			return err
 		}
@@ -129,16 +132,23 @@ func check(f Fit) (r result, err error) {
 			return err
 		}
 		r = compare(w, values, f.Mean.Layout.Dim())
+		if grads != nil && Far(r.k, r.limit, r.ess) {
+			slopes, err := torch.ToSlice[float64](grads)
+			if err != nil {
+				return err
+			}
+			r.normal = farther(values, slopes, f.Mean.Layout)
+		}
 		return nil
 	})
 	return r, err
 }
 
-// gaussian draws by Map.
-func (f Fit) gaussian(chains, count int) (x *ts.Tensor, ratios []float64, err error) {
+// gaussian draws by Map, and has the gradients of the target's log density at the draws.
+func (f Fit) gaussian(chains, count int) (x, grads *ts.Tensor, ratios []float64, err error) {
 	gradient, err := infer.NewGradient(f.Target)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		flat := f.Mean.Flat
@@ -160,32 +170,24 @@ func (f Fit) gaussian(chains, count int) (x *ts.Tensor, ratios []float64, err er
 		if err != nil {
 			return err
 		}
+		var all []*ts.Tensor
+		scale := f.Target.N() / f.Temperature
 		for from := int64(0); from < n; from += block {
-			logp, err := f.density(gradient, x.MustNarrow(0, from, block, false))
+			e, err := gradient.ValueAndGrad(infer.Params{Layout: f.Mean.Layout, Flat: x.MustNarrow(0, from, block, false)},
+				f.Batch, 1/scale)
 			if err != nil {
 				return err
 			}
-			for i, v := range logp {
-				ratios[int(from)+i] = v - ratios[int(from)+i]
+			for i, v := range e.Values {
+				ratios[int(from)+i] = v*scale - ratios[int(from)+i]
 			}
+			all = append(all, e.Grad.MustMulScalar(ts.FloatScalar(scale), false))
 		}
-		scope.Keep(x)
+		grads = ts.MustCat(all, 0)
+		scope.Keep(x, grads)
 		return nil
 	})
-	return x, ratios, err
-}
-
-// density is the log density of the target at its temperature, at points [n, d].
-func (f Fit) density(gradient infer.Gradient, x *ts.Tensor) (values []float64, err error) {
-	n := f.Target.N()
-	err = torch.Do(func(*torch.Scope) error {
-		e, err := gradient.ValueAndGrad(infer.Params{Layout: f.Mean.Layout, Flat: x}, f.Batch, f.Temperature/n)
-		for _, v := range e.Values {
-			values = append(values, v*n/f.Temperature)
-		}
-		return err
-	})
-	return values, err
+	return x, grads, ratios, err
 }
 
 // compare compares weighted means and standard deviations with plain ones.
