@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -104,80 +105,133 @@ func TestCountDrawsFollowTheLaw(t *testing.T) {
 	})
 }
 
-// costOf names the family whose draws a process of [TestCostOfDraws] is to measure.
+// costOf names the row that a process of [TestCosts] is to measure.
 const costOf = "KELVIN_COST_OF_DRAWS"
 
-// TestCostOfDraws logs how long a million numbers of each family take, and what memory at most beyond their own. Each
-// family has a process, since the allocator gives what another has freed.
-func TestCostOfDraws(t *testing.T) {
-	names, makers := costCases()
+// mostBytes is what each of a million numbers may take beyond its own.
+const mostBytes = 64
+
+// TestCosts logs how long a million draws, quantiles and values of the distribution function of each family take, and
+// what memory at most beyond their own. Each has a process, since the allocator gives what another has freed.
+func TestCosts(t *testing.T) {
+	cases := costCases()
 	if name := os.Getenv(costOf); name != "" {
-		logCost(t, name, makers[name])
+		logCost(t, cases[slices.IndexFunc(cases, func(c costCase) bool { return c.name == name })])
 		return
 	}
 	t.Logf(costRow, "a million numbers of", "seconds", "bytes a number")
-	for _, name := range names {
-		child := exec.Command(os.Args[0], "-test.run=^TestCostOfDraws$", "-test.v")
-		child.Env = append(os.Environ(), costOf+"="+name)
-		out, err := child.CombinedOutput()
-		require.NoError(t, err, "%s: %s", name, out)
-		_, line, _ := strings.Cut(string(out), "cost: ")
-		line, _, _ = strings.Cut(line, "\n")
-		t.Log(line)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			child := exec.Command(os.Args[0], "-test.run=^TestCosts$", "-test.v")
+			child.Env = append(os.Environ(), costOf+"="+c.name)
+			out, err := child.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			_, line, _ := strings.Cut(string(out), "cost: ")
+			line, _, _ = strings.Cut(line, "\n")
+			t.Log(line)
+			words := strings.Fields(line)
+			bytes, err := strconv.ParseFloat(words[len(words)-1], 64)
+			require.NoError(t, err)
+			assert.LessOrEqual(t, bytes, float64(mostBytes))
+		})
 	}
 }
 
-const costRow = "%-36s %10s %16s"
+const costRow = "%-44s %10s %16s"
 
-// costCases are distributions with ordinary parameters, by name.
-func costCases() (names []string, makers map[string]func() dist.Distribution) {
+// costCase is what a row measures: what prepare returns makes n numbers.
+type costCase struct {
+	name    string
+	prepare func(n int64) (run func())
+}
+
+// costCases are draws, quantiles and distribution functions of distributions with ordinary parameters.
+func costCases() (all []costCase) {
 	rng := rand.New(rand.NewPCG(5, 9))
-	makers = map[string]func() dist.Distribution{}
-	add := func(name string, make func() dist.Distribution) {
-		names, makers[name] = append(names, name), make
+	add := func(name string, make func(n int64) dist.Distribution) {
+		all = append(all, costCase{name, func(n int64) func() {
+			d := make(n)
+			if len(d.BatchShape()) != 0 {
+				return func() { d.Sample(torch.NewSource(1, 0)) }
+			}
+			for _, v := range d.EventShape() {
+				n /= v
+			}
+			return func() { d.Sample(torch.NewSource(1, 0), n) }
+		}})
+		few := make(1000)
+		if _, ok := few.(dist.CDFer); ok {
+			all = append(all, costCase{"CDF of " + name, func(n int64) func() {
+				x := repeated(scalarRead(make(1000).Sample(torch.NewSource(1, 0), 1000).T())[:1000], n)
+				d := make(n).(dist.CDFer)
+				return func() { d.CDF(x) }
+			}})
+		}
+		if _, ok := few.(dist.ICDFer); ok {
+			all = append(all, costCase{"quantiles of " + name, func(n int64) func() {
+				u := torch.Must(torch.NewSource(1, 0).Uniform([]int64{1000}, gotch.Double, torch.CPU))
+				p, d := repeated(scalarRead(u), n), make(n).(dist.ICDFer)
+				return func() { d.ICDF(p) }
+			}})
+		}
 	}
 	for _, f := range scalarFamilies {
 		p := scalarNumbers(row(f.random(rng, 1), 0))
-		add(f.name, func() dist.Distribution { return f.make(p...) })
+		add(f.name, func(int64) dist.Distribution { return f.make(p...) })
 	}
 	for _, c := range countFamilies {
-		add(c.name, func() dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
+		add(c.name, func(int64) dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
 	}
 	for _, c := range vectorCases {
 		p := c.random(rng)
-		add(c.name, func() dist.Distribution { return c.make(c.tensors(p)) })
+		add(c.name, func(int64) dist.Distribution { return c.make(c.tensors(p)) })
 	}
 	for _, c := range truncatedCases {
-		add("Truncated "+c.name, func() dist.Distribution { return dist.Truncated(c.make(anys(c.p)...), c.low, c.high) })
+		add("Truncated "+c.name, func(int64) dist.Distribution {
+			return dist.Truncated(c.make(anys(c.p)...), c.low, c.high)
+		})
 	}
-	return names, makers
+	own := func(n int64) torch.Tensor { return repeated([]float64{0.7, 1.5, 3, 8, 40}, n) }
+	add("StudentT, each with its own df", func(n int64) dist.Distribution { return dist.StudentT(own(n), 0, 1) })
+	add("Truncated StudentT, each with its own df", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.StudentT(own(n), 0, 1), -3, 9)
+	})
+	add("Truncated Gamma, each of its own shape", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.Gamma(own(n), 1), 0.1, 9)
+	})
+	add("Truncated Mixture, each of its own mean", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.Mixture([]float64{1, 2}, dist.Normal(own(n), 1), dist.Gamma(3, 1)), -1, 9)
+	})
+	return all
 }
 
-// costHundredth are families whose draws, by bisection, have memory for a hundredth of the numbers only.
-var costHundredth = []string{"Truncated Gamma", "Truncated InverseGamma", "Truncated Chi2", "Truncated Mixture"}
+// repeated is a tensor of n numbers, some over and over.
+func repeated(some []float64, n int64) torch.Tensor {
+	return torch.Of(torch.Must(torch.FromSlice(slices.Repeat(some, int(n)/len(some)))))
+}
 
-func logCost(t *testing.T, name string, make func() dist.Distribution) {
+func logCost(t *testing.T, c costCase) {
 	t.Helper()
+	const n = 1_000_000
 	scoped(t, func() {
-		d := make()
-		require.NoError(t, d.Validate())
-		size := int64(1)
-		for _, v := range d.EventShape() {
-			size *= v
-		}
-		n := 1_000_000 / size
-		if slices.Contains(costHundredth, name) {
-			n /= 100
-		}
-		d.Sample(torch.NewSource(1, 0), 10)
+		c.prepare(1000)()
+		run := c.prepare(n)
 		before := memory(t, "VmRSS")
 		require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
-		start := time.Now()
-		d.Sample(torch.NewSource(1, 0), n)
-		seconds := time.Since(start).Seconds() * 1e6 / float64(n*size)
-		bytes := (memory(t, "VmHWM")-before)/float64(n*size) - 8
-		t.Logf("cost: "+costRow, name, fmt.Sprintf("%.3f", seconds), fmt.Sprintf("%.0f", bytes))
+		start := processor(t)
+		run()
+		seconds := processor(t) - start
+		bytes := (memory(t, "VmHWM")-before)/n - 8
+		t.Logf("cost: "+costRow, c.name, fmt.Sprintf("%.3f", seconds), fmt.Sprintf("%.0f", bytes))
 	})
+}
+
+// processor is the time that the process has had on all cores, in seconds.
+func processor(t *testing.T) float64 {
+	t.Helper()
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
 // memory is a figure of the process's in bytes.

@@ -52,13 +52,17 @@ func (d normalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return logNdtr(z), logNdtr(z.Neg())
 }
 
+func (d normalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+	z := normalQuantileLog(lower.Min(upper))
+	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
+}
+
 func (d logNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return Normal(d.loc, d.scale).(normalDist).logTails(x.Log())
 }
 
 func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := normalQuantileLog(lower.Min(upper))
-	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
+	return Normal(d.loc, d.scale).(normalDist).fromTails(lower, upper).Exp()
 }
 
 func (d halfNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -233,8 +237,11 @@ func bounds(d Distribution) (low, high torch.Tensor) {
 
 // innerOf is a number inside the support, without a graph, at which tails are neither 0 nor 1.
 func innerOf(d Distribution) torch.Tensor {
-	if t, ok := d.(studentTDist); ok { // its quantiles are by bisection
+	switch t := d.(type) {
+	case studentTDist: // its quantiles are by iteration
 		return constant(t.loc)
+	case inverseGaussianDist:
+		return constant(t.mean)
 	}
 	if q, ok := d.(ICDFer); ok {
 		dtype, device := typeOf(d)
