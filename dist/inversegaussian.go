@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -65,11 +67,11 @@ func (d inverseGaussianDist) CDF(value torch.Tensor) torch.Tensor {
 
 func (d inverseGaussianDist) cdf(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
-		zero := x.Eq(0)
-		x = fill(x, zero, 1)
+		zero, all := x.Eq(0), x.Eq(math.Inf(1))
+		x = fill(x, either(zero, all), 1)
 		root, ratio := d.shape.Div(x).Sqrt(), x.Div(d.mean)
 		far := logNdtr(root.Mul(ratio.Add(1)).Neg()).Add(d.shape.Div(d.mean).Mul(2))
-		return fill(ndtr(root.Mul(ratio.Sub(1))).Add(far.Exp()), zero, 0)
+		return fill(fill(ndtr(root.Mul(ratio.Sub(1))).Add(far.Exp()), zero, 0), all, 1)
 	})
 }
 

@@ -170,7 +170,8 @@ func (d truncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 // ICDF is the quantile function. Where d has none, it is by Newton's method on the logarithm of the nearer tail.
 func (d truncatedDist) ICDF(p torch.Tensor) torch.Tensor {
 	return inPieces(d, func(d truncatedDist, p ...torch.Tensor) torch.Tensor {
-		return d.quantile(p[0].Log(), p[0].Neg().Log1p())
+		low, high := d.ends()
+		return atEnds(p[0], low, high, func(p torch.Tensor) torch.Tensor { return d.quantile(p.Log(), p.Neg().Log1p()) })
 	}, p)
 }
 
@@ -193,8 +194,6 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 			from, to := d.ends()
 			return d.full(quantileOf(d.of, t[0], t[1]).Max(from).Min(to))
 		}, lower, upper)
-		from, to := d.ends()
-		x = torch.Choose(p.Eq(math.Inf(-1)), from, torch.Choose(not1p.Eq(math.Inf(-1)), to, x))
 		if !graph {
 			return nil
 		}
@@ -259,7 +258,7 @@ func (d truncatedDist) cdf(value torch.Tensor) torch.Tensor {
 		d.at(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))),
 	)
 	p := d.full(fill(part.Sub(all).Exp(), none, 0))
-	return fill(fill(p, under, 0), over, 1)
+	return fill(fill(fill(p, torch.Of(value.T().MustIsnan(false)), math.NaN()), under, 0), over, 1)
 }
 
 // Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten

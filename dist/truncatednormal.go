@@ -42,11 +42,26 @@ func (d truncatedNormalDist) Support() support.Support {
 // farOut is beyond any end that matters: Φ is 0 or 1 there, and its square is finite even as a float32.
 const farOut = 1e15
 
-// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of
-// an infinite end finite.
+// end is (x − loc)/scale of an end, made finite: an infinite one has no gradient.
 func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
-	x = x.Max(-farOut).Min(farOut)
-	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	bound := constant(x).Max(-farOut).Min(farOut)
+	if operand.IsNumber(x) {
+		if math.IsInf(operand.Number(x), 0) {
+			return bound
+		}
+		return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	}
+	infinite := isInfinite(x)
+	z := fill(x, infinite, 0).Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	return torch.Choose(infinite, bound, z)
+}
+
+// middle is a number inside the interval, without a graph.
+func (d truncatedNormalDist) middle() torch.Tensor {
+	low, high, scale := dense(constant(d.low)), dense(constant(d.high)), constant(d.scale)
+	below, above := isInfinite(low), isInfinite(high)
+	low = torch.Choose(below, torch.Choose(above, constant(d.loc), high).Sub(scale), low)
+	return low.Mul(0.5).Add(torch.Choose(above, low.Add(scale), high).Mul(0.5))
 }
 
 // interval is an interval turned, where it lies in the upper tail, into the lower one.
@@ -190,7 +205,9 @@ func (d truncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 
 // ICDF is the quantile function.
 func (d truncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
-	return inPieces(d, func(d truncatedNormalDist, p ...torch.Tensor) torch.Tensor { return d.icdf(p[0]) }, p)
+	return inPieces(d, func(d truncatedNormalDist, p ...torch.Tensor) torch.Tensor {
+		return atEnds(p[0], d.low, d.high, d.icdf)
+	}, p)
 }
 
 func (d truncatedNormalDist) icdf(p torch.Tensor) torch.Tensor {
@@ -319,8 +336,7 @@ func (d truncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 func (d truncatedNormalDist) cdf(value torch.Tensor) torch.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
-	middle := d.low.Max(-farOut).Add(d.high.Min(farOut)).Mul(0.5)
-	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), middle, value))
+	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), d.middle(), value))
 	part, all := turn(a, z).mass(), turn(a, b).mass()
 	p := all.over(part.c).Add(part.rest).Exp()
 	return d.full(fill(fill(p, under, 0), over, 1))
