@@ -154,3 +154,61 @@ func eachScale(t *testing.T, name string, make func(s torch.Tensor) dist.Distrib
 		}
 	}
 }
+
+// At the ends of what a parameter may be, the log density and its derivative are their limits.
+func TestParametersAtTheirEnds(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name       string
+		make       func(p torch.Tensor) dist.Distribution
+		p, x       float64
+		logp, grad float64
+	}{
+		{"Bernoulli", func(p torch.Tensor) dist.Distribution { return dist.Bernoulli(p) }, 0, 0, 0, -1},
+		{"Bernoulli", func(p torch.Tensor) dist.Distribution { return dist.Bernoulli(p) }, 1, 1, 0, 1},
+		{"Bernoulli", func(p torch.Tensor) dist.Distribution { return dist.Bernoulli(p) }, 1, 0, -inf, math.NaN()},
+		{"Binomial", func(p torch.Tensor) dist.Distribution { return dist.Binomial(5, p) }, 0, 0, 0, -5},
+		{"Binomial", func(p torch.Tensor) dist.Distribution { return dist.Binomial(5, p) }, 1, 5, 0, 5},
+		{"Binomial", func(p torch.Tensor) dist.Distribution { return dist.Binomial(5, p) }, 0, 2, -inf, math.NaN()},
+		{"Geometric", func(p torch.Tensor) dist.Distribution { return dist.Geometric(p) }, 1, 0, 0, 1},
+		{"NegativeBinomialProbs", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomialProbs(3, p) }, 0, 0,
+			0, -3},
+		{"Poisson", func(p torch.Tensor) dist.Distribution { return dist.Poisson(p) }, 0, 0, 0, -1},
+		{"Poisson", func(p torch.Tensor) dist.Distribution { return dist.Poisson(p) }, 0, 2, -inf, math.NaN()},
+		// P(0) = g + (1 − g) e⁻², P(1) = (1 − g) 2 e⁻².
+		{"ZeroInflated", func(p torch.Tensor) dist.Distribution { return dist.ZeroInflated(p, dist.Poisson(2)) }, 0, 0, -2,
+			math.Exp(2) - 1},
+		{"ZeroInflated", func(p torch.Tensor) dist.Distribution { return dist.ZeroInflated(p, dist.Poisson(2)) }, 0, 1,
+			math.Ln2 - 2, -1},
+		{"ZeroInflated", func(p torch.Tensor) dist.Distribution { return dist.ZeroInflated(p, dist.Poisson(2)) }, 1, 0, 0,
+			1 - math.Exp(-2)},
+		// log p = κ cos x − log 2π I₀(κ), I₀'(0) = 0.
+		{"VonMises", func(p torch.Tensor) dist.Distribution { return dist.VonMises(0, p) }, 0, 1, -math.Log(2 * math.Pi),
+			math.Cos(1)},
+		// A weight of 0 beside one of 1: log (1 + w f₀/f₁) − log(1 + w).
+		{"Mixture", func(p torch.Tensor) dist.Distribution {
+			return dist.Mixture(torch.Stack(-1, []torch.Tensor{p, p.Mul(0).Add(1)}), dist.Normal(1, 1), dist.Normal(0, 1))
+		}, 0, 2, -2 - 0.5*math.Log(2*math.Pi), math.Exp(1.5) - 1},
+		{"Categorical", func(p torch.Tensor) dist.Distribution {
+			return dist.Categorical(torch.Stack(-1, []torch.Tensor{p, p.Mul(0).Add(2)}))
+		}, 0, 1, 0, -0.5},
+		{"SkewNormal", func(p torch.Tensor) dist.Distribution { return dist.SkewNormal(0, 1, p) }, 0, 1,
+			-0.5 - 0.5*math.Log(2*math.Pi), math.Sqrt(2 / math.Pi)},
+	} {
+		scoped(t, func() {
+			p := torch.Must(torch.Leaf(scalarVec(c.p)))
+			d := c.make(torch.Of(p))
+			assert.NoError(t, d.Validate())
+			logp := d.LogProb(torch.Of(scalarVec(c.x))).T()
+			name := fmt.Sprintf("%s of %v at %v", c.name, c.p, c.x)
+			got, grad := scalarRead(logp)[0], scalarGrad(logp, []*ts.Tensor{p})[0][0]
+			if math.IsInf(c.logp, 0) {
+				assert.Equal(t, c.logp, got, name)
+				assert.False(t, math.IsNaN(grad), "%s: gradient", name)
+				return
+			}
+			assert.InDelta(t, c.logp, got, 1e-14, name)
+			assert.InDelta(t, c.grad, grad, 1e-12, "%s: gradient", name)
+		})
+	}
+}
