@@ -62,6 +62,89 @@ func TestDrawsFollowTheLaw(t *testing.T) {
 	})
 }
 
+// follows compares draws of one number with its distribution function at all seeds. tests is how many such there are.
+func follows(t *testing.T, tests int, draw func(seed uint64, n int64) []float64, cdf func(x float64) float64) {
+	t.Helper()
+	const n = 20000
+	least, smallest := drawAlarm/float64(2*drawSeeds*tests), 1.0
+	for seed := range drawSeeds {
+		var u []float64
+		scoped(t, func() {
+			for _, x := range draw(uint64(seed), n) {
+				u = append(u, cdf(x))
+			}
+		})
+		slices.Sort(u)
+		k, a := kolmogorov(u), andersonDarling(u)
+		smallest = min(smallest, k, a)
+		assert.Greater(t, k, least, "Kolmogorov, seed %d", seed)
+		assert.Greater(t, a, least, "Anderson and Darling, seed %d", seed)
+	}
+	t.Logf("the least p-value of %d: %.2g", 2*drawSeeds, smallest)
+}
+
+// TestTruncatedDrawsFollowTheLaw compares draws with the distribution function, which TestTruncatedLaw compares with
+// quadratures.
+func TestTruncatedDrawsFollowTheLaw(t *testing.T) {
+	eachTruncated(t, func(t *testing.T, c truncatedCase) {
+		d := dist.Truncated(c.make(scalarNumbers(c.p)...), c.low, c.high)
+		follows(t, len(truncatedCases), func(seed uint64, n int64) []float64 {
+			x := d.Sample(torch.NewSource(seed, 0), n)
+			return d.(dist.CDFer).CDF(x).Values()
+		}, func(u float64) float64 { return u })
+	})
+}
+
+// TestVectorDrawsFollowTheLaw compares the draws of one element with its own distribution.
+func TestVectorDrawsFollowTheLaw(t *testing.T) {
+	for _, c := range vectorCases {
+		t.Run(c.name, func(t *testing.T) {
+			var cdf func(x float64) float64
+			at := 0
+			make := func() dist.Distribution { return c.make(c.tensors(c.random(rand.New(rand.NewPCG(5, 9))))) }
+			scoped(t, func() { at, cdf = margin(make()) })
+			follows(t, len(vectorCases), func(seed uint64, n int64) (out []float64) {
+				x := make().Sample(torch.NewSource(seed, 0), n).Values()
+				for i := at; i < len(x); i += len(x) / int(n) {
+					out = append(out, x[i])
+				}
+				return out
+			}, cdf)
+		})
+	}
+}
+
+// margin is the distribution function of an element, and which that is.
+func margin(d dist.Distribution) (at int, cdf func(x float64) float64) {
+	mean, variance := d.Mean().Values(), d.Variance().Values()
+	param := func(name string) []float64 {
+		v, _ := d.(dist.Parameterised).Params()[name].(torch.Tensor)
+		return v.Values()
+	}
+	square := func(cdf func(x float64) float64) func(x float64) float64 {
+		return func(x float64) float64 { return cdf(x * x) }
+	}
+	switch d.Name() {
+	case "Dirichlet":
+		total := mean[0]*(1-mean[0])/variance[0] - 1
+		return 0, distuv.Beta{Alpha: total * mean[0], Beta: total * (1 - mean[0])}.CDF
+	case "MultivariateStudentT":
+		df := param("df")[0]
+		return 2, distuv.StudentsT{Mu: mean[2], Sigma: math.Sqrt(variance[2] * (df - 2) / df), Nu: df}.CDF
+	case "LKJCholesky": // in the second row, the correlation
+		shape := param("eta")[0] - 1 + 4./2
+		return 4, func(x float64) float64 { return distuv.Beta{Alpha: shape, Beta: shape}.CDF((x + 1) / 2) }
+	case "WishartCholesky": // the square of the first element is the first of the matrix
+		l := param("scale_tril")[0]
+		return 0, square(distuv.Gamma{Alpha: param("df")[0] / 2, Beta: 1 / (2 * l * l)}.CDF)
+	case "InverseWishartCholesky":
+		l := param("scale_tril")[0]
+		return 0, square(distuv.InverseGamma{Alpha: (param("df")[0] - 2) / 2, Beta: l * l / 2}.CDF)
+	}
+	last := len(mean) - 1
+	return last, distuv.Normal{Mu: mean[last], Sigma: math.Sqrt(variance[last])}.CDF
+}
+
 // kolmogorov is the p-value, in large samples, of the greatest distance of sorted numbers from uniform ones.
 func kolmogorov(u []float64) float64 {
 	n, d := float64(len(u)), 0.0
