@@ -55,6 +55,10 @@ func (d cauchyDist) CDF(value torch.Tensor) torch.Tensor {
 
 // ICDF is loc − scale·cot(πp) for p < 1/2, else loc + scale·cot(π(1 − p)).
 func (d cauchyDist) ICDF(p torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d cauchyDist, p ...torch.Tensor) torch.Tensor { return d.icdf(p[0]) }, p)
+}
+
+func (d cauchyDist) icdf(p torch.Tensor) torch.Tensor {
 	lower := dense(p).Lt(0.5)
 	q := torch.Choose(lower, p, torch.Of(1).Sub(p))
 	z := torch.Of(q.Mul(math.Pi).T().MustTan(false)).Reciprocal()

@@ -43,7 +43,7 @@ func (d studentTDist) LogProb(value torch.Tensor) torch.Tensor {
 func (d studentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	half := d.df.Mul(0.5)
 	z := d.normal(src, sample, d.df, d.loc, d.scale)
-	log := half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale))
+	log := tidy(func() torch.Tensor { return half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale)) })
 	return z.Mul(log.Mul(0.5).Exp()).Mul(d.scale).Add(d.loc)
 }
 
