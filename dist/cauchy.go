@@ -53,9 +53,16 @@ func (d cauchyDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(z.T().MustOnesLike(false).MustAtan2(z.Neg().T(), false)).Mul(1 / math.Pi))
 }
 
-// ICDF is loc − scale·cot(πp).
+// ICDF is loc − scale·cot(πp) for p < 1/2, else loc + scale·cot(π(1 − p)).
 func (d cauchyDist) ICDF(p torch.Tensor) torch.Tensor {
-	return d.full(torch.Of(p.Mul(math.Pi).T().MustTan(false)).Reciprocal().Neg().Mul(d.scale).Add(d.loc))
+	return inPieces(d, func(d cauchyDist, p ...torch.Tensor) torch.Tensor { return d.icdf(p[0]) }, p)
+}
+
+func (d cauchyDist) icdf(p torch.Tensor) torch.Tensor {
+	lower := dense(p).Lt(0.5)
+	q := torch.Choose(lower, p, torch.Of(1).Sub(p))
+	z := torch.Of(q.Mul(math.Pi).T().MustTan(false)).Reciprocal()
+	return d.full(torch.Choose(lower, z.Neg(), z).Mul(d.scale).Add(d.loc))
 }
 
 // Expand broadcasts the batch shape.

@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -61,6 +62,89 @@ func TestDrawsFollowTheLaw(t *testing.T) {
 	})
 }
 
+// follows compares draws of one number with its distribution function at all seeds. tests is how many such there are.
+func follows(t *testing.T, tests int, draw func(seed uint64, n int64) []float64, cdf func(x float64) float64) {
+	t.Helper()
+	const n = 20000
+	least, smallest := drawAlarm/float64(2*drawSeeds*tests), 1.0
+	for seed := range drawSeeds {
+		var u []float64
+		scoped(t, func() {
+			for _, x := range draw(uint64(seed), n) {
+				u = append(u, cdf(x))
+			}
+		})
+		slices.Sort(u)
+		k, a := kolmogorov(u), andersonDarling(u)
+		smallest = min(smallest, k, a)
+		assert.Greater(t, k, least, "Kolmogorov, seed %d", seed)
+		assert.Greater(t, a, least, "Anderson and Darling, seed %d", seed)
+	}
+	t.Logf("the least p-value of %d: %.2g", 2*drawSeeds, smallest)
+}
+
+// TestTruncatedDrawsFollowTheLaw compares draws with the distribution function, which TestTruncatedLaw compares with
+// quadratures.
+func TestTruncatedDrawsFollowTheLaw(t *testing.T) {
+	eachTruncated(t, func(t *testing.T, c truncatedCase) {
+		d := dist.Truncated(c.make(scalarNumbers(c.p)...), c.low, c.high)
+		follows(t, len(truncatedCases), func(seed uint64, n int64) []float64 {
+			x := d.Sample(torch.NewSource(seed, 0), n)
+			return d.(dist.CDFer).CDF(x).Values()
+		}, func(u float64) float64 { return u })
+	})
+}
+
+// TestVectorDrawsFollowTheLaw compares the draws of one element with its own distribution.
+func TestVectorDrawsFollowTheLaw(t *testing.T) {
+	for _, c := range vectorCases {
+		t.Run(c.name, func(t *testing.T) {
+			var cdf func(x float64) float64
+			at := 0
+			make := func() dist.Distribution { return c.make(c.tensors(c.random(rand.New(rand.NewPCG(5, 9))))) }
+			scoped(t, func() { at, cdf = margin(make()) })
+			follows(t, len(vectorCases), func(seed uint64, n int64) (out []float64) {
+				x := make().Sample(torch.NewSource(seed, 0), n).Values()
+				for i := at; i < len(x); i += len(x) / int(n) {
+					out = append(out, x[i])
+				}
+				return out
+			}, cdf)
+		})
+	}
+}
+
+// margin is the distribution function of an element, and which that is.
+func margin(d dist.Distribution) (at int, cdf func(x float64) float64) {
+	mean, variance := d.Mean().Values(), d.Variance().Values()
+	param := func(name string) []float64 {
+		v, _ := d.(dist.Parameterised).Params()[name].(torch.Tensor)
+		return v.Values()
+	}
+	square := func(cdf func(x float64) float64) func(x float64) float64 {
+		return func(x float64) float64 { return cdf(x * x) }
+	}
+	switch d.Name() {
+	case "Dirichlet":
+		total := mean[0]*(1-mean[0])/variance[0] - 1
+		return 0, distuv.Beta{Alpha: total * mean[0], Beta: total * (1 - mean[0])}.CDF
+	case "MultivariateStudentT":
+		df := param("df")[0]
+		return 2, distuv.StudentsT{Mu: mean[2], Sigma: math.Sqrt(variance[2] * (df - 2) / df), Nu: df}.CDF
+	case "LKJCholesky": // in the second row, the correlation
+		shape := param("eta")[0] - 1 + 4./2
+		return 4, func(x float64) float64 { return distuv.Beta{Alpha: shape, Beta: shape}.CDF((x + 1) / 2) }
+	case "WishartCholesky": // the square of the first element is the first of the matrix
+		l := param("scale_tril")[0]
+		return 0, square(distuv.Gamma{Alpha: param("df")[0] / 2, Beta: 1 / (2 * l * l)}.CDF)
+	case "InverseWishartCholesky":
+		l := param("scale_tril")[0]
+		return 0, square(distuv.InverseGamma{Alpha: (param("df")[0] - 2) / 2, Beta: l * l / 2}.CDF)
+	}
+	last := len(mean) - 1
+	return last, distuv.Normal{Mu: mean[last], Sigma: math.Sqrt(variance[last])}.CDF
+}
+
 // kolmogorov is the p-value, in large samples, of the greatest distance of sorted numbers from uniform ones.
 func kolmogorov(u []float64) float64 {
 	n, d := float64(len(u)), 0.0
@@ -104,80 +188,133 @@ func TestCountDrawsFollowTheLaw(t *testing.T) {
 	})
 }
 
-// costOf names the family whose draws a process of [TestCostOfDraws] is to measure.
+// costOf names the row that a process of [TestCosts] is to measure.
 const costOf = "KELVIN_COST_OF_DRAWS"
 
-// TestCostOfDraws logs how long a million numbers of each family take, and what memory at most beyond their own. Each
-// family has a process, since the allocator gives what another has freed.
-func TestCostOfDraws(t *testing.T) {
-	names, makers := costCases()
+// mostBytes is what each of a million numbers may take beyond its own.
+const mostBytes = 64
+
+// TestCosts logs how long a million draws, quantiles and values of the distribution function of each family take, and
+// what memory at most beyond their own. Each has a process, since the allocator gives what another has freed.
+func TestCosts(t *testing.T) {
+	cases := costCases()
 	if name := os.Getenv(costOf); name != "" {
-		logCost(t, name, makers[name])
+		logCost(t, cases[slices.IndexFunc(cases, func(c costCase) bool { return c.name == name })])
 		return
 	}
 	t.Logf(costRow, "a million numbers of", "seconds", "bytes a number")
-	for _, name := range names {
-		child := exec.Command(os.Args[0], "-test.run=^TestCostOfDraws$", "-test.v")
-		child.Env = append(os.Environ(), costOf+"="+name)
-		out, err := child.CombinedOutput()
-		require.NoError(t, err, "%s: %s", name, out)
-		_, line, _ := strings.Cut(string(out), "cost: ")
-		line, _, _ = strings.Cut(line, "\n")
-		t.Log(line)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			child := exec.Command(os.Args[0], "-test.run=^TestCosts$", "-test.v")
+			child.Env = append(os.Environ(), costOf+"="+c.name)
+			out, err := child.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			_, line, _ := strings.Cut(string(out), "cost: ")
+			line, _, _ = strings.Cut(line, "\n")
+			t.Log(line)
+			words := strings.Fields(line)
+			bytes, err := strconv.ParseFloat(words[len(words)-1], 64)
+			require.NoError(t, err)
+			assert.LessOrEqual(t, bytes, float64(mostBytes))
+		})
 	}
 }
 
-const costRow = "%-36s %10s %16s"
+const costRow = "%-44s %10s %16s"
 
-// costCases are distributions with ordinary parameters, by name.
-func costCases() (names []string, makers map[string]func() dist.Distribution) {
+// costCase is what a row measures: what prepare returns makes n numbers.
+type costCase struct {
+	name    string
+	prepare func(n int64) (run func())
+}
+
+// costCases are draws, quantiles and distribution functions of distributions with ordinary parameters.
+func costCases() (all []costCase) {
 	rng := rand.New(rand.NewPCG(5, 9))
-	makers = map[string]func() dist.Distribution{}
-	add := func(name string, make func() dist.Distribution) {
-		names, makers[name] = append(names, name), make
+	add := func(name string, make func(n int64) dist.Distribution) {
+		all = append(all, costCase{name, func(n int64) func() {
+			d := make(n)
+			if len(d.BatchShape()) != 0 {
+				return func() { d.Sample(torch.NewSource(1, 0)) }
+			}
+			for _, v := range d.EventShape() {
+				n /= v
+			}
+			return func() { d.Sample(torch.NewSource(1, 0), n) }
+		}})
+		few := make(1000)
+		if _, ok := few.(dist.CDFer); ok {
+			all = append(all, costCase{"CDF of " + name, func(n int64) func() {
+				x := repeated(scalarRead(make(1000).Sample(torch.NewSource(1, 0), 1000).T())[:1000], n)
+				d := make(n).(dist.CDFer)
+				return func() { d.CDF(x) }
+			}})
+		}
+		if _, ok := few.(dist.ICDFer); ok {
+			all = append(all, costCase{"quantiles of " + name, func(n int64) func() {
+				u := torch.Must(torch.NewSource(1, 0).Uniform([]int64{1000}, gotch.Double, torch.CPU))
+				p, d := repeated(scalarRead(u), n), make(n).(dist.ICDFer)
+				return func() { d.ICDF(p) }
+			}})
+		}
 	}
 	for _, f := range scalarFamilies {
 		p := scalarNumbers(row(f.random(rng, 1), 0))
-		add(f.name, func() dist.Distribution { return f.make(p...) })
+		add(f.name, func(int64) dist.Distribution { return f.make(p...) })
 	}
 	for _, c := range countFamilies {
-		add(c.name, func() dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
+		add(c.name, func(int64) dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
 	}
 	for _, c := range vectorCases {
 		p := c.random(rng)
-		add(c.name, func() dist.Distribution { return c.make(c.tensors(p)) })
+		add(c.name, func(int64) dist.Distribution { return c.make(c.tensors(p)) })
 	}
 	for _, c := range truncatedCases {
-		add("Truncated "+c.name, func() dist.Distribution { return dist.Truncated(c.make(anys(c.p)...), c.low, c.high) })
+		add("Truncated "+c.name, func(int64) dist.Distribution {
+			return dist.Truncated(c.make(anys(c.p)...), c.low, c.high)
+		})
 	}
-	return names, makers
+	own := func(n int64) torch.Tensor { return repeated([]float64{0.7, 1.5, 3, 8, 40}, n) }
+	add("StudentT, each with its own df", func(n int64) dist.Distribution { return dist.StudentT(own(n), 0, 1) })
+	add("Truncated StudentT, each with its own df", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.StudentT(own(n), 0, 1), -3, 9)
+	})
+	add("Truncated Gamma, each of its own shape", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.Gamma(own(n), 1), 0.1, 9)
+	})
+	add("Truncated Mixture, each of its own mean", func(n int64) dist.Distribution {
+		return dist.Truncated(dist.Mixture([]float64{1, 2}, dist.Normal(own(n), 1), dist.Gamma(3, 1)), -1, 9)
+	})
+	return all
 }
 
-// costHundredth are families whose draws, by bisection, have memory for a hundredth of the numbers only.
-var costHundredth = []string{"Truncated Gamma", "Truncated InverseGamma", "Truncated Chi2", "Truncated Mixture"}
+// repeated is a tensor of n numbers, some over and over.
+func repeated(some []float64, n int64) torch.Tensor {
+	return torch.Of(torch.Must(torch.FromSlice(slices.Repeat(some, int(n)/len(some)))))
+}
 
-func logCost(t *testing.T, name string, make func() dist.Distribution) {
+func logCost(t *testing.T, c costCase) {
 	t.Helper()
+	const n = 1_000_000
 	scoped(t, func() {
-		d := make()
-		require.NoError(t, d.Validate())
-		size := int64(1)
-		for _, v := range d.EventShape() {
-			size *= v
-		}
-		n := 1_000_000 / size
-		if slices.Contains(costHundredth, name) {
-			n /= 100
-		}
-		d.Sample(torch.NewSource(1, 0), 10)
+		c.prepare(1000)()
+		run := c.prepare(n)
 		before := memory(t, "VmRSS")
 		require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
-		start := time.Now()
-		d.Sample(torch.NewSource(1, 0), n)
-		seconds := time.Since(start).Seconds() * 1e6 / float64(n*size)
-		bytes := (memory(t, "VmHWM")-before)/float64(n*size) - 8
-		t.Logf("cost: "+costRow, name, fmt.Sprintf("%.3f", seconds), fmt.Sprintf("%.0f", bytes))
+		start := processor(t)
+		run()
+		seconds := processor(t) - start
+		bytes := (memory(t, "VmHWM")-before)/n - 8
+		t.Logf("cost: "+costRow, c.name, fmt.Sprintf("%.3f", seconds), fmt.Sprintf("%.0f", bytes))
 	})
+}
+
+// processor is the time that the process has had on all cores, in seconds.
+func processor(t *testing.T) float64 {
+	t.Helper()
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
 // memory is a figure of the process's in bytes.

@@ -54,9 +54,16 @@ func (d halfCauchyDist) CDF(value torch.Tensor) torch.Tensor {
 	})
 }
 
-// ICDF is scale·tan(πp/2).
+// ICDF is scale·tan(πp/2) for p < 1/2, else scale·cot(π(1 − p)/2).
 func (d halfCauchyDist) ICDF(p torch.Tensor) torch.Tensor {
-	return d.full(torch.Of(p.Mul(math.Pi / 2).T().MustTan(false)).Mul(d.scale))
+	return inPieces(d, func(d halfCauchyDist, p ...torch.Tensor) torch.Tensor { return d.icdf(p[0]) }, p)
+}
+
+func (d halfCauchyDist) icdf(p torch.Tensor) torch.Tensor {
+	lower := dense(p).Lt(0.5)
+	z := torch.Of(torch.Choose(lower, p, torch.Of(1).Sub(p)).Mul(math.Pi / 2).T().MustTan(false))
+	// One over 0 in the branch not taken would have no gradient.
+	return d.full(torch.Choose(lower, z, fill(z, lower, 1).Reciprocal()).Mul(d.scale))
 }
 
 // Expand broadcasts the batch shape.

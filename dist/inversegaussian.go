@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"math"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -41,13 +43,13 @@ func (d inverseGaussianDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws by the two roots of a chi-squared number (Michael, Schucany and Haas 1976). No gradients flow to the
 // parameters: which of the roots is taken depends on them.
 func (d inverseGaussianDist) Sample(src *Source, sample ...int64) torch.Tensor {
-	y := d.normal(src, sample, d.mean, d.shape).Square()
-	u := d.uniform(src, sample, d.mean, d.shape)
-	w := y.Mul(d.mean.Div(d.shape)).Mul(0.5)
-	// The smaller root over the mean, 1 + w − √(2w + w²), without the difference.
-	small := w.Add(w.Mul(w.Add(2)).Sqrt()).Add(1).Reciprocal()
-	x := torch.Choose(u.Mul(small.Add(1)).Le(1), small, small.Reciprocal())
-	return torch.Of(x.Mul(d.mean).T().MustDetach(false))
+	z := d.normal(src, sample, d.mean, d.shape)
+	return constant(inPieces(d, func(d inverseGaussianDist, of ...torch.Tensor) torch.Tensor {
+		w := of[0].Square().Mul(d.mean.Div(d.shape)).Mul(0.5)
+		// The smaller root over the mean, 1 + w − √(2w + w²), without the difference.
+		small := w.Add(w.Mul(w.Add(2)).Sqrt()).Add(1).Reciprocal()
+		return torch.Choose(of[1].Mul(small.Add(1)).Le(1), small, small.Reciprocal()).Mul(d.mean)
+	}, z, d.uniform(src, sample, d.mean, d.shape)))
 }
 
 // Mean is μ.
@@ -60,12 +62,16 @@ func (d inverseGaussianDist) Variance() torch.Tensor {
 
 // CDF is Φ(√(λ/x) (x/μ − 1)) + exp(2λ/μ) Φ(−√(λ/x) (x/μ + 1)).
 func (d inverseGaussianDist) CDF(value torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d inverseGaussianDist, x ...torch.Tensor) torch.Tensor { return d.cdf(x[0]) }, value)
+}
+
+func (d inverseGaussianDist) cdf(value torch.Tensor) torch.Tensor {
 	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
-		zero := x.Eq(0)
-		x = fill(x, zero, 1)
+		zero, all := x.Eq(0), x.Eq(math.Inf(1))
+		x = fill(x, either(zero, all), 1)
 		root, ratio := d.shape.Div(x).Sqrt(), x.Div(d.mean)
 		far := logNdtr(root.Mul(ratio.Add(1)).Neg()).Add(d.shape.Div(d.mean).Mul(2))
-		return fill(ndtr(root.Mul(ratio.Sub(1))).Add(far.Exp()), zero, 0)
+		return fill(fill(ndtr(root.Mul(ratio.Sub(1))).Add(far.Exp()), zero, 0), all, 1)
 	})
 }
 

@@ -54,6 +54,10 @@ func (d laplaceDist) CDF(value torch.Tensor) torch.Tensor {
 
 // ICDF is loc + scale log 2p for p < 1/2, else loc − scale log 2(1 − p).
 func (d laplaceDist) ICDF(p torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d laplaceDist, p ...torch.Tensor) torch.Tensor { return d.icdf(p[0]) }, p)
+}
+
+func (d laplaceDist) icdf(p torch.Tensor) torch.Tensor {
 	lower := p.Lt(0.5)
 	z := torch.Choose(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
 	return d.full(torch.Choose(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))

@@ -74,8 +74,10 @@ func log1mexp(x torch.Tensor) torch.Tensor {
 func (d orderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.cutpoints)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
-	z := u.Log().Sub(u.Neg().Log1p()).Add(d.eta)
-	return torch.Of(z.Unsqueeze(-1).Gt(d.cutpoints).T().MustSumDimIntlist([]int64{-1}, false, gotch.Int64, false))
+	return inPieces(d, func(d orderedLogisticDist, u ...torch.Tensor) torch.Tensor {
+		z := u[0].Log().Sub(u[0].Neg().Log1p()).Add(d.eta)
+		return torch.Of(z.Unsqueeze(-1).Gt(d.cutpoints).T().MustSumDimIntlist([]int64{-1}, false, gotch.Int64, false))
+	}, u)
 }
 
 // EnumerateSupport lists the indices, as int64.

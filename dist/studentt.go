@@ -2,8 +2,8 @@ package dist
 
 import (
 	"math"
+	"sync"
 
-	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -43,7 +43,7 @@ func (d studentTDist) LogProb(value torch.Tensor) torch.Tensor {
 func (d studentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	half := d.df.Mul(0.5)
 	z := d.normal(src, sample, d.df, d.loc, d.scale)
-	log := half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale))
+	log := tidy(func() torch.Tensor { return half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale)) })
 	return z.Mul(log.Mul(0.5).Exp()).Mul(d.scale).Add(d.loc)
 }
 
@@ -78,33 +78,26 @@ func (d studentTDist) Params() map[string]any {
 
 // CDF is the distribution function, by [studentTDist.logTails].
 func (d studentTDist) CDF(value torch.Tensor) torch.Tensor {
-	lower, _ := tailsAnywhere(d, floated(value))
-	return d.full(lower.Exp())
+	return inPieces(d, func(d studentTDist, x ...torch.Tensor) torch.Tensor {
+		lower, _ := tailsAnywhere(d, x[0])
+		return d.full(lower.Exp())
+	}, floated(value))
 }
 
-// ICDF is the quantile function, by bisection; its gradients are exact.
+// ICDF is the quantile function, by Halley's method; its gradients are exact.
 func (d studentTDist) ICDF(p torch.Tensor) torch.Tensor {
 	line := truncatedDist{d.base, d, torch.Of(math.Inf(-1)), torch.Of(math.Inf(1))}
-	return line.quantile(dense(p).Log(), dense(p).Neg().Log1p())
+	return line.ICDF(dense(p))
 }
 
-func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	return bisect(d, lower, upper)
-}
-
-// logTails has, for z = (x − loc)/scale > 0, half the regularised incomplete beta function I_w(a, ½) with a = df/2 and
-// w = df/(df + z²) as its upper tail:
-//
-//	I_w(a, ½) = wᵃ/(a B(a, ½)) ∫₀¹ (1 − w v^(1/a))^(−½) dv
-//
-// by the double-exponential rule, whose nodes bear the singularity that the integrand has at v = 1 for z = 0. In z it
-// has the derivatives of the density, in df those of the sum.
+// logTails has, for z = (x − loc)/scale > 0, [studentTail] as its upper tail. In z it has the derivatives of the
+// density, in df those of the integral.
 func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
 	left := z.Lt(0)
 	z = torch.Choose(left, z.Neg(), z)
 	at := constant(z)
-	near := d.logTail(at)
+	near := studentTail(d.df, at.Div(d.df.Sqrt())).Sub(logBeta(d.df.Mul(0.5), torch.Of(0.5)))
 	// log T(at) + log(1 − (z − at) p/T), with the density p half-way, whose first two derivatives at z are those of log T.
 	p := StudentT(d.df, 0, 1).LogProb(z.Add(at).Mul(0.5))
 	near = near.Add(at.Sub(z).Mul(p.Sub(near).Exp()).Log1p())
@@ -112,18 +105,39 @@ func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return torch.Choose(left, near, far), torch.Choose(left, far, near)
 }
 
-// logTail is log P(Z > z) for z ≥ 0, with loc 0 and scale 1.
-func (d studentTDist) logTail(z torch.Tensor) torch.Tensor {
-	a := d.df.Mul(0.5)
-	// By its square root: z² may overflow.
-	s := z.Div(d.df.Sqrt())
-	log := log1pSquare(s) // −log w
-	w, rest := log.Neg().Exp(), log.Neg().Expm1().Neg()
-	nodes := quantileNodes()
-	dtype, device := like(z)
-	n := int64(len(nodes.p))
-	column := func(x []float64) torch.Tensor { return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, n))) }
-	drop := column(nodes.p).Div(wide(a)).Expm1().Neg() // 1 − v^(1/a)
-	sum := operand.SumLast(wide(rest).Add(wide(w).Mul(drop)).Sqrt().Reciprocal().Mul(column(nodes.weight)), 1)
-	return sum.Log().Sub(log.Mul(a)).Sub(a.Log()).Sub(logBeta(a, torch.Of(0.5))).Sub(math.Ln2)
+// The integral of [studentTail] has 2·tailLift more degrees of freedom, by the rule of tailRule over tailDrop units of
+// log: its error is below 1e-13.
+const tailLift, tailDrop = 10, 34
+
+var tailRule = sync.OnceValue(func() legendreRule { return legendre(24) })
+
+// studentTail is log P(Z > s√n) + log B(n/2, ½) for s ≥ 0 and n degrees of freedom. With s = sinh y
+//
+//	P = cosh(y)⁻ⁿ J(n)/B(n/2, ½),  J(n) = ∫₀ (cosh(y + δ)/cosh y)⁻ⁿ dδ = [(n + 1) J(n + 2)/cosh²y + tanh y]/n
+//
+// the last by parts: all terms are positive. The integral is Gauss and Legendre's over the δ at which the integrand is
+// above exp(−tailDrop).
+func studentTail(n, s torch.Tensor) torch.Tensor {
+	s = s.Min(1e300)
+	log := log1pSquare(s)
+	w, th := log.Neg().Exp(), log.Mul(-0.5).Exp().Mul(s)
+	m := n.Add(2 * tailLift)
+	rule := tailRule()
+	dtype, device := like(s, n)
+	column := func(x []float64) torch.Tensor {
+		return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x)))))
+	}
+	// cosh δ + tanh y sinh δ = 1 + e at the last δ, a quadratic equation for exp δ − 1.
+	e := constant(m).Reciprocal().Mul(tailDrop).Expm1()
+	c := constant(th)
+	q := e.Mul(e.Add(2))
+	last := q.Div(c.Add(c.Square().Add(q).Sqrt())).Add(e).Div(c.Add(1)).Log1p()
+	g := wide(last).Mul(column(rule.nodes)).Expm1()
+	over := g.Mul(wide(th.Add(1).Mul(0.5))).Add(wide(th)).Mul(g).Div(g.Add(1))
+	j := last.Mul(over.Log1p().Mul(wide(m).Neg()).Exp().MatMul(column(rule.weights)))
+	for k := tailLift - 1; k >= 0; k-- {
+		m := n.Add(2 * k)
+		j = m.Add(1).Mul(w).Mul(j).Add(th).Div(m)
+	}
+	return j.Log().Sub(log.Mul(n).Mul(0.5))
 }

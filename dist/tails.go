@@ -52,13 +52,17 @@ func (d normalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return logNdtr(z), logNdtr(z.Neg())
 }
 
+func (d normalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+	z := normalQuantileLog(lower.Min(upper))
+	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
+}
+
 func (d logNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return Normal(d.loc, d.scale).(normalDist).logTails(x.Log())
 }
 
 func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := normalQuantileLog(lower.Min(upper))
-	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc).Exp()
+	return Normal(d.loc, d.scale).(normalDist).fromTails(lower, upper).Exp()
 }
 
 func (d halfNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -222,8 +226,22 @@ func tailsAnywhere(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
 	return lower, fill(fill(upper, under, 0), over, math.Inf(-1))
 }
 
-func atMost(x torch.Tensor, v torch.Tensor) torch.Tensor  { return not(above(x, v)) }
-func atLeast(x torch.Tensor, v torch.Tensor) torch.Tensor { return not(below(x, v)) }
+func atMost(x torch.Tensor, v torch.Tensor) torch.Tensor  { return dense(x).Le(v) }
+func atLeast(x torch.Tensor, v torch.Tensor) torch.Tensor { return dense(x).Ge(v) }
+
+// atEnds is the quantile function f at p from 0 to 1: f is asked inside, and gives the derivatives, where the quantile
+// is an end.
+func atEnds(p, low, high torch.Tensor, f func(p torch.Tensor) torch.Tensor) torch.Tensor {
+	p = dense(p)
+	least, last := 1e-300, 0x1p-53
+	if p.T().DType() == gotch.Float {
+		least, last = 1e-37, 0x1p-24
+	}
+	zero, one := p.Eq(0), p.Eq(1)
+	x := f(torch.Choose(zero, p.Add(least), torch.Choose(one, p.Sub(last), p)))
+	off := constant(torch.Choose(zero, low, torch.Choose(one, high, x)).Sub(x))
+	return x.Add(fill(off, torch.Of(off.T().MustIsnan(false)), 0)) // x may be infinite
+}
 
 // bounds are the ends of a support of single numbers.
 func bounds(d Distribution) (low, high torch.Tensor) {
@@ -233,8 +251,11 @@ func bounds(d Distribution) (low, high torch.Tensor) {
 
 // innerOf is a number inside the support, without a graph, at which tails are neither 0 nor 1.
 func innerOf(d Distribution) torch.Tensor {
-	if t, ok := d.(studentTDist); ok { // its quantiles are by bisection
+	switch t := d.(type) {
+	case studentTDist: // its quantiles are by iteration
 		return constant(t.loc)
+	case inverseGaussianDist:
+		return constant(t.mean)
 	}
 	if q, ok := d.(ICDFer); ok {
 		dtype, device := typeOf(d)

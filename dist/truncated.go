@@ -2,14 +2,16 @@ package dist
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -159,16 +161,18 @@ func (d truncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample inverts the distribution function, and is reparameterised: gradients are those of the quantile at fixed
-// probability. Where d has no quantile function the inverse is found by bisection.
+// probability.
 func (d truncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := typeOf(d.of)
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
-	return d.quantile(u.Log(), u.Neg().Log1p())
+	return d.ICDF(torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device))))
 }
 
-// ICDF is the quantile function.
+// ICDF is the quantile function. Where d has none, it is by Newton's method on the logarithm of the nearer tail.
 func (d truncatedDist) ICDF(p torch.Tensor) torch.Tensor {
-	return d.quantile(p.Log(), p.Neg().Log1p())
+	return inPieces(d, func(d truncatedDist, p ...torch.Tensor) torch.Tensor {
+		low, high := d.ends()
+		return atEnds(p[0], low, high, func(p torch.Tensor) torch.Tensor { return d.quantile(p.Log(), p.Neg().Log1p()) })
+	}, p)
 }
 
 // quantile is the quantile at p, given as log p and log(1 − p). With the tail T of d in which it lies, it is x where
@@ -179,14 +183,20 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 	upper := logAddExp(low.upper.Add(not1p), high.upper.Add(p))
 	down := lower.Lt(upper)
 	near := torch.Choose(down, lower, upper)
+	graph := hasGraph(near) || hasGraph(slices.Collect(maps.Values(paramsOf(d.of)))...)
 
 	var x, slope torch.Tensor
 	var stuck torch.Tensor // at an end, or where a tail underflows
 	torch.Must(0, torch.NoGrad(func() error {
 		far := logOneMinusExp(constant(near))
-		x = d.invert(torch.Choose(down, constant(near), far), torch.Choose(down, far, constant(near)))
-		from, to := d.ends()
-		x = x.Max(from).Min(to)
+		lower, upper := torch.Choose(down, constant(near), far), torch.Choose(down, far, constant(near))
+		x = inPieces(d, func(d truncatedDist, t ...torch.Tensor) torch.Tensor {
+			from, to := d.ends()
+			return d.full(quantileOf(d.of, t[0], t[1]).Max(from).Min(to))
+		}, lower, upper)
+		if !graph {
+			return nil
+		}
 		tail := d.nearTail(x, down)
 		slope = d.of.LogProb(x).Sub(tail).Exp()
 		slope = torch.Choose(down, slope, slope.Neg())
@@ -196,9 +206,35 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 			MustLogicalOr(isInfinite(slope).T(), false))
 		return nil
 	}))
+	if !graph {
+		return d.full(x)
+	}
 	tail := d.nearTail(torch.Choose(stuck, innerOf(d.of), x), down)
 	change := fill(near.Sub(constant(near)).Sub(tail.Sub(constant(tail))).Div(fill(slope, stuck, 1)), stuck, 0)
 	return d.full(x.Add(change))
+}
+
+// hasGraph says whether gradients flow to any of what may be parameters.
+func hasGraph(params ...any) bool {
+	for _, v := range params {
+		switch v := v.(type) {
+		case torch.Tensor:
+			if !operand.IsNumber(v) && torch.Must(foreign.RequiresGrad(v.T())) {
+				return true
+			}
+		case Distribution:
+			if hasGraph(slices.Collect(maps.Values(paramsOf(v)))...) {
+				return true
+			}
+		case []Distribution:
+			for _, of := range v {
+				if hasGraph(of) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // nearTail is one of the tails of d for each element.
@@ -207,45 +243,12 @@ func (d truncatedDist) nearTail(x, down torch.Tensor) torch.Tensor {
 	return torch.Choose(down, lower, upper)
 }
 
-// invert is the x at which d has the given tails.
-func (d truncatedDist) invert(lower, upper torch.Tensor) torch.Tensor {
-	if f, ok := d.of.(tailInverse); ok {
-		return f.fromTails(lower, upper)
-	}
-	if f, ok := d.of.(ICDFer); ok {
-		return f.ICDF(lower.Exp())
-	}
-	return bisect(d.of, lower, upper)
-}
-
-// bisect is the x at which a distribution has the given tails, by bisection in s, where x = a + sinh s: it has the same
-// relative resolution at all distances from a.
-func bisect(d Distribution, lower, upper torch.Tensor) torch.Tensor {
-	const most, steps = 700, 64
-	from, to := bounds(d)
-	a := torch.Of(0)
-	if !is(from, math.Inf(-1)) {
-		a = from
-	} else if !is(to, math.Inf(1)) {
-		a = to
-	}
-	low := torch.Of(lower.T().MustFullLike(ts.FloatScalar(-most), false))
-	high := torch.Of(lower.T().MustFullLike(ts.FloatScalar(most), false))
-	down := lower.Lt(upper)
-	target := torch.Choose(down, lower, upper.Neg())
-	var x torch.Tensor
-	for range steps {
-		s := low.Add(high).Mul(0.5)
-		x = torch.Of(s.T().MustSinh(false)).Add(a)
-		l, u := tailsAnywhere(d, x)
-		short := torch.Choose(down, l, u.Neg()).Lt(target)
-		low, high = torch.Choose(short, s, low), torch.Choose(short, high, s)
-	}
-	return x
-}
-
 // CDF is (F(x) − F(low))/(F(high) − F(low)).
 func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d truncatedDist, x ...torch.Tensor) torch.Tensor { return d.cdf(x[0]) }, floated(value))
+}
+
+func (d truncatedDist) cdf(value torch.Tensor) torch.Tensor {
 	from, to := d.ends()
 	under, over := atMost(value, from), atLeast(value, to)
 	low := d.at(d.low)
@@ -255,7 +258,7 @@ func (d truncatedDist) CDF(value torch.Tensor) torch.Tensor {
 		d.at(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d.of), floated(value))),
 	)
 	p := d.full(fill(part.Sub(all).Exp(), none, 0))
-	return fill(fill(p, under, 0), over, 1)
+	return fill(fill(fill(p, torch.Of(value.T().MustIsnan(false)), math.NaN()), under, 0), over, 1)
 }
 
 // Mean is the integral of the quantile function, by the double-exponential rule; it is good to about ten

@@ -47,6 +47,22 @@ var truncatedCases = []truncatedCase{
 		3,
 		0,
 	},
+	{
+		"StudentT",
+		func(p ...any) dist.Distribution { return dist.StudentT(3.5, p[0], p[1]) },
+		[]float64{0.5, 1.2},
+		-3,
+		9,
+		0.5,
+	},
+	{
+		"InverseGaussian",
+		func(p ...any) dist.Distribution { return dist.InverseGaussian(p[0], p[1]) },
+		[]float64{1.5, 2},
+		0.3,
+		4,
+		1,
+	},
 	{"Mixture", func(p ...any) dist.Distribution {
 		return dist.Mixture([]float64{1, 2}, dist.Normal(p[0], 1), dist.Gamma(3, p[1]))
 	}, []float64{-0.5, 2}, -2, 3, 0},

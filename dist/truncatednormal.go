@@ -42,11 +42,26 @@ func (d truncatedNormalDist) Support() support.Support {
 // farOut is beyond any end that matters: Φ is 0 or 1 there, and its square is finite even as a float32.
 const farOut = 1e15
 
-// end is (x − loc)/scale of an end, made finite. The bounds before the division keep the gradient of
-// an infinite end finite.
+// end is (x − loc)/scale of an end, made finite: an infinite one has no gradient.
 func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
-	x = x.Max(-farOut).Min(farOut)
-	return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	bound := constant(x).Max(-farOut).Min(farOut)
+	if operand.IsNumber(x) {
+		if math.IsInf(operand.Number(x), 0) {
+			return bound
+		}
+		return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	}
+	infinite := isInfinite(x)
+	z := fill(x, infinite, 0).Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	return torch.Choose(infinite, bound, z)
+}
+
+// middle is a number inside the interval, without a graph.
+func (d truncatedNormalDist) middle() torch.Tensor {
+	low, high, scale := dense(constant(d.low)), dense(constant(d.high)), constant(d.scale)
+	below, above := isInfinite(low), isInfinite(high)
+	low = torch.Choose(below, torch.Choose(above, constant(d.loc), high).Sub(scale), low)
+	return low.Mul(0.5).Add(torch.Choose(above, low.Add(scale), high).Mul(0.5))
 }
 
 // interval is an interval turned, where it lies in the upper tail, into the lower one.
@@ -182,12 +197,20 @@ func (d truncatedNormalDist) someInside() torch.Tensor {
 // Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile
 // at fixed probability.
 func (d truncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
-	x, _ := d.quantile(d.uniform(src, sample, d.loc, d.scale, d.low, d.high))
-	return x
+	return inPieces(d, func(d truncatedNormalDist, p ...torch.Tensor) torch.Tensor {
+		x, _ := d.quantile(p[0])
+		return x
+	}, d.uniform(src, sample, d.loc, d.scale, d.low, d.high))
 }
 
 // ICDF is the quantile function.
 func (d truncatedNormalDist) ICDF(p torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d truncatedNormalDist, p ...torch.Tensor) torch.Tensor {
+		return atEnds(p[0], d.low, d.high, d.icdf)
+	}, p)
+}
+
+func (d truncatedNormalDist) icdf(p torch.Tensor) torch.Tensor {
 	at := constant(p)
 	x, z := d.quantile(at)
 	// dx/dp = scale (Φ(b) − Φ(a))/φ(z).
@@ -282,31 +305,38 @@ func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	return torch.Choose(steep, torch.Choose(i.flipped, at.Neg(), at), mean), torch.Choose(steep, v.Squeeze(-1), variance)
 }
 
-// gaussLegendre is the rule of 64 points for integrals over (0, 1), its nodes by Newton's method.
-var gaussLegendre = sync.OnceValue(func() (rule struct{ nodes, weights []float64 }) {
-	const n = 64
+// gaussLegendre is the rule of 64 points for integrals over (0, 1).
+var gaussLegendre = sync.OnceValue(func() legendreRule { return legendre(64) })
+
+type legendreRule struct{ nodes, weights []float64 }
+
+// legendre is Gauss and Legendre's rule of n points, its nodes by Newton's method.
+func legendre(n int) (rule legendreRule) {
 	for k := range n {
-		x, slope := math.Cos(math.Pi*(float64(k)+0.75)/(n+0.5)), 0.0
+		x, slope := math.Cos(math.Pi*(float64(k)+0.75)/(float64(n)+0.5)), 0.0
 		for range 10 {
 			p, before := 1.0, 0.0
 			for j := 1; j <= n; j++ {
 				p, before = (float64(2*j-1)*x*p-float64(j-1)*before)/float64(j), p
 			}
-			slope = n * (x*p - before) / (x*x - 1)
+			slope = float64(n) * (x*p - before) / (x*x - 1)
 			x -= p / slope
 		}
 		rule.nodes = append(rule.nodes, (1+x)/2)
 		rule.weights = append(rule.weights, 1/((1-x*x)*slope*slope))
 	}
 	return rule
-})
+}
 
 // CDF is (Φ(z) − Φ(a))/(Φ(b) − Φ(a)).
 func (d truncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
+	return inPieces(d, func(d truncatedNormalDist, x ...torch.Tensor) torch.Tensor { return d.cdf(x[0]) }, floated(value))
+}
+
+func (d truncatedNormalDist) cdf(value torch.Tensor) torch.Tensor {
 	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
-	middle := d.low.Max(-farOut).Add(d.high.Min(farOut)).Mul(0.5)
-	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), middle, floated(value)))
+	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), d.middle(), value))
 	part, all := turn(a, z).mass(), turn(a, b).mass()
 	p := all.over(part.c).Add(part.rest).Exp()
 	return d.full(fill(fill(p, under, 0), over, 1))

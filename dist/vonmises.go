@@ -51,9 +51,10 @@ func (d vonMisesDist) bySize(near, far func(torch.Tensor) torch.Tensor) torch.Te
 	return torch.Where(large, far(fill(k, not(large), besselFar).Reciprocal()), near(fill(k, large, besselFar)))
 }
 
-// logI0e is log I₀(k) − k at the concentration k.
+// logI0e is log I₀(k) − k at the concentration k. The derivative of libtorch's function takes |k| to be flat at 0, so
+// that it is asked a little above.
 func (d vonMisesDist) logI0e() torch.Tensor {
-	return d.bySize(func(k torch.Tensor) torch.Tensor { return torch.Of(k.T().MustSpecialI0e(false)).Log() },
+	return d.bySize(func(k torch.Tensor) torch.Tensor { return torch.Of(k.Add(1e-37).T().MustSpecialI0e(false)).Log() },
 		func(r torch.Tensor) torch.Tensor {
 			sum := torch.Of(0)
 			for i := len(bessel) - 1; i >= 0; i-- {

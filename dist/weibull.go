@@ -97,9 +97,11 @@ var zeta = []float64{
 
 // CDF is 1 − exp(−z^k).
 func (d weibullDist) CDF(value torch.Tensor) torch.Tensor {
-	return d.positivePart(value, 0, func(x torch.Tensor) torch.Tensor {
-		return x.Div(d.scale).Log().Mul(d.concentration).Exp().Neg().Expm1().Neg()
-	})
+	return inPieces(d, func(d weibullDist, x ...torch.Tensor) torch.Tensor {
+		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor {
+			return x.Div(d.scale).Log().Mul(d.concentration).Exp().Neg().Expm1().Neg()
+		})
+	}, value)
 }
 
 // ICDF is scale·(−log(1 − p))^(1/k).

@@ -116,9 +116,14 @@ func (d wishartCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scaleTril)
 	shape := join(sample, d.batch)
 	half := expandTo(d.halves(), join(shape, d.event[:1]))
-	roots := torch.Of(torch.Must(src.LogGamma(half.T()))).Add(math.Ln2).Mul(0.5).Exp()
-	m := lower(torch.Of(torch.Must(src.Normal(join(shape, d.event), dtype, device))), -1)
-	m = m.Add(torch.Of(roots.T().MustDiagEmbed(0, -2, -1, false)))
+	diagonal := tidy(func() torch.Tensor {
+		roots := torch.Of(torch.Must(src.LogGamma(half.T()))).Add(math.Ln2).Mul(0.5).Exp()
+		return torch.Of(roots.T().MustDiagEmbed(0, -2, -1, false))
+	})
+	m := tidy(func() torch.Tensor {
+		z := torch.Of(torch.Must(src.Normal(join(shape, d.event), dtype, device)))
+		return lower(z, -1).Add(diagonal)
+	})
 	if !d.inverse {
 		return d.factor.MatMul(m)
 	}

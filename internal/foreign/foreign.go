@@ -113,9 +113,12 @@ func unmapped(x *ts.Tensor, levels []thread.Level) (*ts.Tensor, error) {
 	return x, nil
 }
 
+// Whole is a tensor with all rows of the levels of vmap that are open, in dimensions in front.
+func Whole(x *ts.Tensor) (*ts.Tensor, error) { return unmapped(x, thread.Levels()) }
+
 // RequiresGrad says whether gradients can be taken of a tensor, inside vmap too.
 func RequiresGrad(x *ts.Tensor) (bool, error) {
-	whole, err := unmapped(x, thread.Levels())
+	whole, err := Whole(x)
 	if err != nil {
 		return false, err
 	}

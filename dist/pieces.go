@@ -1,0 +1,250 @@
+package dist
+
+import (
+	"github.com/sugarme/gotch/ts"
+
+	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// What is left of a computation over many numbers stays until the scope around it ends: a hundred temporaries of a
+// million numbers are 0.8 GB. Functions with many are computed by pieces, each in a scope of its own.
+
+// pieceSize is the numbers of a piece: few, so that its temporaries stay in the cache, and many beside the time that an
+// operation takes on nothing.
+const pieceSize = 1 << 11
+
+// inPieces is f of d at numbers that broadcast against its batch, and of the shape of both. Within vmap, in a
+// recording, where gradients are wanted, and where d cannot be divided, it is f at once.
+func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, x ...torch.Tensor) torch.Tensor {
+	batch := d.BatchShape()
+	shapes := [][]int64{batch}
+	for _, v := range x {
+		shapes = append(shapes, v.Shape())
+	}
+	shape := broadcast(d.Name(), shapes...)
+	longest, size := 0, int64(1)
+	for i, n := range shape {
+		size *= n
+		if n > shape[longest] {
+			longest = i
+		}
+	}
+	if size <= pieceSize || undivided() {
+		return f(d, x...)
+	}
+	p := part{back: len(shape) - longest, n: max(1, pieceSize*shape[longest]/size)}
+	all := []*ts.Tensor{}
+	for ; p.from < shape[longest]; p.from += p.n {
+		p.n = min(p.n, shape[longest]-p.from)
+		of, ok := partOf(Distribution(d), p).(D)
+		if !ok {
+			return f(d, x...)
+		}
+		y := tidy(func() torch.Tensor {
+			some := make([]torch.Tensor, len(x))
+			for i, v := range x {
+				some[i] = p.of(v)
+			}
+			return f(of, some...)
+		})
+		if len(all) == 0 && torch.Must(foreign.RequiresGrad(y.T())) {
+			return f(d, x...)
+		}
+		all = append(all, y.T())
+	}
+	return joined(all, longest)
+}
+
+// undivided says that a computation is not divided: within vmap no shape is all, and a recording would hold all parts.
+func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
+
+// joined puts pieces together, and frees them.
+func joined(all []*ts.Tensor, dim int) torch.Tensor {
+	whole := torch.Of(ts.MustCat(all, int64(dim)))
+	torch.Free(all...)
+	return whole
+}
+
+// tidy is f in a scope of its own.
+func tidy(f func() torch.Tensor) (y torch.Tensor) {
+	torch.Must(0, torch.Do(func(s *torch.Scope) error {
+		y = f()
+		s.Keep(y.T())
+		return nil
+	}))
+	return y
+}
+
+// inRows is what f draws in a shape, by parts of the first dimension; each takes a number of uniform numbers that is a
+// multiple of four, so that they are those of all at once. each is how many a draw takes.
+func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tensor) torch.Tensor {
+	if len(sample) == 0 || undivided() {
+		return f(sample)
+	}
+	for _, n := range join(sample[1:], batch) {
+		each *= n
+	}
+	rows := (pieceSize/max(each, 1) + 4) / 4 * 4
+	if sample[0] <= rows {
+		return f(sample)
+	}
+	all := []*ts.Tensor{}
+	for from := int64(0); from < sample[0]; from += rows {
+		some := join([]int64{min(rows, sample[0]-from)}, sample[1:])
+		all = append(all, tidy(func() torch.Tensor { return f(some) }).T())
+	}
+	return joined(all, 0)
+}
+
+// part is n numbers of a dimension that is counted from the end.
+type part struct {
+	back    int
+	from, n int64
+}
+
+// of is a part of a tensor; the whole of one that is a single number there.
+func (p part) of(v torch.Tensor) torch.Tensor {
+	if operand.IsNumber(v) {
+		return v
+	}
+	shape := v.Shape()
+	if len(shape) < p.back || shape[len(shape)-p.back] == 1 {
+		return v
+	}
+	return torch.Of(v.T().MustNarrow(int64(-p.back), p.from, p.n, false))
+}
+
+func (p part) base(b base) base {
+	if at := len(b.batch) - p.back; at >= 0 && b.batch[at] > 1 {
+		b.batch = b.BatchShape()
+		b.batch[at] = p.n
+	}
+	return b
+}
+
+// mixing is a part of the batch of the choice of a component, whose weights have one more dimension.
+func (p part) mixing(d categoricalDist) categoricalDist {
+	d.base = p.base(d.base)
+	p.back++
+	d.probs, d.logits = p.of(d.probs), p.of(d.logits)
+	return d
+}
+
+// partOf is a part of a distribution's batch; d where the batch does not have that dimension; nil where d cannot be
+// divided.
+func partOf(d Distribution, p part) Distribution {
+	batch := d.BatchShape()
+	if at := len(batch) - p.back; at < 0 || batch[at] == 1 {
+		return d
+	}
+	if d, ok := d.(interface{ part(p part) Distribution }); ok {
+		return d.part(p)
+	}
+	return nil
+}
+
+func (d normalDist) part(p part) Distribution {
+	return normalDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d logNormalDist) part(p part) Distribution {
+	return logNormalDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d halfNormalDist) part(p part) Distribution {
+	return halfNormalDist{p.base(d.base), p.of(d.scale)}
+}
+
+func (d cauchyDist) part(p part) Distribution {
+	return cauchyDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d halfCauchyDist) part(p part) Distribution {
+	return halfCauchyDist{p.base(d.base), p.of(d.scale)}
+}
+
+func (d laplaceDist) part(p part) Distribution {
+	return laplaceDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d logisticDist) part(p part) Distribution {
+	return logisticDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d exponentialDist) part(p part) Distribution {
+	return exponentialDist{p.base(d.base), p.of(d.rate)}
+}
+
+func (d gammaDist) part(p part) Distribution {
+	return gammaDist{p.base(d.base), p.of(d.concentration), p.of(d.rate)}
+}
+
+func (d inverseGammaDist) part(p part) Distribution {
+	return inverseGammaDist{p.base(d.base), p.of(d.concentration), p.of(d.scale)}
+}
+
+func (d chi2Dist) part(p part) Distribution {
+	return chi2Dist{p.base(d.base), p.of(d.df)}
+}
+
+func (d weibullDist) part(p part) Distribution {
+	return weibullDist{p.base(d.base), p.of(d.scale), p.of(d.concentration)}
+}
+
+func (d paretoDist) part(p part) Distribution {
+	return paretoDist{p.base(d.base), p.of(d.scale), p.of(d.alpha)}
+}
+
+func (d gumbelDist) part(p part) Distribution {
+	return gumbelDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d studentTDist) part(p part) Distribution {
+	return studentTDist{p.base(d.base), p.of(d.df), p.of(d.loc), p.of(d.scale)}
+}
+
+func (d inverseGaussianDist) part(p part) Distribution {
+	return inverseGaussianDist{p.base(d.base), p.of(d.mean), p.of(d.shape)}
+}
+
+func (d truncatedNormalDist) part(p part) Distribution {
+	return truncatedNormalDist{p.base(d.base), p.of(d.loc), p.of(d.scale), p.of(d.low), p.of(d.high)}
+}
+
+func (d uniformDist) part(p part) Distribution {
+	return uniformDist{p.base(d.base), p.of(d.low), p.of(d.high)}
+}
+
+func (d truncatedDist) part(p part) Distribution {
+	of := partOf(d.of, p)
+	if of == nil {
+		return nil
+	}
+	return truncatedDist{p.base(d.base), of, p.of(d.low), p.of(d.high)}
+}
+
+func (d mixtureDist) part(p part) Distribution {
+	out := mixtureDist{p.base(d.base), p.mixing(d.mixing), nil, d.support}
+	for _, c := range d.components {
+		of := partOf(c, p)
+		if of == nil {
+			return nil
+		}
+		out.components = append(out.components, of)
+	}
+	out.support.Low, out.support.High = p.of(d.support.Low), p.of(d.support.High)
+	return out
+}
+
+func (d mixtureSameFamilyDist) part(p part) Distribution {
+	out := mixtureSameFamilyDist{p.base(d.base), p.mixing(d.mixing), nil, d.support}
+	out.support.Low, out.support.High = p.of(d.support.Low), p.of(d.support.High)
+	p.back++
+	if out.components = partOf(d.components, p); out.components == nil {
+		return nil
+	}
+	return out
+}
