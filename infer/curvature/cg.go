@@ -6,15 +6,13 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite: of
-// [CG], [Cholesky] and [GGNFactor].
-var ErrIndefinite = linalg.ErrIndefinite
+// ErrIndefinite is wrapped by the errors of a matrix that is not positive definite.
+var ErrIndefinite = errors.New("not positive definite")
 
 // CGOptions are the options of [CG]; the zero value is fine.
 type CGOptions struct {

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -197,7 +197,7 @@ func (q *problem) outputs(f Forward) (int64, error) {
 // C·ε of the largest one. A softmax has one such eigenvalue.
 func cleaned(values *ts.Tensor, c int64) *ts.Tensor {
 	size := values.MustAbs(false)
-	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*linalg.Epsilon(values)), false)
+	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*method.Epsilon(values)), false)
 	return values.MustMul(size.MustGtTensor(limit, false).MustTotype(values.DType(), false), false)
 }
 

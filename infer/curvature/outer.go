@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -104,7 +104,7 @@ func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	q.returned("the outer density", one, 1, true)
 	among, alone := torch.Must(torch.Item(l.MustSelect(0, 0, false))), torch.Must(torch.Item(one))
 	// The same numbers in another order are rounded differently.
-	tol := math.Sqrt(linalg.Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
+	tol := math.Sqrt(method.Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
 	if among == alone || math.Abs(among-alone) <= tol || math.IsNaN(among) || math.IsNaN(alone) {
 		return
 	}

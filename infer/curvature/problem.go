@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -93,8 +92,8 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	}
 	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
 	if q.n, err = b.Size(); err != nil {
-		unsized, longest := linalg.Unsized(b)
-		if !unsized {
+		several, longest := unsized(b)
+		if !several {
 			return nil, err
 		}
 		q.n, q.unsized = longest, err
@@ -124,6 +123,25 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 		q.field = "curvature.Options.Memory"
 	}
 	return q, nil
+}
+
+// unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, it has a
+// tensor of shape [], or its tensors have different first dimensions, as those of two plates have. A log posterior can
+// take such a batch, a sum over its data cannot. longest is the largest first dimension.
+func unsized(b infer.Batch) (yes bool, longest int64) {
+	shortest := int64(math.MaxInt64)
+	for _, t := range b {
+		shape, err := torch.Shape(t)
+		if err != nil {
+			return false, 0 // which is another mistake
+		}
+		if len(shape) == 0 {
+			yes = true
+			continue
+		}
+		shortest, longest = min(shortest, shape[0]), max(longest, shape[0])
+	}
+	return yes || len(b) == 0 || shortest < longest, longest
 }
 
 // overData checks a request for a sum over the data: there must be data, and the function that it is of.

@@ -9,8 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -134,7 +133,7 @@ func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
 	if q := walk.sd(max(run.Updates-1, 0)); !s.prior || !s.bayes || q != 0 {
 		return nil
 	}
-	return fitcheck.Notes(fitcheck.Fit{Name: s.name, Target: s.target, Temperature: 1, Batch: run.Batch, Mean: p,
+	return approx.Closeness(approx.Fit{Name: s.name, Target: s.target, Temperature: 1, Batch: run.Batch, Mean: p,
 		Width: int64(p.Layout.Dim()),
 		Map: func(eps *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) {
 			x, err := deviations(transposed(eps))
@@ -145,7 +144,7 @@ func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
 			if err != nil {
 				return nil, nil, err
 			}
-			return transposed(x), fitcheck.Standard(eps, det), nil
+			return transposed(x), approx.Standard(eps, det), nil
 		},
 		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand, " +
 			"or ekf.GaussNewton, which is exact where data are normal around a linear function."})
@@ -153,7 +152,7 @@ func (s *source) notes(p infer.Params, walk walk, run infer.RunSummary,
 
 // CheckRows refuses data that a filter cannot take one by one, before a run begins.
 func (s *source) CheckRows(b infer.Batch) error {
-	if _, err := parts.Rows(b); err != nil {
+	if _, err := approx.Rows(b); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
@@ -180,7 +179,7 @@ func (s *source) each(p infer.Params, b infer.Batch) (curvature.PerDatum, error)
 	case s.target.Parts == nil:
 		return curvature.PerSample(s.target.LogPosterior), nil
 	}
-	f, _, err := parts.Data(s.target, infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}, b)
+	f, _, err := approx.Data(s.target, infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}, b)
 	return f, err
 }
 
@@ -188,8 +187,8 @@ func (s *source) each(p infer.Params, b infer.Batch) (curvature.PerDatum, error)
 // diagonal.
 func (s *source) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor, err error) {
 	first := infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, 0)}
-	mean, precision, err = parts.Gaussian(parts.Prior(s.target, 1), first, b, s.memory, s.name)
-	if errors.Is(err, parts.ErrNoGaussian) || errors.Is(err, infer.ErrNonFinite) {
+	mean, precision, err = approx.Gaussian(approx.Prior(s.target, 1), first, b, s.memory, s.name)
+	if errors.Is(err, approx.ErrNoGaussian) || errors.Is(err, infer.ErrNonFinite) {
 		return nil, nil, fmt.Errorf("the prior: %w: set InitSD, and start at the prior's mean", err)
 	}
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -68,7 +69,7 @@ func (w *byRows) solve(b *ts.Tensor) (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rest <= 16*math.Sqrt(float64(w.d))*linalg.Epsilon(b)*all {
+	if rest <= 16*math.Sqrt(float64(w.d))*method.Epsilon(b)*all {
 		tail = tail.MustZerosLike(false)
 	}
 	head = transposed(w.r).MustLinalgSolveTriangular(head, false, true, false, false)
@@ -95,7 +96,7 @@ func (nothing) logDet() (float64, error)               { return 0, nil }
 // conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with
 // the Cholesky factor C of I + M, W = C⁻ᵀ.
 func conditionOn(m *ts.Tensor) (whitened, error) {
-	c, err := linalg.Cholesky("the updated precision, in units of the predicted one,",
+	c, err := approx.Cholesky("the updated precision, in units of the predicted one,",
 		m.MustAdd(eye(size(m, 0), m), false),
 		"Outer must be log-concave in the outputs, and LR not too large")
 	if err != nil {

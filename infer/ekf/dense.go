@@ -8,7 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -173,7 +173,7 @@ func (s DenseState) rootOf(k int) (*ts.Tensor, error) {
 	if s.Root != nil {
 		return chain(s.Params, s.Root, k), nil
 	}
-	return linalg.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
+	return approx.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
 }
 
 // Position is μ.
@@ -214,7 +214,7 @@ func (g *gaussian) started(s DenseState, b infer.Batch) (DenseState, error) {
 	if len(precision.MustSize()) == 1 {
 		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
 	} else {
-		l, err := linalg.Cholesky("the precision of the prior", precision, "set InitSD")
+		l, err := approx.Cholesky("the precision of the prior", precision, "set InitSD")
 		if err != nil {
 			return s, err
 		}
@@ -292,10 +292,10 @@ func (g *gaussian) given(p infer.Params) (cov, root *ts.Tensor, err error) {
 		if err != nil {
 			return err
 		}
-		if err := linalg.CheckSymmetric(g.name, "InitCov", m); err != nil {
+		if err := approx.CheckSymmetric(g.name, "InitCov", m); err != nil {
 			return err
 		}
-		l, err := linalg.Cholesky(g.name+": InitCov", m,
+		l, err := approx.Cholesky(g.name+": InitCov", m,
 			"a covariance must be, and a parameter that is known belongs outside the params")
 		if err != nil {
 			return err
@@ -370,7 +370,7 @@ func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
 	l := s.Root
 	if l == nil {
 		var err error
-		if l, err = linalg.Cholesky("the covariance", s.Covariance, lost); err != nil {
+		if l, err = approx.Cholesky("the covariance", s.Covariance, lost); err != nil {
 			return nil, err
 		}
 	}

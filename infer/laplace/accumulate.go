@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -221,7 +221,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 // begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
 func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
 	if t.inferred && !t.mean {
-		prior, err := parts.Curvature(parts.Prior(t.target, 0), g.Params, b, t.dense, t.memory, t.name)
+		prior, err := approx.Curvature(approx.Prior(t.target, 0), g.Params, b, t.dense, t.memory, t.name)
 		if err != nil {
 			return fmt.Errorf("the curvature of the prior: %w", err)
 		}
@@ -231,7 +231,7 @@ func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
 	if t.target.LogJacobian == nil {
 		return nil
 	}
-	jacobian, err := parts.Curvature(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
+	jacobian, err := approx.Curvature(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
 	if err != nil {
 		return fmt.Errorf("the curvature of the log Jacobian: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -97,7 +97,7 @@ func sumOf(likelihood curvature.PerDatum) infer.LogPosterior {
 
 // checkRows refuses a batch that a sum over its data cannot take.
 func (o *options) checkRows(b infer.Batch) error {
-	if _, err := parts.Rows(b); err != nil {
+	if _, err := approx.Rows(b); err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	return nil

@@ -3,7 +3,8 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -34,7 +35,7 @@ func (s DenseState) factor() (*ts.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return linalg.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, "+
+	return approx.Cholesky(s.method()+": the precision", p, "give a larger PriorPrecision or Damping, "+
 		"use a Gauss-Newton method in place of the Hessian, or find a better optimum with more updates "+
 		"(infer.Options.Warmup)")
 }
@@ -120,7 +121,7 @@ func (s DenseState) search(delta []float64, perSite bool) (priorSearch, error) {
 	s.Temperature = 1
 	fixed := s.likelihood().MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
 	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
-	all := block{sites: s.Params.Layout.Names(), eps: linalg.Epsilon(s.Curvature)}
+	all := block{sites: s.Params.Layout.Names(), eps: method.Epsilon(s.Curvature)}
 	all.eigen = torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))
 	if !perSite {
 		for _, x := range delta {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -123,7 +123,7 @@ func (s DiagState) search(delta []float64, perSite bool) (priorSearch, error) {
 	}
 	blocks := make([]block, len(s.Params.Layout.Sites))
 	for i, site := range s.Params.Layout.Sites {
-		blocks[i].sites, blocks[i].eps = []string{site.Name}, linalg.Epsilon(s.Params.Flat)
+		blocks[i].sites, blocks[i].eps = []string{site.Name}, method.Epsilon(s.Params.Flat)
 		for j := site.Offset; j < site.Offset+site.Size; j++ {
 			blocks[i].add(curve[j]+s.Damping, delta[j])
 		}

@@ -3,7 +3,7 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -90,7 +90,7 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, d
 	t.curvature = func(p infer.Params, b infer.Batch) (c *ts.Tensor, data float64, err error) {
 		each := logLikelihood
 		if each == nil {
-			if each, data, err = parts.Data(target, p, b); err != nil {
+			if each, data, err = approx.Data(target, p, b); err != nil {
 				return nil, 0, err
 			}
 		} else {

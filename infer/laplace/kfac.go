@@ -5,7 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -145,7 +145,7 @@ func (t *kfac) Update(state infer.State, b infer.Batch) (infer.State, infer.Info
 		info = method.NewInfo(e, 0, next.Temperature)
 		next.Prior = same(s.Prior)
 		if s.Step == 0 && t.inferred {
-			prior, err := parts.Curvature(parts.Prior(t.target, 0), s.Params, b, false, t.memory, t.name)
+			prior, err := approx.Curvature(approx.Prior(t.target, 0), s.Params, b, false, t.memory, t.name)
 			if err != nil {
 				return fmt.Errorf("the curvature of the prior: %w", err)
 			}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -183,7 +182,7 @@ func (s KFACState) spectra(check bool) ([]spectrum, error) {
 func resolved(e *ts.Tensor) *ts.Tensor {
 	size := e.MustAbs(false)
 	limit := size.MustAmax([]int64{-1}, true,
-		false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*linalg.Epsilon(e)), false)
+		false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*method.Epsilon(e)), false)
 	return e.MustMul(size.MustGtTensor(limit, false).MustTotype(e.DType(), false), false)
 }
 
@@ -318,7 +317,7 @@ func (s KFACState) search(delta []float64, perSite bool) (priorSearch, error) {
 	}
 	var blocks []block
 	for _, sp := range spectra {
-		b := block{sites: []string{sp.weight.Name}, eps: linalg.Epsilon(s.Params.Flat)}
+		b := block{sites: []string{sp.weight.Name}, eps: method.Epsilon(s.Params.Flat)}
 		if b.eigen, err = torch.ToSlice[float64](sp.data); err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -94,7 +94,7 @@ func (o *options) closeness(s Posterior, run infer.RunSummary) []draws.Note {
 		return nil // there is no density but the likelihood
 	}
 	p := s.Position()
-	return fitcheck.Notes(fitcheck.Fit{Name: o.name, Target: o.target, Temperature: s.tempering(), Batch: run.Batch,
+	return approx.Closeness(approx.Fit{Name: o.name, Target: o.target, Temperature: s.tempering(), Batch: run.Batch,
 		Mean: p, Width: int64(p.Layout.Dim()),
 		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
 			x, err := s.deviations(transposed(eps))
@@ -109,7 +109,7 @@ func (o *options) closeness(s Posterior, run infer.RunSummary) []draws.Note {
 				}
 				logDet[k] = -v / 2
 			}
-			return scaled(math.Sqrt(s.tempering()), transposed(x)), fitcheck.Standard(eps, logDet), nil
+			return scaled(math.Sqrt(s.tempering()), transposed(x)), approx.Standard(eps, logDet), nil
 		},
 		Advice: "a Gaussian at the mode misses skewness: use vi.Dense, which is centred at the mean, or hmc.NUTS."})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -144,7 +144,7 @@ func checkOutputs(function string, mean, cov *ts.Tensor) error {
 // covariance J Σ Jᵀ is a sum with terms of either sign.
 func checkNegative(function, what string, v *ts.Tensor) error {
 	least, largest := item(v.MustMin(false)), item(v.MustAbs(false).MustMax(false))
-	if least >= 0 || least >= -math.Sqrt(linalg.Epsilon(v))*largest {
+	if least >= 0 || least >= -math.Sqrt(method.Epsilon(v))*largest {
 		return nil
 	}
 	return fmt.Errorf("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least,

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -173,7 +173,7 @@ func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) 
 	}
 	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType())).MustDetach(false)
 	if p.square {
-		if err := linalg.CheckSymmetric(method, "PriorPrecision", t); err != nil {
+		if err := approx.CheckSymmetric(method, "PriorPrecision", t); err != nil {
 			return nil, err
 		}
 	}

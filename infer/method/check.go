@@ -5,6 +5,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // CheckSchedule returns the schedule, or the default when it is nil, after a look at its value at the first update: it
@@ -39,6 +41,14 @@ func CheckMemory(what string, bytes float64, allowed int64, field, instead strin
 	}
 	return &infer.MemoryError{What: what, Bytes: int64(min(bytes, 9e18)), Allowed: allowed, Field: field,
 		Instead: instead}
+}
+
+// Epsilon is the distance from 1 to the next number of a tensor's type, float64 or float32.
+func Epsilon(x *ts.Tensor) float64 {
+	if x.DType() == gotch.Float {
+		return 0x1p-23
+	}
+	return 0x1p-52
 }
 
 // checkStreams makes sure that the point is sound and that there is a stream for each chain.

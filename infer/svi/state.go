@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -18,8 +18,8 @@ type State struct {
 	Streams   torch.Streams // of the K chains
 
 	plan    *plan
-	average *average     // the baselines of a single sample
-	trend   *climb.Trend // of the NELBO
+	average *average      // the baselines of a single sample
+	trend   *approx.Trend // of the NELBO
 }
 
 // Position is a draw of the guide: that of the last update.
@@ -75,7 +75,7 @@ func (s *State) readExtra(b []byte) error {
 	err := json.Unmarshal(b, &m)
 	if err == nil {
 		s.average = m.Average
-		s.trend, err = climb.ReadTrend(m.Trend)
+		s.trend, err = approx.ReadTrend(m.Trend)
 	}
 	if err != nil {
 		return fmt.Errorf("the baselines and the NELBO so far cannot be read: %w", err)

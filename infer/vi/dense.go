@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -58,7 +58,7 @@ func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are 900 updates in the warm-up, which fit the distribution, and then 1000 draws from it; with an Optimizer,
 // or at T = 0, 4000 updates.
 func (c Dense) Defaults() infer.Options {
-	defaults := climb.Defaults()
+	defaults := approx.Defaults()
 	if takesNatural(dense{}, c.Optimizer, c.Temperature) {
 		defaults.Warmup = naturalUpdates
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -44,7 +44,7 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
-func (Diag) Defaults() infer.Options { return climb.Defaults() }
+func (Diag) Defaults() infer.Options { return approx.Defaults() }
 
 func (c Diag) common() (config, error) {
 	scale, err := initScale("vi.Diag", c.InitScale)

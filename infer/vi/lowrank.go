@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -52,7 +52,7 @@ func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
-func (LowRank) Defaults() infer.Options { return climb.Defaults() }
+func (LowRank) Defaults() infer.Options { return approx.Defaults() }
 
 func (c LowRank) common() (config, error) {
 	if c.Rank < 0 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -18,7 +18,7 @@ type State struct {
 
 	family family
 	limit  limit
-	trend  *climb.Trend // of the NELBO
+	trend  *approx.Trend // of the NELBO
 }
 
 // Position is the mean.

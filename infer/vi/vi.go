@@ -7,7 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -116,7 +116,7 @@ func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
 	if steps {
 		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
 	}
-	method, err := climb.Optimizer(c.name, c.optimizer)
+	method, err := approx.Optimizer(c.name, c.optimizer)
 	if err != nil {
 		return nil, err
 	}
@@ -328,10 +328,10 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	}
 	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family,
 		limit: t.limit()}
-	if s.trend, err = climb.ReadTrend(saved.Extra); err != nil {
+	if s.trend, err = approx.ReadTrend(saved.Extra); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
 	}
-	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // climb.Optimizer has seen that it is one
+	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // approx.Optimizer has seen that it is one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}

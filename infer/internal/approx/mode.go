@@ -1,4 +1,4 @@
-package parts
+package approx
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -47,7 +46,7 @@ func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64,
 				return nil, nil, err
 			}
 			if ok {
-				gain := item(step.MustDot(grad, false)) // twice what a quadratic function would rise
+				gain := Item(step.MustDot(grad, false)) // twice what a quadratic function would rise
 				if lambda == 0 && gain < 1e-18*(1+math.Abs(value)) {
 					return at.Flat, h, nil
 				}
@@ -73,7 +72,7 @@ func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64,
 func evaluate(f infer.LogPosterior, p infer.Params, b infer.Batch) (v float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		value, _ := f(p, b)
-		if v = item(value.T()); math.IsNaN(v) || math.IsInf(v, 0) {
+		if v = Item(value.T()); math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("its value is %v: %w", v, infer.ErrNonFinite)
 		}
 		return nil
@@ -93,13 +92,13 @@ func compact(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, 
 func solve(h *ts.Tensor, lambda float64, g *ts.Tensor) (step *ts.Tensor, ok bool, err error) {
 	if len(h.MustSize()) == 1 {
 		d := h.MustAdd(damping(h, lambda), false)
-		if !(item(d.MustMin(false)) > 0) {
+		if !(Item(d.MustMin(false)) > 0) {
 			return nil, false, nil
 		}
 		return g.MustDiv(d, false), true, nil
 	}
 	m := h.MustAdd(damping(h.MustDiagonal(0, 0, 1, false), lambda).MustDiagEmbed(0, -2, -1, false), false)
-	l, err := linalg.Cholesky("the precision", m, "")
+	l, err := Cholesky("the precision", m, "")
 	if errors.Is(err, curvature.ErrIndefinite) {
 		return nil, false, nil
 	}

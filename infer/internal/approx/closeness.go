@@ -1,5 +1,4 @@
-// Package fitcheck asks how well fitted distributions agree with the posterior that they stand for.
-package fitcheck
+package approx
 
 import (
 	"fmt"
@@ -12,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Kind is the kind of the notes.
-const Kind = "far_from_posterior"
+// FarFromPosterior is the kind of the notes on a fit.
+const FarFromPosterior = "far_from_posterior"
 
 // What a check costs at most.
 const (
@@ -49,14 +48,14 @@ type Fit struct {
 	Advice string
 }
 
-// Notes are what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari, Simpson
+// Closeness is what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari, Simpson
 // and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their tail lets
 // importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not and less
 // than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By the
 // Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
 //
-// Notes returns nil if the check would be too expensive.
-func Notes(f Fit) []draws.Note {
+// Closeness is nil if the check would be too expensive.
+func Closeness(f Fit) []draws.Note {
 	chains := float64(min(f.Mean.Chains(), mostChains))
 	if f.Draw == nil && f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||
 		f.Target.N()*points*chains > mostTerms {
@@ -67,7 +66,7 @@ func Notes(f Fit) []draws.Note {
 		return nil // the model fails at a draw, which what uses the draws will say
 	}
 	note := func(serious bool, format string, a ...any) []draws.Note {
-		return []draws.Note{{Kind: Kind, Serious: serious, Text: fmt.Sprintf(format, a...),
+		return []draws.Note{{Kind: FarFromPosterior, Serious: serious, Text: fmt.Sprintf(format, a...),
 			Advice: f.Name + ": " + f.Advice}}
 	}
 	switch at := f.Mean.Layout.At; {

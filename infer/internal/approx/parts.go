@@ -1,6 +1,4 @@
-// Package parts is what Gaussian approximations take from a target whose parts are known: the log likelihood of single
-// data, and the curvature of the prior and the Jacobian.
-package parts
+package approx
 
 import (
 	"errors"
@@ -9,7 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -27,7 +25,7 @@ func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, 
 	name string) (*ts.Tensor, error) {
 	parts := make([]*ts.Tensor, p.Chains())
 	for k := range parts {
-		at := row(p, k)
+		at := Point(p, k)
 		diagonal, ok, err := diagonalOf(f, at, b)
 		switch {
 		case err != nil:
@@ -49,7 +47,7 @@ func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, 
 			}
 		}
 	}
-	return stack(p, parts), nil
+	return Stack(p, parts), nil
 }
 
 // diagonalOf is the diagonal of −∇²f where it has no other elements. With H diagonal H1 is its diagonal and (Hv)_i that
@@ -78,12 +76,12 @@ func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *
 	if v.MustSize()[0] == 1 {
 		return one.MustNeg(false), true, nil
 	}
-	largest := item(one.MustAbs(false).MustMax(false))
-	apart := item(two.MustDiv(v, false).MustSub(one, false).MustAbs(false).MustMax(false))
+	largest := Item(one.MustAbs(false).MustMax(false))
+	apart := Item(two.MustDiv(v, false).MustSub(one, false).MustAbs(false).MustMax(false))
 	if math.IsNaN(apart + largest) {
 		return nil, false, infer.ErrNonFinite
 	}
-	return one.MustNeg(false), apart <= 64*linalg.Epsilon(one)*largest, nil
+	return one.MustNeg(false), apart <= 64*method.Epsilon(one)*largest, nil
 }
 
 // Rows is how many data a batch has, for a method that needs each by itself. The error of a batch that does not count
@@ -122,7 +120,7 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 		}
 		value, _ := likelihood(1)(p, whole)
 		parts := curvature.PerSample(likelihood(1))(p, b).T()
-		sum, all = item(parts.MustSum(parts.DType(), false))*double, item(value.T())
+		sum, all = Item(parts.MustSum(parts.DType(), false))*double, Item(value.T())
 		return nil
 	})
 	if err != nil {
@@ -143,22 +141,3 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 	}
 	return curvature.PerSample(likelihood(weight)), data, nil
 }
-
-// row is chain k of a point.
-func row(p infer.Params, k int) infer.Params {
-	if !p.Batched() {
-		return p
-	}
-	return infer.Params{Layout: p.Layout, Flat: p.Flat.MustSelect(0, int64(k), false)}
-}
-
-// stack puts one tensor for each chain together, with a chain axis where the point has one.
-func stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
-	if !p.Batched() {
-		return x[0]
-	}
-	return ts.MustStack(x, 0)
-}
-
-// item is the value of a tensor with one element.
-func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }

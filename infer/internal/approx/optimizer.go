@@ -1,5 +1,4 @@
-// Package climb checks the optimisers that move variational parameters, and says whether the ELBO has settled.
-package climb
+package approx
 
 import (
 	"fmt"
@@ -72,18 +71,8 @@ func Optimizer(name string, method infer.Method) (infer.GradientMethod, error) {
 // probed is where one update from (0, 1) leads.
 func probed(t infer.Transform) (at []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
-		if err != nil {
-			return err
-		}
-		start, err := infer.NewParams(layout, []float64{0, 1})
-		if err != nil {
-			return err
-		}
-		s, err := t.Init(start)
-		if err != nil {
-			return err
-		}
+		layout := torch.Must(infer.NewLayout(infer.Shapes{"x": {2}}))
+		s := torch.Must(t.Init(torch.Must(infer.NewParams(layout, []float64{0, 1}))))
 		if s, _, err = t.Update(s, infer.Batch{}); err != nil {
 			return err
 		}
