@@ -112,46 +112,6 @@ func (o *options) at(step int64) (float64, error) {
 	return t, method.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
 }
 
-// copyOf copies a point, outside any autograd graph, after a check.
-func copyOf(name string, p infer.Params) (infer.Params, error) {
-	if err := p.Check(); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
-	}
-	start := p
-	var err error
-	if start.Flat, err = torch.Copy(p.Flat); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return start, nil
-}
-
-// same copies a tensor, so that freeing one state leaves the others whole.
-func same(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
-
-// chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
-func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
-	if !p.Batched() {
-		return x
-	}
-	return x.MustSelect(0, int64(k), false)
-}
-
-// point is chain k of a point.
-func point(p infer.Params, k int) infer.Params {
-	return infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}
-}
-
-// stack puts one tensor for each chain together, with a chain axis where the point has one.
-func stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
-	if !p.Batched() {
-		return x[0]
-	}
-	return ts.MustStack(x, 0)
-}
-
-// transposed swaps the last two dimensions.
-func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
-
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(c), false) }
 
@@ -160,11 +120,8 @@ func plus(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
 }
 
-// item is the value of a tensor with one element.
-func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
-
 // total is the sum of all elements.
-func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
+func total(x *ts.Tensor) float64 { return approx.Item(x.MustSum(x.DType(), false)) }
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
 // that sets the limit.
@@ -174,13 +131,4 @@ func checkMemory(name, what string, p infer.Params, numbers float64, memory int6
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
-}
-
-// seen refuses to draw from a state that has no data in it yet; what else is wrong with a request is said elsewhere.
-func (o *options) seen(step int64, n int, streams *torch.Streams) error {
-	if step > 0 || n < 1 || streams == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over the data first: %w",
-		o.name, infer.ErrConfig)
 }

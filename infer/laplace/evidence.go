@@ -8,25 +8,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// logEvidence is LogEvidence.
-func logEvidence(p Posterior, logJoint float64) (log float64, err error) {
-	if err := single("LogEvidence", p); err != nil {
-		return 0, err
-	}
-	if math.IsNaN(logJoint) || math.IsInf(logJoint, 0) {
-		return 0, fmt.Errorf("laplace.LogEvidence: the log joint density is %v: %w", logJoint, infer.ErrNonFinite)
-	}
-	err = torch.Do(func(*torch.Scope) error {
-		logDet, err := p.logDet(false)
-		log = logJoint + 0.5*float64(p.Position().Layout.Dim())*math.Log(2*math.Pi) - 0.5*logDet
-		return err
-	})
-	return log, err
-}
 
 // PriorOptions are the options of [OptimizePriorPrecision]; the zero value is fine.
 type PriorOptions struct {
@@ -54,7 +39,7 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	if err != nil {
 		return nil, found, err
 	}
-	if err := single(name, p); err != nil {
+	if err := p.single(name); err != nil {
 		return nil, found, err
 	}
 	at := s.Position()
@@ -77,11 +62,9 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	}
 	var sites map[string]float64
 	err = torch.Do(func(*torch.Scope) error {
-		search, err := p.search(delta, o.PerSite)
-		if err != nil {
-			return err
-		}
-		sites, err = search.maximize()
+		p := p
+		p.Temperature = 1
+		sites, err = p.structure().search(p, delta, o.PerSite).maximize()
 		return err
 	})
 	if err != nil {
@@ -90,8 +73,13 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	if found = PerSite(sites); !o.PerSite {
 		found = Isotropic(sites[at.Layout.Sites[0].Name])
 	}
-	next, err = p.withPrior(found)
-	return next, found, err
+	err = torch.Do(func(scope *torch.Scope) (err error) {
+		if p.Prior, err = p.structure().prior(p.structure().name(), at, found); err == nil {
+			p.kept(scope)
+		}
+		return err
+	})
+	return p.structure().state(p), found, err
 }
 
 // priorSearch finds the best precision of each site.
@@ -274,13 +262,13 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 		inner := part(rest, rest)
 		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
 		l, status := inner.MustLinalgCholeskyEx(false, false, false)
-		if item(status) != 0 {
+		if approx.Item(status) != 0 {
 			return nil, fmt.Errorf(
 				"the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with",
 				curvature.ErrIndefinite)
 		}
 		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
-		m = m.MustSub(transposed(half).MustMatmul(half, false), false)
+		m = m.MustSub(approx.T(half).MustMatmul(half, false), false)
 	}
 	return torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0), false))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -133,7 +134,7 @@ func checkOutputs(function string, mean, cov *ts.Tensor) error {
 			function, m, c)
 	}
 	for what, x := range map[string]*ts.Tensor{"mean": mean, "covariance": cov} {
-		if item(x.MustIsfinite(false).MustAll(false)) == 0 {
+		if approx.Item(x.MustIsfinite(false).MustAll(false)) == 0 {
 			return fmt.Errorf("laplace.%s: the %s has elements that are %w", function, what, infer.ErrNonFinite)
 		}
 	}
@@ -143,7 +144,7 @@ func checkOutputs(function string, mean, cov *ts.Tensor) error {
 // checkNegative refuses variances or eigenvalues, [n, C], that are below 0 by more than rounding may make them: a
 // covariance J Σ Jᵀ is a sum with terms of either sign.
 func checkNegative(function, what string, v *ts.Tensor) error {
-	least, largest := item(v.MustMin(false)), item(v.MustAbs(false).MustMax(false))
+	least, largest := approx.Item(v.MustMin(false)), approx.Item(v.MustAbs(false).MustMax(false))
 	if least >= 0 || least >= -math.Sqrt(method.Epsilon(v))*largest {
 		return nil
 	}

@@ -5,36 +5,11 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// linearized is Linearized.
-func linearized(p Posterior, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
-	err error) {
-	if err := single("Linearized", p); err != nil {
-		return nil, nil, err
-	}
-	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
-		return nil, nil, err
-	}
-	noise := o.NoiseSD
-	o.NoiseSD = 0
-	err = torch.Do(func(scope *torch.Scope) error {
-		if mean, cov, err = p.linearized(f, b, o); err != nil {
-			return err
-		}
-		cov = scaled(p.tempering(), cov)
-		cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(noise * noise))
-		scope.Keep(mean, cov)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("laplace.Linearized: %w", err)
-	}
-	return mean, cov, nil
-}
 
 // LinearizedNetwork is Linearized from the Kronecker factors: no matrix in all parameters is made. With the inputs a of
 // a layer and S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² / value_oi for
@@ -45,7 +20,7 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: the network is nil: %w", name, infer.ErrConfig)
 	}
-	if err := single("LinearizedNetwork", s); err != nil {
+	if err := s.single("LinearizedNetwork"); err != nil {
 		return nil, nil, err
 	}
 	if err := method.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
@@ -55,10 +30,7 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 		return nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		spectra, err := s.spectra(true)
-		if err != nil {
-			return err
-		}
+		spectra := kronecker{s.Layers}.positive(s.Gaussian)
 		return gradients(func() error {
 			if mean, cov, err = s.linearizedBlocks(f, spectra, b, o.Memory); err != nil {
 				return err
@@ -132,9 +104,9 @@ func (r *recorded) addCovariance(cov *ts.Tensor, spectra []spectrum) error {
 	for i, sp := range spectra {
 		along := r.inputs[i].MustMatmul(sp.a.MustSelect(0, 0, false), false).MustSquare(false)
 		// [n, out]
-		weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false)
+		weight := along.MustMatmul(approx.T(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false)
 		j := jacobians[i].MustMatmul(sp.g.MustSelect(0, 0, false), false)
-		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(transposed(j), false))
+		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(approx.T(j), false))
 	}
 	return nil
 }

@@ -48,11 +48,11 @@ type Fit struct {
 	Advice string
 }
 
-// Closeness is what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari, Simpson
-// and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their tail lets
-// importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not and less
-// than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By the
-// Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
+// Closeness is what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari,
+// Simpson and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their
+// tail lets importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not
+// and less than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By
+// the Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
 //
 // Closeness is nil if the check would be too expensive.
 func Closeness(f Fit) []draws.Note {
