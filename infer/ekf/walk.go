@@ -2,8 +2,11 @@ package ekf
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -11,85 +14,92 @@ import (
 
 // walk is the random walk of the parameters before each update: independent normal steps.
 type walk struct {
-	method string
-	sd     infer.Schedule
-	sds    *ts.Tensor // [d], or nil for 1
+	sd  infer.Schedule
+	sds *ts.Tensor // [d], or nil for 1
 }
 
-func newWalk(name string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
+func (w walk) checked(name string) (walk, error) {
 	least := infer.Constant(0)
-	if sds != nil {
+	if w.sds != nil {
 		least = infer.Constant(1)
 	}
-	sd, err := method.CheckSchedule(name, "TransitionSD", sd, least, 0, false)
-	if err != nil || sds == nil {
-		return walk{method: name, sd: sd}, err
+	var err error
+	if w.sd, err = method.CheckSchedule(name, "TransitionSD", w.sd, least, 0, false); err != nil || w.sds == nil {
+		return w, err
 	}
 	// All updates use it, whatever becomes of the given one.
 	err = torch.Do(func(*torch.Scope) error {
-		sds, err = torch.Combine(torch.Term{Coeff: 1, Tensor: sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false)})
-		torch.Detach(sds)
-		return err
+		w.sds = approx.Copy(w.sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false))
+		torch.Detach(w.sds)
+		return nil
 	})
 	if err != nil {
 		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", name, err)
 	}
-	return walk{method: name, sd: sd, sds: sds}, nil
-}
-
-// check checks the factors against the point that the filter starts at.
-func (w walk) check(p infer.Params) error {
-	if w.sds == nil {
-		return nil
-	}
-	factors, err := positive(w.method, "TransitionSDs", w.sds, p, false, true)
-	torch.Free(factors)
-	return err
+	return w, nil
 }
 
 // at is q at an update.
-func (w walk) at(step int64) (float64, error) {
+func (w walk) at(name string, step int64) (float64, error) {
 	q := w.sd(step)
-	return q, method.CheckValue(w.method, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
+	return q, method.CheckValue(name, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
 }
 
 // variance is the variance of a step: a tensor of shape [d], or [1] where all parameters have the same.
-func (w walk) variance(q float64, p infer.Params) (*ts.Tensor, error) {
-	device, err := torch.DeviceOf(p.Flat)
-	if err != nil {
-		return nil, err
-	}
+func (w walk) variance(q float64, p infer.Params) *ts.Tensor {
+	device := torch.Must(torch.DeviceOf(p.Flat))
 	if w.sds == nil {
-		return ts.Full([]int64{1}, ts.FloatScalar(q*q), p.Flat.DType(), device)
+		return ts.MustFull([]int64{1}, ts.FloatScalar(q*q), p.Flat.DType(), device)
 	}
-	factors, err := torch.To(w.sds, device, p.Flat.DType())
-	if err != nil {
-		return nil, err
-	}
-	return factors.MustDetach(false).MustSquare(false).MulScalar(ts.FloatScalar(q*q), false)
+	factors := torch.Must(torch.To(w.sds, device, p.Flat.DType())).MustDetach(false)
+	return factors.MustSquare(false).MustMulScalar(ts.FloatScalar(q*q), false)
 }
 
 // initialVariance is the variance to start with, of the shape of the point.
-func initialVariance(method string, sd float64, sds *ts.Tensor, p infer.Params) (v *ts.Tensor, err error) {
-	if sds != nil {
-		if sds, err = positive(method, "InitSDs", sds, p, true, false); err != nil {
-			return nil, err
+func (o *options) initialVariance(p infer.Params) (*ts.Tensor, error) {
+	if o.sds == nil {
+		return ts.MustFull(p.Flat.MustSize(), ts.FloatScalar(o.sd*o.sd), p.Flat.DType(),
+			torch.Must(torch.DeviceOf(p.Flat))), nil
+	}
+	sds, err := positive(o.name, "InitSDs", o.sds, p, true, false)
+	if err != nil {
+		return nil, err
+	}
+	return approx.Copy(sds.MustSquare(false).MustExpandAs(p.Flat, false)), nil
+}
+
+// positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the
+// type and on the device of the point. The shape is [d], or that of the point where chains is set.
+func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
+	shape, err := torch.Shape(given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
+	}
+	d := p.Layout.Dim()
+	want, err := torch.Shape(p.Flat)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
+		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
+		if chains && len(want) == 2 {
+			allowed += fmt.Sprintf(", or %v", want)
+		}
+		return nil, &infer.FieldError{Type: name, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
+	}
+	v, err := torch.ToSlice[float64](given)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
+	}
+	for i, x := range v {
+		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 || x == 0 && !zero {
+			return nil, method.CheckValue(name, field+" of "+p.Layout.At(i%d), x, 0, !zero)
 		}
 	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		if sds == nil {
-			device, err := torch.DeviceOf(p.Flat)
-			if err != nil {
-				return err
-			}
-			v, err = ts.Full(torch.Must(torch.Shape(p.Flat)), ts.FloatScalar(sd*sd), p.Flat.DType(), device)
-			scope.Keep(v)
-			return err
-		}
-		zeros, err := torch.Combine(torch.Term{Coeff: 0, Tensor: p.Flat}, torch.Term{Coeff: 1, Tensor: sds.MustSquare(false)})
-		v = zeros
-		scope.Keep(v)
-		return err
-	})
-	return v, err
+	return like(p.Flat, given), nil
+}
+
+// like copies x in the type and on the device of another tensor, outside any graph.
+func like(other, x *ts.Tensor) *ts.Tensor {
+	return approx.Copy(torch.Must(torch.To(x, torch.Must(torch.DeviceOf(other)), other.DType())).MustDetach(false))
 }

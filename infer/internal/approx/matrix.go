@@ -10,8 +10,8 @@ import (
 )
 
 // Cholesky returns the lower factor L of a symmetric matrix L Lᵀ, [d, d], or of several, [K, d, d]. The error of one
-// that is not positive definite wraps [curvature.ErrIndefinite]; it begins with what the matrix is, and ends with what to
-// do about it.
+// that is not positive definite wraps [curvature.ErrIndefinite]; it begins with what the matrix is, and ends with what
+// to do about it.
 func Cholesky(what string, m *ts.Tensor, remedy string) (l *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		var status *ts.Tensor
