@@ -29,9 +29,9 @@ func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) 
 }
 
 // Root returns roots of H_i = −∂² log p(y_i|z_i)/∂z_i² for outputs z of shape [n, ...]: the rows of root, [n, C, C],
-// are √|λ_k| u_kᵀ with the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and signs, [n, C], are
-// those of λ_k, nil where none is negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
-func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err error) {
+// are √|λ_k| u_kᵀ with the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and negative, [n, C], are
+// the signs of λ_k, nil where none is negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
+func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, negative *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		q, err := outerProblem(o, z, b)
@@ -43,25 +43,16 @@ func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err er
 			return err
 		}
 		c := int64(numbers) / q.n
-		h := q.outerHessians(o, z, b, q.n, c)
-		if err := finite("the second derivative of the outer density", h); err != nil {
-			return err
-		}
+		h := finite("the second derivative of the outer density", q.outerHessians(o, z, b, q.n, c))
 		values, vectors := eigen(h, q.n, c)
 		values = cleaned(values, c)
 		scales := values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false)
 		root = vectors.MustTranspose(1, 2, false).MustMul(scales, false)
-		least, err := torch.Item(values.MustMin(false))
-		if err != nil {
-			return err
-		}
-		if scope.Keep(root); least < 0 {
-			signs = values.MustSign(false)
-			scope.Keep(signs)
-		}
+		negative = signs(values)
+		scope.Keep(root, negative)
 		return nil
 	})
-	return root, signs, err
+	return root, negative, err
 }
 
 // outerProblem is a request for an outer density alone: the outputs take the place of the params.
