@@ -122,14 +122,14 @@ func (q *problem) factors(f Forward, outer Outer, result float64,
 				}
 				u := vectors.MustSelect(2, k, false).MustMul(size.MustSqrt(false).MustUnsqueeze(1, false), false)
 				g := leaves.gradient(z, u.MustReshapeAs(z, false), true)
-				use(rows, signs(lambda), g)
+				use(rows, signsOf(lambda), g)
 			})
 		}
 	})
 }
 
-// signs are those of eigenvalues, nil where none is negative.
-func signs(values *ts.Tensor) *ts.Tensor {
+// signsOf are those of eigenvalues, nil where none is negative.
+func signsOf(values *ts.Tensor) *ts.Tensor {
 	if torch.Must(torch.Item(values.MustMin(false))) < 0 {
 		return values.MustSign(false)
 	}

@@ -29,9 +29,9 @@ func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) 
 }
 
 // Root returns roots of H_i = −∂² log p(y_i|z_i)/∂z_i² for outputs z of shape [n, ...]: the rows of root, [n, C, C],
-// are √|λ_k| u_kᵀ with the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and negative, [n, C], are
-// the signs of λ_k, nil where none is negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
-func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, negative *ts.Tensor, err error) {
+// are √|λ_k| u_kᵀ with the eigenvalues and eigenvectors of H_i, those within rounding of 0 at 0, and signs, [n, C], are
+// those of λ_k, nil where none is negative, so that H_i = rootᵀ diag(signs) root. It makes the check of Densities.
+func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		q, err := outerProblem(o, z, b)
@@ -48,11 +48,11 @@ func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, negative *ts.Tensor, err
 		values = cleaned(values, c)
 		scales := values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false)
 		root = vectors.MustTranspose(1, 2, false).MustMul(scales, false)
-		negative = signs(values)
-		scope.Keep(root, negative)
+		signs = signsOf(values)
+		scope.Keep(root, signs)
 		return nil
 	})
-	return root, negative, err
+	return root, signs, err
 }
 
 // outerProblem is a request for an outer density alone: the outputs take the place of the params.

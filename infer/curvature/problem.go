@@ -59,7 +59,8 @@ func solve(name string, results int, p infer.Params, b infer.Batch, o Options,
 }
 
 // solveOne is solve with one result.
-func solveOne(name string, p infer.Params, b infer.Batch, o Options, f func(q *problem) *ts.Tensor) (*ts.Tensor, error) {
+func solveOne(name string, p infer.Params, b infer.Batch, o Options,
+	f func(q *problem) *ts.Tensor) (*ts.Tensor, error) {
 	out, err := solve(name, 1, p, b, o, func(q *problem) []*ts.Tensor { return []*ts.Tensor{f(q)} })
 	return out[0], err
 }

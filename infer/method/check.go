@@ -51,8 +51,8 @@ func Epsilon(x *ts.Tensor) float64 {
 	return 0x1p-52
 }
 
-// checkStreams makes sure that the point is sound and that there is a stream for each chain.
-func checkStreams(name string, p infer.Params, chains int) error {
+// CheckStreams makes sure that the point is sound and that there is a stream for each chain.
+func CheckStreams(name string, p infer.Params, chains int) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

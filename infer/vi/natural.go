@@ -207,8 +207,7 @@ func (t *fit) step(s State, temperature, weight float64) *natural {
 		directions /= 2 // a pair tells of one direction
 	}
 	return &natural{matches: s.Steps() < matchUpdates, rate: rate(s.Steps(), directions, s.Mean.Layout.Dim()),
-		temperature: max(temperature*max(weight, 0.01), 1e-6) / t.data,
-		stick:       t.stickTheLanding == nil || *t.stickTheLanding}
+		temperature: max(temperature*max(weight, 0.01), 1e-6) / t.data, stick: t.stick()}
 }
 
 // count is S for a model of the dimension of p.

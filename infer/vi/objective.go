@@ -17,7 +17,7 @@ type family interface {
 	// where nothing is larger than the mean.
 	matrix(d int64) (what string, columns int64, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
-	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
+	start(mean *ts.Tensor, scale float64, streams *torch.Streams) *ts.Tensor
 	// at is the distribution with variational parameters [K, P].
 	at(phi infer.Params) gaussian
 	// loops is the distribution of one chain with P variational parameters, for d of the model.
@@ -187,6 +187,11 @@ func last(x *ts.Tensor) *ts.Tensor { return x.MustSumDimIntlist([]int64{-1}, fal
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
+}
+
+// filled is c for each element of x.
+func filled(x *ts.Tensor, c float64) *ts.Tensor {
+	return scaled(0, x).MustAddScalar(ts.FloatScalar(c), false)
 }
 
 // sum is a·x + b·y.

@@ -25,8 +25,12 @@ type config struct {
 	stickTheLanding *bool
 	antithetic      bool
 	memory          int64
+	scale           float64 // to start with
 	family          family
 }
+
+// stick says whether the score is left out of the gradient.
+func (c *config) stick() bool { return c.stickTheLanding == nil || *c.stickTheLanding }
 
 // fit is the transform of the three methods.
 type fit struct {
@@ -46,6 +50,12 @@ func (t *fit) Name() string { return t.name }
 
 // build binds a configuration to a target.
 func (c config) build(target infer.Target) (infer.Transform, error) {
+	if c.scale == 0 {
+		c.scale = 0.1
+	}
+	if err := method.CheckValue(c.name, "InitScale", c.scale, 0, true); err != nil {
+		return nil, err
+	}
 	gradient, err := infer.NewGradient(target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -128,39 +138,22 @@ func (t *fit) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
-	}
-	if len(streams.Chains) != p.Chains() {
-		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w",
-			t.name, len(streams.Chains), p.Chains(), infer.ErrConfig)
+	if err := method.CheckStreams(t.name, p, len(streams.Chains)); err != nil {
+		return nil, err
 	}
 	if err := t.fits(p.Layout, p); err != nil {
 		return nil, err
 	}
 	s := State{Mean: p, Streams: streams, family: t.family, limit: t.limit()}
 	err := torch.Do(func(scope *torch.Scope) error {
-		layout, err := t.layout(p.Layout)
-		if err != nil {
-			return err
-		}
-		if s.Mean.Flat, err = torch.Copy(p.Flat); err != nil {
-			return err
-		}
-		start, err := t.family.start(rows(s.Mean.Flat), &s.Streams)
-		if err != nil {
-			return err
-		}
+		layout := torch.Must(t.layout(p.Layout))
+		s.Mean.Flat = torch.Must(torch.Copy(p.Flat))
+		start := t.family.start(rows(s.Mean.Flat), t.scale, &s.Streams)
 		if !p.Batched() {
 			start = start.MustSelect(0, 0, false)
 		}
-		optimizer, err := t.method.BuildGradient(&objective{})
-		if err != nil {
-			return err
-		}
-		if s.Optimizer, err = optimizer.Init(infer.Params{Layout: layout, Flat: start}); err != nil {
-			return err
-		}
+		optimizer := torch.Must(t.method.BuildGradient(&objective{}))
+		s.Optimizer = torch.Must(optimizer.Init(infer.Params{Layout: layout, Flat: start}))
 		method.Keep(scope, s)
 		return nil
 	})
@@ -192,7 +185,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		o := &objective{family: t.family, layout: s.Mean.Layout, samples: t.count(s.Mean), entropy: tau * weight,
-			data: t.data, stick: t.stickTheLanding == nil || *t.stickTheLanding}
+			data: t.data, stick: t.stick()}
 		if t.natural {
 			o.natural = t.step(s, temperature, weight)
 		}
@@ -200,21 +193,14 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if o.model, o.jacobian, err = t.model(weight, temperature); err != nil {
 			return err
 		}
-		if o.noise, err = t.noise(s.Mean, &next.Streams); err != nil {
-			return err
-		}
+		o.noise = t.noise(s.Mean, &next.Streams)
 		// The optimiser is built anew around the noise of this update, so that nothing is handed over behind its back.
-		optimizer, err := t.method.BuildGradient(o)
-		if err != nil {
-			return err
-		}
+		optimizer := torch.Must(t.method.BuildGradient(o))
 		var moved infer.Info
 		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
 			return err
 		}
-		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean").T()); err != nil {
-			return err
-		}
+		next.Mean.Flat = torch.Must(torch.Copy(next.Optimizer.Position().Get("mean").T()))
 		if o.natural != nil {
 			moved.LR = o.natural.rate
 		}
@@ -274,17 +260,17 @@ func (t *fit) own(state infer.State) (State, error) {
 }
 
 // noise draws ε for an update: [K, S, n].
-func (t *fit) noise(mean infer.Params, streams *torch.Streams) (*ts.Tensor, error) {
+func (t *fit) noise(mean infer.Params, streams *torch.Streams) *ts.Tensor {
 	s := int64(t.count(mean))
 	if t.antithetic {
 		s /= 2
 	}
 	shape := []int64{s, t.family.noise(int64(mean.Layout.Dim()))}
-	eps, err := streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat)))
-	if err != nil || !t.antithetic {
-		return eps, err
+	eps := torch.Must(streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat))))
+	if t.antithetic {
+		eps = ts.MustCat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
 	}
-	return ts.Cat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
+	return eps
 }
 
 // layout is that of the variational parameters of a model with a layout.
