@@ -16,8 +16,9 @@ import (
 type accumulator struct {
 	options
 	structure structure
-	// curvature is that of a batch at a single point, as the structure's sums, and how many data it is of.
-	curvature func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64, err error)
+	// curvature is that of a batch at a single point, as the structure's sums, and how many data it is of. It is called
+	// inside torch.Do, and may panic with errors that this returns.
+	curvature func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64)
 	// mean says that a batch's curvature is an estimate of the whole: the state has their mean, weighted by their data,
 	// instead of their sum.
 	mean bool
@@ -42,9 +43,7 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 		return nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		if g.Prior, err = t.structure.prior(t.name, start, t.prior); err != nil {
-			return err
-		}
+		g.Prior = t.structure.prior(t.name, start, t.prior)
 		g.Gradient = start.Flat.MustZerosLike(false)
 		g.Data = g.Gradient.MustSelect(-1, 0, false).MustZerosLike(false)
 		if q, ok := t.structure.(kronecker); ok {
@@ -96,14 +95,9 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 		}
 		info = method.NewInfo(e, 0, next.Temperature)
 		if s.Step == 0 {
-			if err := t.begin(&next, b); err != nil {
-				return err
-			}
+			t.begin(&next, b)
 		}
-		share, err := t.add(&next, s, b, info.Diverged)
-		if err != nil {
-			return err
-		}
+		share := t.add(&next, s, b, info.Diverged)
 		// The mean gradient of the batches so far, on the scale of the sum over data; diverged chains keep theirs.
 		gradient := towards(s.Gradient, scaled(t.target.N(), e.Grad), share)
 		if next.Gradient, err = method.Hold(s.Gradient, gradient, info.Diverged); err != nil {
@@ -122,7 +116,7 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 
 // add adds the curvature of a batch and its data to a state. share is that of the batch in the data so far; a chain
 // without data, old or new, has share 0.
-func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged []bool) (share *ts.Tensor, err error) {
+func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged []bool) (share *ts.Tensor) {
 	names, p := t.structure.sums(), old.Params
 	sums, data := make([][]*ts.Tensor, len(names)), make([]float64, p.Chains())
 	was, _ := old.parts()
@@ -132,17 +126,14 @@ func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged 
 			for i, name := range names {
 				c[i] = approx.Chain(p, *was[name], k).MustZerosLike(false)
 			}
-		} else if c, data[k], err = t.curvature(approx.Point(p, k), b); err != nil {
-			return nil, err
+		} else {
+			c, data[k] = t.curvature(approx.Point(p, k), b)
 		}
 		for i := range names {
 			sums[i] = append(sums[i], c[i])
 		}
 	}
-	more, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(old.Data)), old.Data.DType(), data)
-	if err != nil {
-		return nil, err
-	}
+	more := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(old.Data)), old.Data.DType(), data))
 	if !p.Batched() {
 		more = more.MustSelect(0, 0, false)
 	}
@@ -159,36 +150,29 @@ func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged 
 			*to[name] = plus(1, *was[name], t.scale, c)
 		}
 	}
-	return share, nil
+	return share
 }
 
 // begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
-func (t *accumulator) begin(g *Gaussian, b infer.Batch) (err error) {
+func (t *accumulator) begin(g *Gaussian, b infer.Batch) {
 	_, dense := t.structure.(matrix)
-	of := func(what string, f infer.LogPosterior) (*ts.Tensor, error) {
+	of := func(what string, f infer.LogPosterior) *ts.Tensor {
 		c, err := approx.Curvature(f, g.Params, b, dense, t.memory, t.name)
 		if err != nil {
-			err = fmt.Errorf("the curvature of the %s: %w", what, err)
+			approx.Fail("the curvature of the %s: %w", what, err)
 		}
-		return c, err
+		return c
 	}
 	if t.inferred && !t.mean {
-		if g.Prior, err = of("prior", approx.Prior(t.target, 0)); err != nil {
-			return err
-		}
+		g.Prior = of("prior", approx.Prior(t.target, 0))
 		if q, ok := t.structure.(kronecker); ok {
-			if g.Prior, err = q.priorOfLayers(t.name, g.Params.Layout, g.Prior); err != nil {
-				return err
-			}
+			g.Prior = q.priorOfLayers(t.name, g.Params.Layout, g.Prior)
 		}
 	}
 	if t.target.LogJacobian != nil {
-		if g.Jacobian, err = of("log Jacobian", t.target.LogJacobian); err != nil {
-			return err
-		}
+		g.Jacobian = of("log Jacobian", t.target.LogJacobian)
 	}
 	torch.Detach(g.Prior, g.Jacobian)
-	return nil
 }
 
 // towards is old + share·(to − old), with a share for each chain.

@@ -4,6 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -87,17 +88,14 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, a
 	if logLikelihood == nil {
 		t.all = target.N()
 	}
-	t.curvature = func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64, err error) {
-		each := logLikelihood
+	t.curvature = func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+		each, data := logLikelihood, dataIn(b)
 		if each == nil {
-			if each, data, err = approx.Data(target, p, b); err != nil {
-				return nil, 0, err
-			}
-		} else {
-			data = dataIn(b)
+			var err error
+			each, data, err = approx.Data(target, p, b)
+			approx.Try(err)
 		}
-		f, err := of(each, p, b, o.limits())
-		return []*ts.Tensor{f}, data, err
+		return []*ts.Tensor{torch.Must(of(each, p, b, o.limits()))}, data
 	}
 	return t, nil
 }

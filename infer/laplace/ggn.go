@@ -3,6 +3,7 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -85,9 +86,8 @@ func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.O
 		return nil, err
 	}
 	return &accumulator{options: o, structure: as,
-		curvature: func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64, err error) {
-			h, err := of(f, outer, p, b, o.limits())
-			return []*ts.Tensor{h}, dataIn(b), err
+		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+			return []*ts.Tensor{torch.Must(of(f, outer, p, b, o.limits()))}, dataIn(b)
 		}}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -34,12 +35,9 @@ func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	return &accumulator{options: o, structure: matrix{}, mean: true,
-		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64, error) {
-			h, err := curvature.Hessian(target.LogPosterior, p, b, o.limits())
-			if err != nil {
-				return nil, 0, err
-			}
-			return []*ts.Tensor{symmetric(target.N(), h)}, dataIn(b), nil
+		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+			h := torch.Must(curvature.Hessian(target.LogPosterior, p, b, o.limits()))
+			return []*ts.Tensor{symmetric(target.N(), h)}, dataIn(b)
 		}}, nil
 }
 

@@ -67,12 +67,9 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	return &accumulator{options: o, structure: kronecker{c.Layers},
-		curvature: func(p infer.Params, b infer.Batch) (factors []*ts.Tensor, data float64, err error) {
-			err = gradients(func() error {
-				factors, data, err = c.factors(p, b)
-				return err
-			})
-			return factors, data, err
+		curvature: func(p infer.Params, b infer.Batch) (factors []*ts.Tensor, data float64) {
+			gradients(func() { factors, data = c.factors(p, b) })
+			return factors, data
 		}}, nil
 }
 
@@ -80,32 +77,19 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 func (KFAC) Defaults() infer.Options { return defaults() }
 
 // factors are the sums over a batch: Σ a aᵀ and Σ Sᵀ H S (or Σ g gᵀ) of all layers, flat, and the number of data.
-func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []*ts.Tensor, data float64, err error) {
-	r, err := record(c.Network, c.Layers, p, b)
-	if err != nil {
-		return nil, 0, err
-	}
+func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []*ts.Tensor, data float64) {
+	r := record(c.Network, c.Layers, p, b)
+	z := r.z.MustReshape(r.shape, false)
 	var left, right []*ts.Tensor // [rows, out], with the second factor Σ leftᵀ right
 	if c.Empirical {
-		l, err := c.Outer.Densities(r.z.MustReshape(r.shape, false), b)
-		if err != nil {
-			return nil, 0, err
-		}
-		if left, err = torch.Grad([]*ts.Tensor{l.MustSum(l.DType(), false)}, r.outputs,
-			&torch.GradOptions{AllowUnused: true}); err != nil {
-			return nil, 0, err
-		}
+		l := torch.Must(c.Outer.Densities(z, b))
+		left = torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(l.DType(), false)}, r.outputs,
+			&torch.GradOptions{AllowUnused: true}))
 		right = left
 	} else {
-		root, signs, err := c.Outer.Root(r.z.MustReshape(r.shape, false), b)
-		if err != nil {
-			return nil, 0, err
-		}
-		jacobians, err := r.jacobians()
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, j := range jacobians {
+		root, signs, err := c.Outer.Root(z, b)
+		approx.Try(err)
+		for _, j := range r.jacobians() {
 			flat := []int64{r.n * r.c, j.MustSize()[2]}
 			rows := root.MustBmm(j, false) // so that Sᵀ H S is a sum of squares, also after rounding
 			signed := rows
@@ -117,15 +101,15 @@ func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []*ts.Tensor, data fl
 	}
 	var a, g []*ts.Tensor
 	for i, x := range r.inputs {
-		a = append(a, x.MustTranspose(0, 1, false).MustMatmul(x, false).MustReshape([]int64{-1}, false))
-		g = append(g, left[i].MustTranspose(0, 1, false).MustMatmul(right[i], false).MustReshape([]int64{-1}, false))
+		a = append(a, approx.T(x).MustMatmul(x, false).MustReshape([]int64{-1}, false))
+		g = append(g, approx.T(left[i]).MustMatmul(right[i], false).MustReshape([]int64{-1}, false))
 	}
 	inputs, outputs := ts.MustCat(a, 0).MustDetach(false), ts.MustCat(g, 0).MustDetach(false)
 	for what, x := range map[string]*ts.Tensor{
 		"inputs of the layers": inputs, "derivatives in the outputs of the layers": outputs} {
 		if approx.Item(x.MustIsfinite(false).MustAll(false)) == 0 {
-			return nil, 0, fmt.Errorf("the %s are %w", what, infer.ErrNonFinite)
+			approx.Fail("the %s are %w", what, infer.ErrNonFinite)
 		}
 	}
-	return []*ts.Tensor{inputs, outputs}, float64(r.n), nil
+	return []*ts.Tensor{inputs, outputs}, float64(r.n)
 }

@@ -43,7 +43,7 @@ func (q kronecker) numbers(l *infer.Layout) (a, g int64) {
 }
 
 // priorOfLayers is a diagonal prior precision, of the shape of the point, as one number for each layer.
-func (q kronecker) priorOfLayers(name string, l *infer.Layout, diagonal *ts.Tensor) (*ts.Tensor, error) {
+func (q kronecker) priorOfLayers(name string, l *infer.Layout, diagonal *ts.Tensor) *ts.Tensor {
 	columns := make([]*ts.Tensor, len(q.layers))
 	for i, l := range q.sizes(l) {
 		part := diagonal.MustNarrow(-1, int64(l.weight.Offset), int64(l.weight.Size), false)
@@ -54,12 +54,12 @@ func (q kronecker) priorOfLayers(name string, l *infer.Layout, diagonal *ts.Tens
 		columns[i] = part.MustSelect(-1, 0, false)
 		apart := approx.Item(part.MustSub(columns[i].MustUnsqueeze(-1, false), false).MustAbs(false).MustMax(false))
 		if apart > 1e-6*approx.Item(part.MustAbs(false).MustMax(false)) {
-			return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
+			approx.Try(&infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
 				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, "+
-					"and Kronecker factors allow one: set PriorPrecision, or use laplace.DiagGGN", q.layers[i].Weight)}
+					"and Kronecker factors allow one: set PriorPrecision, or use laplace.DiagGGN", q.layers[i].Weight)})
 		}
 	}
-	return ts.MustStack(columns, -1), nil
+	return ts.MustStack(columns, -1)
 }
 
 // size is a layer's place in the flat vector and the sizes of its factors; in counts the bias.
@@ -83,10 +83,8 @@ func (q kronecker) sizes(layout *infer.Layout) []size {
 }
 
 // prior is a prior precision as one number for each layer.
-func (q kronecker) prior(name string, at infer.Params, prior Precision) (*ts.Tensor, error) {
-	if _, err := prior.perSite(name, at.Layout); err != nil {
-		return nil, err
-	}
+func (q kronecker) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
+	prior.perSite(name, at.Layout)
 	v := make([]float64, len(q.layers))
 	for i, l := range q.layers {
 		v[i], _ = prior.Site(l.Weight)
@@ -94,16 +92,16 @@ func (q kronecker) prior(name string, at infer.Params, prior Precision) (*ts.Ten
 			continue
 		}
 		if b, _ := prior.Site(l.Bias); b != v[i] {
-			return nil, &infer.FieldError{Type: name, Field: "PriorPrecision",
+			approx.Try(&infer.FieldError{Type: name, Field: "PriorPrecision",
 				Value:   fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
-				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their precision"}
+				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their precision"})
 		}
 	}
-	t, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), v)
-	if err != nil || !at.Batched() {
-		return t, err
+	t := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), v))
+	if !at.Batched() {
+		return t
 	}
-	return t.MustUnsqueeze(0, false).Repeat([]int64{int64(at.Chains()), 1}, false)
+	return t.MustUnsqueeze(0, false).MustRepeat([]int64{int64(at.Chains()), 1}, false)
 }
 
 // spectrum is the eigendecomposition of a layer's precision: (U_G ⊗ U_A) diag(values) (U_G ⊗ U_A)ᵀ, for K chains.
@@ -145,8 +143,8 @@ func (q kronecker) positive(s Gaussian) []spectrum {
 	all := q.spectra(s)
 	for i, sp := range all {
 		if least := approx.Item(sp.values.MustMin(false)); !(least > 0) {
-			torch.Must(0, fmt.Errorf("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a "+
-				"PriorPrecision above 0, or Damping", q.name(), q.layers[i].Weight, curvature.ErrIndefinite, least))
+			approx.Fail("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a PriorPrecision above 0, "+
+				"or Damping", q.name(), q.layers[i].Weight, curvature.ErrIndefinite, least)
 		}
 	}
 	return all
@@ -201,10 +199,8 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 // matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
 func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) *ts.Tensor {
 	p, d, k := s.Params, int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
-	if err := checkMemory(q.name(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
-		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without"); err != nil {
-		torch.Must(0, err)
-	}
+	approx.Try(checkMemory(q.name(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
+		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without"))
 	eye := approx.Eye(d, p.Flat).MustExpand([]int64{k, d, d}, true, false)
 	x := apply(p.Layout, spectra(s), power, eye)
 	x = scaled(0.5, x.MustAdd(approx.T(x), false))

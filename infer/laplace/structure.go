@@ -23,7 +23,7 @@ type structure interface {
 	// size is what its tensors are and how many numbers they have, and what takes fewer.
 	size(name string, p infer.Params) (what string, numbers float64, instead string, err error)
 	// prior is a prior precision as states have it.
-	prior(name string, at infer.Params, prior Precision) (*ts.Tensor, error)
+	prior(name string, at infer.Params, prior Precision) *ts.Tensor
 
 	precision(s Gaussian) *ts.Tensor
 	root(s Gaussian, z *ts.Tensor) *ts.Tensor  // P^(−1/2) z for z of shape [K, d, m]
@@ -54,7 +54,7 @@ func (diagonal) size(string, infer.Params) (what string, numbers float64, instea
 	return
 }
 
-func (diagonal) prior(name string, at infer.Params, prior Precision) (*ts.Tensor, error) {
+func (diagonal) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
 	return prior.diagonal(name, at)
 }
 
@@ -72,7 +72,7 @@ func (d diagonal) positive(s Gaussian) *ts.Tensor {
 	for i, x := range torch.Must(torch.ToSlice[float64](p)) {
 		what := s.Params.Layout.At(i % dim)
 		if math.IsNaN(x) {
-			return torch.Must(p, fmt.Errorf("%s: the precision of %s is %w", d.name(), what, infer.ErrNonFinite))
+			approx.Fail("%s: the precision of %s is %w", d.name(), what, infer.ErrNonFinite)
 		}
 		if x > 0 {
 			continue
@@ -84,8 +84,8 @@ func (d diagonal) positive(s Gaussian) *ts.Tensor {
 		if x < 0 {
 			why = "the log likelihood is not concave in the outputs, use a Fisher method"
 		}
-		return torch.Must(p, fmt.Errorf("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w",
-			d.name(), what, x, why, curvature.ErrIndefinite))
+		approx.Fail("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w", d.name(), what, x,
+			why, curvature.ErrIndefinite)
 	}
 	return p
 }
@@ -146,7 +146,7 @@ func (matrix) size(_ string, p infer.Params) (what string, numbers float64, inst
 		"use a diagonal method or KFAC, or the last layer alone by infer.Subspace", nil
 }
 
-func (matrix) prior(name string, at infer.Params, prior Precision) (*ts.Tensor, error) {
+func (matrix) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
 	return prior.matrix(name, at)
 }
 
@@ -204,6 +204,6 @@ func (matrix) search(s Gaussian, delta []float64, perSite bool) priorSearch {
 		}
 		return separate([]block{all}, false)
 	}
-	torch.Must(all.clean())
+	all.clean()
 	return &coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}
 }

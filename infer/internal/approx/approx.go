@@ -24,6 +24,16 @@ func Start(name string, p infer.Params) (infer.Params, error) {
 	return p, nil
 }
 
+// Fail panics with an error that torch.Do returns as it is.
+func Fail(format string, args ...any) { torch.Must(0, fmt.Errorf(format, args...)) }
+
+// Try is [Fail] for an error that there may be.
+func Try(err error) {
+	if err != nil {
+		Fail("%w", err)
+	}
+}
+
 // Chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
 func Chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
 	if !p.Batched() || x == nil {
