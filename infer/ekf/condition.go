@@ -5,6 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -83,14 +84,9 @@ func (nothing) logDet() float64               { return 0 }
 
 // conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with
 // the Cholesky factor C of I + M, W = C⁻ᵀ.
-func conditionOn(m *ts.Tensor) (whitened, error) {
-	c, err := approx.Cholesky("the updated precision, in units of the predicted one,",
-		m.MustAdd(approx.Eye(size(m, 0), m), false),
-		"Outer must be log-concave in the outputs, and LR not too large")
-	if err != nil {
-		return nil, err
-	}
-	return &byMatrix{c}, nil
+func conditionOn(m *ts.Tensor) whitened {
+	return &byMatrix{torch.Must(approx.Cholesky("the updated precision, in units of the predicted one,",
+		m.MustAdd(approx.Eye(size(m, 0), m), false), "Outer must be log-concave in the outputs, and LR not too large"))}
 }
 
 type byMatrix struct{ c *ts.Tensor }

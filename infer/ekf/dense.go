@@ -78,46 +78,40 @@ type step struct {
 }
 
 // stepper makes the update of a chain, with the root L of its predicted covariance.
-type stepper func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (step, error)
+type stepper func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step
 
 // fisher is the update of [Dense].
-func (o *options) fisher(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step,
-	err error) {
+func (o *options) fisher(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step) {
 	limits := o.limits()
 	limits.Normalize = true
 	values, grads, err := curvature.Gradients(each, at, b, limits)
 	if err != nil {
-		return u, fmt.Errorf("log likelihood: %w", err)
+		approx.Fail("log likelihood: %w", err)
 	}
 	mean := grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
 	v, norms, err := torch.ValuesAndNorms(values.MustMean(values.DType(), false), mean, 1)
-	if err != nil {
-		return u, err
-	}
+	approx.Try(err)
 	if u.value, u.norm = v[0], norms[0]; !finite(u.value, u.norm) {
-		return u, nil
+		return u
 	}
 	root := math.Sqrt(lr / float64(size(grads, 0)))
 	w := condition(grads.MustMatmul(l, false).MustMulScalar(ts.FloatScalar(root), false))
 	jump := l.MustMv(w.solve(approx.T(l).MustMv(mean, false)), false)
 	u.root, u.mean = w.root(l), method.Combine(method.Term(1, at.Flat), method.Term(lr, jump))
-	return u, nil
+	return u
 }
 
 // rooted is the transform of the square-root filters. tells says that they know the predictive density.
 func (o options) rooted(step stepper, tells bool) infer.Transform {
 	return &filter[DenseState]{options: o, init: o.beginDense,
-		update: func(s DenseState, each curvature.PerDatum, b infer.Batch, lr, q float64) (DenseState, infer.Info, error) {
+		update: func(s DenseState, each curvature.PerDatum, b infer.Batch, lr, q float64) (DenseState, infer.Info) {
 			n := s.Params.Chains()
 			e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
 			predictive := make([]float64, n)
 			means, roots, covs := make([]*ts.Tensor, n), make([]*ts.Tensor, n), make([]*ts.Tensor, n)
 			for k := range n {
 				at := approx.Point(s.Params, k)
-				u, err := step(each, at, o.predicted(s, k, q), b, lr)
-				if err != nil {
-					return s, infer.Info{}, err
-				}
+				u := step(each, at, o.predicted(s, k, q), b, lr)
 				e.Values[k], e.Norms[k], predictive[k], means[k], roots[k] = u.value, u.norm, u.predictive, u.mean, u.root
 				if u.mean == nil { // it keeps what it had
 					means[k], roots[k] = approx.Copy(at.Flat), approx.Copy(s.rootOf(k))
@@ -133,7 +127,7 @@ func (o options) rooted(step stepper, tells bool) infer.Transform {
 			p := s.Params
 			p.Flat = approx.Stack(p, means)
 			return DenseState{Params: p, Covariance: approx.Stack(p, covs), Root: approx.Stack(p, roots),
-				Step: s.Step + 1}, info, nil
+				Step: s.Step + 1}, info
 		},
 		restore: func(p infer.Params, saved infer.Saved) (DenseState, error) {
 			cov, err := saved.Tensor("covariance")
@@ -154,49 +148,37 @@ func (o *options) predicted(s DenseState, k int, q float64) *ts.Tensor {
 }
 
 // beginDense is the state to start with.
-func (o *options) beginDense(p infer.Params) (s DenseState, err error) {
+func (o *options) beginDense(p infer.Params) DenseState {
 	d := p.Layout.Dim()
 	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
 	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
 	if err := method.CheckMemory(what, bytes, o.memory, o.name+".Memory",
 		"use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
-		return s, fmt.Errorf("%s: %w", o.name, err)
+		approx.Fail("%s: %w", o.name, err)
 	}
-	s.Params = p
 	if o.cov != nil {
-		s.Covariance, s.Root, err = o.given(p)
-		return s, err
+		cov, root := o.given(p)
+		return DenseState{Params: p, Covariance: everyChain(p, cov), Root: everyChain(p, root)}
 	}
-	variance, err := o.initialVariance(p)
-	if err != nil {
-		return s, err
-	}
-	s.Covariance = variance.MustDiagEmbed(0, -2, -1, false)
-	s.Root = variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)
-	return s, nil
+	variance := o.initialVariance(p)
+	return DenseState{Params: p, Covariance: variance.MustDiagEmbed(0, -2, -1, false),
+		Root: variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)}
 }
 
-// given is InitCov after a check, and its root, with a chain axis where the point has one.
-func (o *options) given(p infer.Params) (cov, root *ts.Tensor, err error) {
+// given is InitCov after a check, and its root.
+func (o *options) given(p infer.Params) (cov, root *ts.Tensor) {
 	shape, err := torch.Shape(o.cov)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: InitCov: %w", o.name, err)
+		approx.Fail("%s: InitCov: %w", o.name, err)
 	}
-	d := int64(p.Layout.Dim())
-	if !slices.Equal(shape, []int64{d, d}) {
-		return nil, nil, &infer.FieldError{Type: o.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
-			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)}
+	if d := int64(p.Layout.Dim()); !slices.Equal(shape, []int64{d, d}) {
+		approx.Try(&infer.FieldError{Type: o.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
+			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)})
 	}
 	cov = like(p.Flat, o.cov)
-	if err := approx.CheckSymmetric(o.name, "InitCov", cov); err != nil {
-		return nil, nil, err
-	}
-	root, err = approx.Cholesky(o.name+": InitCov", cov,
-		"a covariance must be, and a parameter that is known belongs outside the params")
-	if err != nil {
-		return nil, nil, err
-	}
-	return everyChain(p, cov), everyChain(p, root), nil
+	approx.Try(approx.CheckSymmetric(o.name, "InitCov", cov))
+	return cov, torch.Must(approx.Cholesky(o.name+": InitCov", cov,
+		"a covariance must be, and a parameter that is known belongs outside the params"))
 }
 
 // everyChain is a matrix for each chain of a point.

@@ -1,8 +1,6 @@
 package ekf
 
 import (
-	"fmt"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
@@ -58,10 +56,8 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	return &filter[DiagState]{options: o, update: o.diagonal,
-		init: func(start infer.Params) (s DiagState, err error) {
-			s.Params = start
-			s.Variance, err = o.initialVariance(start)
-			return s, err
+		init: func(start infer.Params) DiagState {
+			return DiagState{Params: start, Variance: o.initialVariance(start)}
 		},
 		restore: func(p infer.Params, saved infer.Saved) (DiagState, error) {
 			v, err := saved.Tensor("variance")
@@ -73,8 +69,8 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 func (Diag) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
 // diagonal is an update of independent normals.
-func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, lr, q float64) (next DiagState,
-	info infer.Info, err error) {
+func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, lr, q float64) (DiagState,
+	infer.Info) {
 	limits := o.limits()
 	limits.Normalize = true
 	var e infer.Evaluation
@@ -82,16 +78,14 @@ func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, 
 	for k := range s.Params.Chains() {
 		value, grad, square, err := curvature.GradientSums(each, approx.Point(s.Params, k), b, limits)
 		if err != nil {
-			return next, info, fmt.Errorf("log likelihood: %w", err)
+			approx.Fail("log likelihood: %w", err)
 		}
 		v, norm, err := torch.ValuesAndNorms(value, grad, 1)
-		if err != nil {
-			return next, info, err
-		}
+		approx.Try(err)
 		e.Values, e.Norms = append(e.Values, v...), append(e.Norms, norm...)
 		grads, squares = append(grads, grad), append(squares, square)
 	}
-	info = method.NewInfo(e, lr, 0)
+	info := method.NewInfo(e, lr, 0)
 	grad, fisher := approx.Stack(s.Params, grads), approx.Stack(s.Params, squares)
 
 	// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
@@ -101,12 +95,10 @@ func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, 
 	variance := predicted.MustDiv(shrink, false)
 	mean := method.Combine(method.Term(1, s.Params.Flat), method.Term(lr, variance.MustMul(grad, false)))
 
-	next = DiagState{Params: s.Params, Step: s.Step + 1}
-	if next.Params.Flat, err = method.Hold(s.Params.Flat, mean, info.Diverged); err != nil {
-		return next, info, err
-	}
-	next.Variance, err = method.Hold(s.Variance, variance, info.Diverged)
-	return next, info, err
+	next := DiagState{Params: s.Params, Step: s.Step + 1}
+	next.Params.Flat = torch.Must(method.Hold(s.Params.Flat, mean, info.Diverged))
+	next.Variance = torch.Must(method.Hold(s.Variance, variance, info.Diverged))
+	return next, info
 }
 
 func (s DiagState) from(mean, precision *ts.Tensor) DiagState {

@@ -94,28 +94,29 @@ func (o *options) rate(step int64, b infer.Batch) (float64, error) {
 }
 
 // each is the log likelihood of each datum of a batch.
-func (o *options) each(p infer.Params, b infer.Batch) (curvature.PerDatum, error) {
+func (o *options) each(p infer.Params, b infer.Batch) curvature.PerDatum {
 	switch {
 	case o.perDatum != nil:
-		return o.perDatum, nil
+		return o.perDatum
 	case o.target.Parts == nil:
-		return curvature.PerSample(o.target.LogPosterior), nil
+		return curvature.PerSample(o.target.LogPosterior)
 	}
 	f, _, err := approx.Data(o.target, approx.Point(p, 0), b)
-	return f, err
+	approx.Try(err)
+	return f
 }
 
 // begin is the target's prior as a Gaussian: its mean in the shape of p, and its precision, [d, d], or [d] where it is
 // diagonal.
-func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor, err error) {
-	mean, precision, err = approx.Gaussian(approx.Prior(o.target, 1), approx.Point(p, 0), b, o.memory, o.name)
+func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor) {
+	mean, precision, err := approx.Gaussian(approx.Prior(o.target, 1), approx.Point(p, 0), b, o.memory, o.name)
 	if errors.Is(err, approx.ErrNoGaussian) || errors.Is(err, infer.ErrNonFinite) {
-		return nil, nil, fmt.Errorf("the prior: %w: set InitSD, and start at the prior's mean", err)
+		approx.Fail("the prior: %w: set InitSD, and start at the prior's mean", err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the prior: %w", err)
+		approx.Fail("the prior: %w", err)
 	}
-	return approx.Copy(mean.MustExpandAs(p.Flat, false)), precision, nil
+	return approx.Copy(mean.MustExpandAs(p.Flat, false)), precision
 }
 
 // belief is a state: the Gaussians of K chains. Its functions are called inside torch.Do, and may panic with errors
@@ -131,8 +132,8 @@ type belief[S any] interface {
 // filter is the transform of all methods: they differ in their states, and in what a batch makes of one.
 type filter[S belief[S]] struct {
 	options
-	init   func(start infer.Params) (S, error) // inside torch.Do
-	update func(s S, each curvature.PerDatum, b infer.Batch, lr, q float64) (S, infer.Info, error)
+	init   func(start infer.Params) S // it and update are called inside torch.Do, and may panic with errors
+	update func(s S, each curvature.PerDatum, b infer.Batch, lr, q float64) (S, infer.Info)
 	// restore makes a state of saved tensors.
 	restore func(p infer.Params, saved infer.Saved) (S, error)
 }
@@ -145,14 +146,11 @@ func (t *filter[S]) Init(p infer.Params) (infer.State, error) {
 	var s S
 	err = torch.Do(func(scope *torch.Scope) error {
 		if t.walk.sds != nil {
-			if _, err := positive(t.name, "TransitionSDs", t.walk.sds, p, false, true); err != nil {
-				return err
-			}
+			positive(t.name, "TransitionSDs", t.walk.sds, p, false, true)
 		}
-		if s, err = t.init(start); err == nil {
-			method.Keep(scope, s)
-		}
-		return err
+		s = t.init(start)
+		method.Keep(scope, s)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -176,21 +174,13 @@ func (t *filter[S]) Update(state infer.State, b infer.Batch) (infer.State, infer
 	var next S
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
-		each, err := t.each(s.Position(), b) // before the prior, which cannot tell why a model fails at a part of its data
-		if err != nil {
-			return err
-		}
+		each := t.each(s.Position(), b) // before the prior, which cannot tell why a model fails at a part of its data
 		if s.Steps() == 0 && t.prior {
-			mean, precision, err := t.begin(s.Position(), b)
-			if err != nil {
-				return err
-			}
-			s = s.from(mean, precision)
+			s = s.from(t.begin(s.Position(), b))
 		}
-		if next, info, err = t.update(s, each, b, lr, q); err == nil {
-			method.Keep(scope, next)
-		}
-		return err
+		next, info = t.update(s, each, b, lr, q)
+		method.Keep(scope, next)
+		return nil
 	})
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)

@@ -2,7 +2,6 @@ package ekf
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -80,7 +79,7 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 	if o.bayes {
 		o.lr = infer.Constant(1)
 	}
-	return o.rooted(func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (step, error) {
+	return o.rooted(func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step {
 		return c.update(each, at, l, b, lr, o.limits())
 	}, true), nil
 }
@@ -90,28 +89,20 @@ func (GaussNewton) Defaults() infer.Options { return infer.Options{Draws: 1000} 
 
 // update works in the coordinates v of θ = μ + L v, with the root L of the predicted covariance.
 func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64,
-	limits curvature.Options) (u step, err error) {
+	limits curvature.Options) (u step) {
 	start, v := at.Flat, at.Flat.MustZerosLike(false)
 	for j := range c.Iterations {
-		value, grad, err := gradient(each, at, b)
-		if err != nil {
-			return u, err
-		}
+		value, grad := gradient(each, at, b)
 		values, norms, err := torch.ValuesAndNorms(value, grad, 1)
-		if err != nil {
-			return u, err
-		}
+		approx.Try(err)
 		if j == 0 {
 			u.value, u.norm = values[0], norms[0]
 		}
 		if !finite(values[0], norms[0]) {
 			// Reported as diverged, also when only a later linearisation fails.
-			return step{value: values[0], norm: norms[0], predictive: math.NaN()}, nil
+			return step{value: values[0], norm: norms[0], predictive: math.NaN()}
 		}
-		w, err := c.whitened(at, b, l, lr, limits)
-		if err != nil {
-			return u, err
-		}
+		w := c.whitened(at, b, l, lr, limits)
 		pull := approx.T(l).MustMv(grad, false).MustMulScalar(ts.FloatScalar(lr), false)
 		jump := w.solve(pull)
 		if j == 0 {
@@ -123,38 +114,35 @@ func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l *ts.Tens
 		u.root, u.mean = w.root(l), start.MustAdd(l.MustMv(v, false), false)
 		at.Flat = u.mean
 	}
-	return u, nil
+	return u
 }
 
 // gradient is the log likelihood of the batch, summed over its data, and its gradient.
-func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, grad *ts.Tensor, err error) {
-	value, grad, err = torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
+func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, grad *ts.Tensor) {
+	value, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
 		l := each(infer.Params{Layout: p.Layout, Flat: flat}, b)
 		if len(l.Shape()) == 0 {
-			torch.Must(0, errors.New("the outer density returned one number, expected a tensor of shape [n]"))
+			approx.Fail("the outer density returned one number, expected a tensor of shape [n]")
 		}
 		return l.Sum().T()
 	}, p.Flat)
 	if err != nil {
-		return nil, nil, fmt.Errorf("log likelihood: %w", err)
+		approx.Fail("log likelihood: %w", err)
 	}
-	return value, grad, nil
+	return value, grad
 }
 
 // whitened makes the update of a chain for the Gauss-Newton matrix of a batch, times lr.
 func (c GaussNewton) whitened(at infer.Params, b infer.Batch, root *ts.Tensor, lr float64,
-	limits curvature.Options) (whitened, error) {
+	limits curvature.Options) whitened {
 	a, err := curvature.GGNFactor(c.Forward, c.Outer, at, b, limits)
 	if err == nil {
-		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false)), nil
+		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false))
 	}
 	if !errors.Is(err, curvature.ErrIndefinite) {
-		return nil, err
+		approx.Try(err)
 	}
-	f, err := curvature.GGN(c.Forward, c.Outer, at, b, limits)
-	if err != nil {
-		return nil, err
-	}
+	f := torch.Must(curvature.GGN(c.Forward, c.Outer, at, b, limits))
 	m := approx.T(root).MustMatmul(f, false).MustMatmul(root, false).MustMulScalar(ts.FloatScalar(lr/2), false)
 	return conditionOn(m.MustAdd(approx.T(m), false))
 }

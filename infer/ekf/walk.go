@@ -2,7 +2,6 @@ package ekf
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -56,47 +55,38 @@ func (w walk) variance(q float64, p infer.Params) *ts.Tensor {
 }
 
 // initialVariance is the variance to start with, of the shape of the point.
-func (o *options) initialVariance(p infer.Params) (*ts.Tensor, error) {
+func (o *options) initialVariance(p infer.Params) *ts.Tensor {
 	if o.sds == nil {
 		return ts.MustFull(p.Flat.MustSize(), ts.FloatScalar(o.sd*o.sd), p.Flat.DType(),
-			torch.Must(torch.DeviceOf(p.Flat))), nil
+			torch.Must(torch.DeviceOf(p.Flat)))
 	}
-	sds, err := positive(o.name, "InitSDs", o.sds, p, true, false)
-	if err != nil {
-		return nil, err
-	}
-	return approx.Copy(sds.MustSquare(false).MustExpandAs(p.Flat, false)), nil
+	sds := positive(o.name, "InitSDs", o.sds, p, true, false)
+	return approx.Copy(sds.MustSquare(false).MustExpandAs(p.Flat, false))
 }
 
 // positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the
 // type and on the device of the point. The shape is [d], or that of the point where chains is set.
-func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) (*ts.Tensor, error) {
+func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) *ts.Tensor {
 	shape, err := torch.Shape(given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
+		approx.Fail("%s: %s: %w", name, field, err)
 	}
-	d := p.Layout.Dim()
-	want, err := torch.Shape(p.Flat)
-	if err != nil {
-		return nil, err
-	}
+	d, want := p.Layout.Dim(), p.Flat.MustSize()
 	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
 		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
 		if chains && len(want) == 2 {
 			allowed += fmt.Sprintf(", or %v", want)
 		}
-		return nil, &infer.FieldError{Type: name, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed}
+		approx.Try(&infer.FieldError{Type: name, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed})
 	}
 	v, err := torch.ToSlice[float64](given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", name, field, err)
+		approx.Fail("%s: %s: %w", name, field, err)
 	}
 	for i, x := range v {
-		if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 || x == 0 && !zero {
-			return nil, method.CheckValue(name, field+" of "+p.Layout.At(i%d), x, 0, !zero)
-		}
+		approx.Try(method.CheckValue(name, field+" of "+p.Layout.At(i%d), x, 0, !zero))
 	}
-	return like(p.Flat, given), nil
+	return like(p.Flat, given)
 }
 
 // like copies x in the type and on the device of another tensor, outside any graph.
