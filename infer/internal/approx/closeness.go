@@ -119,72 +119,43 @@ func check(f Fit) (r result, err error) {
 				ratios[i] = math.Inf(-1)
 			}
 		}
-		w, err := loo.PSIS(ratios, 1)
-		if err != nil {
-			return err
-		}
-		values, err := torch.ToSlice[float64](x)
-		if err != nil {
-			return err
-		}
-		r = compare(w, values, f.Mean.Layout.Dim())
+		w := torch.Must(loo.PSIS(ratios, 1))
+		r = compare(w, torch.Must(torch.ToSlice[float64](x)), f.Mean.Layout.Dim())
 		return nil
 	})
 	return r, err
 }
 
-// gaussian draws by Map.
+// gaussian draws by Map, inside torch.Do.
 func (f Fit) gaussian(chains, count int) (x *ts.Tensor, ratios []float64, err error) {
 	gradient, err := infer.NewGradient(f.Target)
 	if err != nil {
 		return nil, nil, err
 	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		flat := f.Mean.Flat
-		k, d := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim())
-		streams := torch.NewStreams(0, 1)
-		streams.Chains[0] = 1 << 62 // of its own
-		eps, err := streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat)))
-		if err != nil {
-			return err
-		}
-		deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
-		if err != nil {
-			return err
-		}
-		n := int64(chains * count)
-		x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
-		x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
-		ratios, err = torch.ToSlice[float64](logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false))
-		if err != nil {
-			return err
-		}
-		for from := int64(0); from < n; from += block {
-			logp, err := f.density(gradient, x.MustNarrow(0, from, block, false))
-			if err != nil {
-				return err
+	flat := f.Mean.Flat
+	k, d, n := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim()), int64(chains*count)
+	streams := torch.NewStreams(0, 1)
+	streams.Chains[0] = 1 << 62 // of its own
+	eps := torch.Must(streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat))))
+	deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
+	if err != nil {
+		return nil, nil, err
+	}
+	x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
+	x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
+	logq = logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false)
+	ratios = torch.Must(torch.ToSlice[float64](logq))
+	for from := int64(0); from < n; from += block {
+		Try(torch.Do(func(*torch.Scope) error { // of the target at its temperature
+			at, scale := infer.Params{Layout: f.Mean.Layout, Flat: x.MustNarrow(0, from, block, false)}, f.Target.N()
+			e, err := gradient.ValueAndGrad(at, f.Batch, f.Temperature/scale)
+			for i, v := range e.Values {
+				ratios[int(from)+i] = v*scale/f.Temperature - ratios[int(from)+i]
 			}
-			for i, v := range logp {
-				ratios[int(from)+i] = v - ratios[int(from)+i]
-			}
-		}
-		scope.Keep(x)
-		return nil
-	})
-	return x, ratios, err
-}
-
-// density is the log density of the target at its temperature, at points [n, d].
-func (f Fit) density(gradient infer.Gradient, x *ts.Tensor) (values []float64, err error) {
-	n := f.Target.N()
-	err = torch.Do(func(*torch.Scope) error {
-		e, err := gradient.ValueAndGrad(infer.Params{Layout: f.Mean.Layout, Flat: x}, f.Batch, f.Temperature/n)
-		for _, v := range e.Values {
-			values = append(values, v*n/f.Temperature)
-		}
-		return err
-	})
-	return values, err
+			return err
+		}))
+	}
+	return x, ratios, nil
 }
 
 // compare compares weighted means and standard deviations with plain ones.
