@@ -111,14 +111,14 @@ func TestOutputsThatDoNotMatchTheData(t *testing.T) {
 				continue
 			}
 			a := arguments{forward: column, outer: outer, p: p, b: batch, v: vec([]float64{1, 2})}
-			refused(t, c.f(a), name, text)
-			refused(t, c.f(a), name, "z has shape [6 1], the batch has x [6 2], y [6]")
+			refused(t, c.err(a), name, text)
+			refused(t, c.err(a), name, "z has shape [6 1], the batch has x [6 2], y [6]")
 			a.p, a.b, a.v = torch.Must(p.To(torch.CPU, gotch.Float)), in32(batch),
 				torch.Must(torch.To(a.v, torch.CPU, gotch.Float))
-			refused(t, c.f(a), name, text)
+			refused(t, c.err(a), name, text)
 			for _, b := range []infer.Batch{single, right} {
 				a = arguments{forward: column, outer: outer, p: p, b: b, v: vec([]float64{1, 2})}
-				assert.NoError(t, c.f(a), name)
+				assert.NoError(t, c.err(a), name)
 			}
 		}
 	}
