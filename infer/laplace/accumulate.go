@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
@@ -66,6 +67,14 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 	return t.structure.state(g), nil
 }
 
+// take is a state of this method's structure.
+func (t *accumulator) take(s infer.State) (Gaussian, error) {
+	if want := t.structure.state(Gaussian{}); reflect.TypeOf(s) != reflect.TypeOf(want) {
+		return Gaussian{}, fmt.Errorf("%s: the state is a %T, expected %T: it was made by another method", t.name, s, want)
+	}
+	return s.(Posterior).gaussian(), nil
+}
+
 // CheckRows refuses data that the method cannot take one by one, before a run looks for the mode.
 func (t *accumulator) CheckRows(b infer.Batch) error {
 	if t.mean { // of the whole log posterior
@@ -75,7 +84,7 @@ func (t *accumulator) CheckRows(b infer.Batch) error {
 }
 
 func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := t.structure.take(state, t.name)
+	s, err := t.take(state)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -187,7 +196,7 @@ func towards(old, to, share *ts.Tensor) *ts.Tensor {
 
 // Sample draws n points from N(θ̂, T P⁻¹), a tensor of shape [n, d]. With K chains draw i is of chain i mod K.
 func (t *accumulator) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := t.structure.take(state, t.name)
+	s, err := t.take(state)
 	if err != nil {
 		return infer.Params{}, err
 	}

@@ -73,7 +73,7 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 		found = Isotropic(sites[at.Layout.Sites[0].Name])
 	}
 	err = torch.Do(func(scope *torch.Scope) (err error) {
-		p.Prior = p.structure().prior(p.structure().name(), at, found)
+		p.Prior = p.structure().prior(nameOf(p.structure()), at, found)
 		p.kept(scope)
 		return nil
 	})

@@ -14,14 +14,7 @@ import (
 // kronecker has the factors Inputs and Outputs for each layer, and a Prior of shape [layers] or [K, layers].
 type kronecker struct{ layers []Layer }
 
-func (kronecker) name() string { return "laplace.KFACState" }
-
 func (kronecker) state(g Gaussian) Posterior { return KFACState{g} }
-
-func (kronecker) take(s infer.State, name string) (Gaussian, error) {
-	k, err := method.StateAs[KFACState](s, name)
-	return k.Gaussian, err
-}
 
 func (kronecker) sums() []string { return []string{"inputs", "outputs"} }
 
@@ -144,7 +137,7 @@ func (q kronecker) positive(s Gaussian) []spectrum {
 	for i, sp := range all {
 		if least := approx.Item(sp.values.MustMin(false)); !(least > 0) {
 			approx.Fail("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a PriorPrecision above 0, "+
-				"or Damping", q.name(), q.layers[i].Weight, curvature.ErrIndefinite, least)
+				"or Damping", nameOf(q), q.layers[i].Weight, curvature.ErrIndefinite, least)
 		}
 	}
 	return all
@@ -199,7 +192,7 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 // matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
 func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) *ts.Tensor {
 	p, d, k := s.Params, int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
-	approx.Try(checkMemory(q.name(), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
+	approx.Try(checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
 		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without"))
 	eye := approx.Eye(d, p.Flat).MustExpand([]int64{k, d, d}, true, false)
 	x := apply(p.Layout, spectra(s), power, eye)

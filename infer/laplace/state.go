@@ -240,7 +240,7 @@ func (s Gaussian) Chain(k int) (Posterior, error) {
 
 // draw draws n points from N(θ̂, T P⁻¹). Draw i is of chain i mod K.
 func (s Gaussian) draw(n int, streams *torch.Streams) (infer.Params, error) {
-	if err := method.CheckDraws(s.structure().name(), n, streams); err != nil {
+	if err := method.CheckDraws(nameOf(s.structure()), n, streams); err != nil {
 		return infer.Params{}, err
 	}
 	return method.DrawGaussians(s.Params, n, int64(s.Params.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor,

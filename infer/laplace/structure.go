@@ -16,10 +16,8 @@ import (
 // structure is that of a precision P. Its functions of a state are called inside torch.Do, and may panic with errors
 // that it returns; with one that has no chain axis where they say so.
 type structure interface {
-	name() string                                          // of its states, for messages
-	state(g Gaussian) Posterior                            // a state as the type that it has
-	take(s infer.State, name string) (g Gaussian, e error) // the contrary, for the method of a name
-	sums() []string                                        // the names of the curvature's tensors
+	state(g Gaussian) Posterior // a state in the type that those of the structure have
+	sums() []string             // the names of the curvature's tensors
 	// size is what its tensors are and how many numbers they have, and what takes fewer.
 	size(name string, p infer.Params) (what string, numbers float64, instead string, err error)
 	// prior is a prior precision as states have it.
@@ -36,17 +34,13 @@ type structure interface {
 	search(s Gaussian, delta []float64, perSite bool) priorSearch
 }
 
+// nameOf is the name of a structure's states, for messages.
+func nameOf(s structure) string { return fmt.Sprintf("%T", s.state(Gaussian{})) }
+
 // diagonal has Curvature, Prior and Jacobian of the shape of the point.
 type diagonal struct{}
 
-func (diagonal) name() string { return "laplace.DiagState" }
-
 func (diagonal) state(g Gaussian) Posterior { return DiagState{g} }
-
-func (diagonal) take(s infer.State, name string) (Gaussian, error) {
-	d, err := method.StateAs[DiagState](s, name)
-	return d.Gaussian, err
-}
 
 func (diagonal) sums() []string { return []string{"curvature"} }
 
@@ -72,7 +66,7 @@ func (d diagonal) positive(s Gaussian) *ts.Tensor {
 	for i, x := range torch.Must(torch.ToSlice[float64](p)) {
 		what := s.Params.Layout.At(i % dim)
 		if math.IsNaN(x) {
-			approx.Fail("%s: the precision of %s is %w", d.name(), what, infer.ErrNonFinite)
+			approx.Fail("%s: the precision of %s is %w", nameOf(d), what, infer.ErrNonFinite)
 		}
 		if x > 0 {
 			continue
@@ -84,7 +78,7 @@ func (d diagonal) positive(s Gaussian) *ts.Tensor {
 		if x < 0 {
 			why = "the log likelihood is not concave in the outputs, use a Fisher method"
 		}
-		approx.Fail("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w", d.name(), what, x,
+		approx.Fail("%s: the precision of %s is %g: %s: give a PriorPrecision above 0, or Damping: %w", nameOf(d), what, x,
 			why, curvature.ErrIndefinite)
 	}
 	return p
@@ -128,14 +122,7 @@ func (diagonal) search(s Gaussian, delta []float64, perSite bool) priorSearch {
 // matrix has Curvature, Prior and Jacobian of shape [d, d] or [K, d, d].
 type matrix struct{}
 
-func (matrix) name() string { return "laplace.DenseState" }
-
 func (matrix) state(g Gaussian) Posterior { return DenseState{g} }
-
-func (matrix) take(s infer.State, name string) (Gaussian, error) {
-	d, err := method.StateAs[DenseState](s, name)
-	return d.Gaussian, err
-}
 
 func (matrix) sums() []string { return []string{"curvature"} }
 
@@ -158,7 +145,7 @@ func (matrix) precision(s Gaussian) *ts.Tensor {
 
 // factor is the lower Cholesky factor L of P = L Lᵀ.
 func (m matrix) factor(s Gaussian) *ts.Tensor {
-	return torch.Must(approx.Cholesky(m.name()+": the precision", m.precision(s), "give a larger PriorPrecision or "+
+	return torch.Must(approx.Cholesky(nameOf(m)+": the precision", m.precision(s), "give a larger PriorPrecision or "+
 		"Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum with more updates "+
 		"(infer.Options.Warmup)"))
 }
