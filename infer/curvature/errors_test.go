@@ -106,7 +106,8 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 		chains, err := a.p.Repeat(4)
 		require.NoError(t, err)
 		a.p = chains
-		refused(t, c.err(a), c.name, "the params have shape [4 21], a chain axis: curvature is at a single point of shape [21]")
+		refused(t, c.err(a), c.name,
+			"the params have shape [4 21], a chain axis: curvature is at a single point of shape [21]")
 		a.p = infer.Params{Layout: m.layout, Flat: vec(make([]float64, 5))}
 		refused(t, c.err(a), c.name, "the params have shape [5] for the layout")
 		assert.ErrorIs(t, c.err(a), infer.ErrLayout)
