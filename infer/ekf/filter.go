@@ -37,22 +37,18 @@ func (o options) checked() (options, error) {
 	}
 	o.prior = o.target.Parts != nil && o.sd == 0 && o.sds == nil && o.cov == nil
 	o.bayes = o.lr == nil
-	var err error
+	check, memory := &method.Checks{Name: o.name}, float64(o.memory)
 	if !o.bayes {
-		if o.lr, err = method.CheckSchedule(o.name, "LR", o.lr, nil, 0, false); err != nil {
-			return o, err
-		}
+		check.Schedule("LR", &o.lr, 0, false)
 	}
-	if o.walk, err = o.walk.checked(o.name); err != nil {
+	o.walk.check(check)
+	check.Value("InitSD", &o.sd, 1, true)
+	check.Value("Memory", &memory, 0, false)
+	if err := check.Err(); err != nil {
 		return o, err
 	}
-	if o.sd == 0 {
-		o.sd = 1
-	}
-	if err := method.CheckValue(o.name, "InitSD", o.sd, 0, true); err != nil {
-		return o, err
-	}
-	return o, method.CheckValue(o.name, "Memory", float64(o.memory), 0, false)
+	err := o.walk.copied(o.name)
+	return o, err
 }
 
 // limits are the options of package curvature.

@@ -17,25 +17,29 @@ type walk struct {
 	sds *ts.Tensor // [d], or nil for 1
 }
 
-func (w walk) checked(name string) (walk, error) {
-	least := infer.Constant(0)
+// check looks at the schedule: without one it is 0, or 1 where there are factors.
+func (w *walk) check(c *method.Checks) {
+	least := 0.0
 	if w.sds != nil {
-		least = infer.Constant(1)
+		least = 1
 	}
-	var err error
-	if w.sd, err = method.CheckSchedule(name, "TransitionSD", w.sd, least, 0, false); err != nil || w.sds == nil {
-		return w, err
+	c.Schedule("TransitionSD", &w.sd, least, false)
+}
+
+// copied copies the factors: all updates use them, whatever becomes of the given ones.
+func (w *walk) copied(name string) error {
+	if w.sds == nil {
+		return nil
 	}
-	// All updates use it, whatever becomes of the given one.
-	err = torch.Do(func(*torch.Scope) error {
+	err := torch.Do(func(*torch.Scope) error {
 		w.sds = approx.Copy(w.sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false))
 		torch.Detach(w.sds)
 		return nil
 	})
 	if err != nil {
-		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", name, err)
+		return fmt.Errorf("%s: TransitionSDs: %w", name, err)
 	}
-	return w, nil
+	return nil
 }
 
 // at is q at an update.

@@ -35,21 +35,12 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if err := o.prior.check(o.name); err != nil {
 		return o, err
 	}
-	if o.scale == 0 {
-		o.scale = 1
-	}
-	if err := method.CheckValue(o.name, "Scale", o.scale, 0, true); err != nil {
-		return o, err
-	}
-	var err error
-	o.temperature, err = method.CheckSchedule(o.name, "Temperature", o.temperature, infer.Constant(1), 0, false)
-	if err != nil {
-		return o, err
-	}
-	if err := method.CheckValue(o.name, "Damping", o.damping, 0, false); err != nil {
-		return o, err
-	}
-	if err := method.CheckValue(o.name, "Memory", float64(o.memory), 0, false); err != nil {
+	check, memory := &method.Checks{Name: o.name}, float64(o.memory)
+	check.Value("Scale", &o.scale, 1, true)
+	check.Schedule("Temperature", &o.temperature, 1, false)
+	check.Value("Damping", &o.damping, 0, false)
+	check.Value("Memory", &memory, 0, false)
+	if err := check.Err(); err != nil {
 		return o, err
 	}
 	chosen := o.optimizer != nil
@@ -60,6 +51,7 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if o.target = target; target.LogPosterior == nil && likelihood != nil {
 		o.target = infer.Sum(sumOf(likelihood), 1)
 	}
+	var err error
 	if o.gradient, err = infer.NewGradient(o.target); err != nil {
 		return o, fmt.Errorf("%s: %w", o.name, err)
 	}

@@ -50,38 +50,49 @@ func (t *fit) Name() string { return t.name }
 
 // build binds a configuration to a target.
 func (c config) build(target infer.Target) (infer.Transform, error) {
-	if c.scale == 0 {
-		c.scale = 0.1
-	}
-	if err := method.CheckValue(c.name, "InitScale", c.scale, 0, true); err != nil {
+	isWeighted := c.klWeight != nil
+	check := &method.Checks{Name: c.name}
+	check.Value("InitScale", &c.scale, 0.1, true)
+	check.Require(c.samples >= 0, "Samples", c.samples,
+		fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples))
+	check.Require(!c.antithetic || c.samples%2 == 0, "Samples", c.samples, "with Antithetic it must be even")
+	check.Schedule("Temperature", &c.temperature, 1, false)
+	check.Schedule("KLWeight", &c.klWeight, 1, false)
+	check.Require(c.memory >= 0, "Memory", c.memory, "it must be at least 1, or 0 for 1 GiB")
+	check.Require(!isWeighted || target.Parts != nil, "KLWeight", "set",
+		"it needs the log prior by itself: make the target with infer.FromParts, or compile a model")
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	gradient, err := infer.NewGradient(target)
+	t := &fit{config: c, target: target, data: target.N(), natural: takesNatural(c.family, c.optimizer, c.temperature)}
+	if t.natural {
+		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
+	}
+	var err error
+	if t.method, err = approx.Optimizer(c.name, c.optimizer); err != nil {
+		return nil, err
+	}
+	byTarget := target
+	tempering, stays := level(c.temperature)
+	if isWeighted {
+		byTarget = target.ByPrior(tempering)
+	}
+	gradient, err := infer.NewGradient(byTarget)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	n := target.N()
-	if c.klWeight == nil {
-		return c.bind(target, func(_, temperature float64) (infer.Gradient, float64, error) {
-			return gradient, temperature / n, nil
-		})
-	}
-	if target.Parts == nil {
-		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
-			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
-	}
-	tempering, stays := level(c.temperature)
-	if gradient, err = infer.NewGradient(target.ByPrior(tempering)); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
-	}
-	return c.bind(target, func(weight, temperature float64) (infer.Gradient, float64, error) {
-		if stays && temperature == tempering {
-			return gradient, weight / n, nil
+	t.model = func(weight, temperature float64) (infer.Gradient, float64, error) {
+		switch {
+		case !isWeighted:
+			return gradient, temperature / t.data, nil
+		case stays && temperature == tempering:
+			return gradient, weight / t.data, nil
 		}
 		// Code for every temperature of a schedule would take longer to compile than it saves.
 		g, err := infer.NewGradient(weighted(target, weight))
-		return g, temperature / n, err
-	})
+		return g, temperature / t.data, err
+	}
+	return t, nil
 }
 
 // level is the value of a temperature at the first update, and whether others have it, as far as can be seen.
@@ -100,38 +111,6 @@ func level(temperature infer.Schedule) (first float64, stays bool) {
 
 // defaultSamples is S where the configuration has none.
 const defaultSamples = 8
-
-func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
-	var err error
-	if c.samples < 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
-			Allowed: fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples)}
-	}
-	if c.antithetic && c.samples%2 != 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
-			Allowed: "with Antithetic it must be even"}
-	}
-	if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0,
-		false); err != nil {
-		return nil, err
-	}
-	if c.klWeight, err = method.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	if c.memory < 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory,
-			Allowed: "it must be at least 1, or 0 for 1 GiB"}
-	}
-	steps := takesNatural(c.family, c.optimizer, c.temperature)
-	if steps {
-		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
-	}
-	method, err := approx.Optimizer(c.name, c.optimizer)
-	if err != nil {
-		return nil, err
-	}
-	return &fit{config: c, natural: steps, target: target, method: method, data: target.N(), model: m}, nil
-}
 
 func (t *fit) Init(p infer.Params) (infer.State, error) {
 	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
