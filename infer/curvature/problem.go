@@ -35,18 +35,12 @@ func solve(name string, results int, p infer.Params, b infer.Batch, o Options,
 	var out []*ts.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
-		q, err := newProblem(p, b, o)
-		if err != nil {
-			return err
-		}
+		q := newProblem(p, b, o)
 		if len(o.Tables) > 0 {
 			if name != "FisherDiag" && name != "GGNDiag" {
-				return &infer.FieldError{Type: "curvature.Options", Field: "Tables", Value: o.Tables,
-					Allowed: "it is for FisherDiag and GGNDiag"}
+				badField("Tables", o.Tables, "it is for FisherDiag and GGNDiag")
 			}
-			if q.tables, err = newTables(p, b, o.Tables); err != nil {
-				return err
-			}
+			q.tables = newTables(p, b, o.Tables)
 		}
 		out = f(q)
 		scope.Keep(out...)
@@ -65,49 +59,42 @@ func solveOne(name string, p infer.Params, b infer.Batch, o Options,
 	return out[0], err
 }
 
-func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
+// badField panics with the error of a field of Options.
+func badField(field string, value any, allowed string) {
+	try(&infer.FieldError{Type: "curvature.Options", Field: field, Value: value, Allowed: allowed})
+}
+
+func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 	if p.Layout == nil {
-		return nil, fmt.Errorf("the params have no layout: %w", infer.ErrLayout)
+		fail("the params have no layout: %w", infer.ErrLayout)
 	}
 	shape, err := torch.Shape(p.Flat)
 	if err != nil {
-		return nil, fmt.Errorf("params: %w", err)
+		fail("params: %w", err)
 	}
 	d := int64(p.Layout.Dim())
 	if len(shape) == 2 && shape[1] == d {
-		return nil, fmt.Errorf(
-			"the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w", shape,
-			d, infer.ErrLayout)
+		fail("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
+			shape, d, infer.ErrLayout)
 	}
 	if len(shape) != 1 || shape[0] != d {
-		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d,
-			infer.ErrLayout)
+		fail("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
 	}
-	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
+	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize,
+		dtype: torch.Must(torch.DTypeOfTensor(p.Flat)), device: torch.Must(torch.DeviceOf(p.Flat))}
 	if q.n, err = b.Size(); err != nil {
 		several, longest := unsized(b)
 		if !several {
-			return nil, err
+			try(err)
 		}
 		q.n, q.unsized = longest, err
 	}
-	if q.dtype, err = torch.DTypeOfTensor(p.Flat); err != nil {
-		return nil, err
+	if q.dtype != gotch.Double && q.dtype != gotch.Float {
+		fail("the params are %v, expected float64 or float32", q.dtype)
 	}
-	switch q.dtype {
-	case gotch.Double:
-		q.bytes = 8
-	case gotch.Float:
-		q.bytes = 4
-	default:
-		return nil, fmt.Errorf("the params are %v, expected float64 or float32", q.dtype)
-	}
-	if q.device, err = torch.DeviceOf(p.Flat); err != nil {
-		return nil, err
-	}
+	q.bytes = int64(q.dtype.Size())
 	if q.memory < 0 {
-		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory,
-			Allowed: "at least 0 bytes, where 0 means 1 GiB"}
+		badField("Memory", o.Memory, "at least 0 bytes, where 0 means 1 GiB")
 	}
 	if q.memory == 0 {
 		q.memory = method.DefaultMemory
@@ -115,7 +102,7 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	if q.field == "" {
 		q.field = "curvature.Options.Memory"
 	}
-	return q, nil
+	return q
 }
 
 // unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, it has a

@@ -165,9 +165,12 @@ func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged 
 // begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
 func (t *accumulator) begin(g *Gaussian, b infer.Batch) {
 	_, dense := t.structure.(matrix)
-	of := func(what string, f infer.LogPosterior) *ts.Tensor {
-		c, err := approx.Curvature(f, g.Params, b, dense, t.memory, t.name)
-		if err != nil {
+	of := func(what string, f infer.LogPosterior) (c *ts.Tensor) {
+		if err := torch.Do(func(scope *torch.Scope) error {
+			c = approx.Curvature(f, g.Params, b, dense, t.memory, t.name)
+			scope.Keep(c)
+			return nil
+		}); err != nil {
 			approx.Fail("the curvature of the %s: %w", what, err)
 		}
 		return c

@@ -91,9 +91,7 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, a
 	t.curvature = func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
 		each, data := logLikelihood, dataIn(b)
 		if each == nil {
-			var err error
-			each, data, err = approx.Data(target, p, b)
-			approx.Try(err)
+			each, data = approx.Data(target, p, b)
 		}
 		return []*ts.Tensor{torch.Must(of(each, p, b, o.limits()))}, data
 	}
