@@ -32,18 +32,13 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	what, numbers, instead, err := t.structure.size(t.name, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkMemory(t.name, what, p, numbers, t.memory, t.name+".Memory", instead); err != nil {
-		return nil, err
-	}
 	g := Gaussian{Params: start, Damping: t.damping}
 	if g.Temperature, err = t.at(0); err != nil {
 		return nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
+		what, numbers, instead := t.structure.size(t.name, p)
+		checkMemory(t.name, what, p, numbers, t.memory, t.name+".Memory", instead)
 		g.Prior = t.structure.prior(t.name, start, t.prior)
 		g.Gradient = start.Flat.MustZerosLike(false)
 		g.Data = g.Gradient.MustSelect(-1, 0, false).MustZerosLike(false)

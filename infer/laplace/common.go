@@ -117,10 +117,9 @@ func total(x *ts.Tensor) float64 { return approx.Item(x.MustSum(x.DType(), false
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
 // that sets the limit.
-func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
+func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) {
 	bytes := numbers * float64(p.Flat.DType().Size())
 	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		approx.Fail("%s: %w", name, err)
 	}
-	return nil
 }

@@ -18,13 +18,11 @@ func (kronecker) state(g Gaussian) Posterior { return KFACState{g} }
 
 func (kronecker) sums() []string { return []string{"inputs", "outputs"} }
 
-func (q kronecker) size(name string, p infer.Params) (what string, numbers float64, instead string, err error) {
-	if err := checkLayers(name, q.layers, p.Layout); err != nil {
-		return "", 0, "", err
-	}
+func (q kronecker) size(name string, p infer.Params) (what string, numbers float64, instead string) {
+	checkLayers(name, q.layers, p.Layout)
 	a, g := q.numbers(p.Layout)
 	return fmt.Sprintf("Kronecker factors with %d numbers for each of %d chains", a+g, p.Chains()),
-		float64(a+g) * float64(p.Chains()), "use laplace.DiagGGN, or the last layer alone by infer.Subspace", nil
+		float64(a+g) * float64(p.Chains()), "use laplace.DiagGGN, or the last layer alone by infer.Subspace"
 }
 
 // numbers are how many numbers Inputs and Outputs have for a chain.
@@ -192,8 +190,8 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor
 // matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
 func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) *ts.Tensor {
 	p, d, k := s.Params, int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
-	approx.Try(checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
-		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without"))
+	checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
+		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without")
 	eye := approx.Eye(d, p.Flat).MustExpand([]int64{k, d, d}, true, false)
 	x := apply(p.Layout, spectra(s), power, eye)
 	x = scaled(0.5, x.MustAdd(approx.T(x), false))

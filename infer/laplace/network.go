@@ -149,46 +149,43 @@ func (r *recorded) jacobians() []*ts.Tensor {
 }
 
 // checkLayers checks layers against a layout: every site belongs to one layer.
-func checkLayers(method string, layers []Layer, l *infer.Layout) error {
-	bad := func(value, allowed string) error {
-		return &infer.FieldError{Type: method, Field: "Layers", Value: value, Allowed: allowed}
+func checkLayers(method string, layers []Layer, l *infer.Layout) {
+	bad := func(allowed, value string, args ...any) {
+		approx.Try(&infer.FieldError{Type: method, Field: "Layers", Value: fmt.Sprintf(value, args...), Allowed: allowed})
 	}
 	seen := map[string]bool{}
-	for _, layer := range layers {
-		weight, ok := l.Site(layer.Weight)
+	find := func(kind, name string) infer.Site {
+		site, ok := l.Site(name)
 		if !ok {
-			return bad(fmt.Sprintf("with weights %q", layer.Weight), fmt.Sprintf("there are the sites %q", l.Names()))
+			bad(fmt.Sprintf("there are the sites %q", l.Names()), "with %s %q", kind, name)
 		}
+		return site
+	}
+	for _, layer := range layers {
+		weight, names := find("weights", layer.Weight), []string{layer.Weight}
 		if len(weight.Shape) != 2 {
-			return bad(fmt.Sprintf("with weights %q of shape %v", layer.Weight, weight.Shape),
-				"weights have shape [out, in]")
+			bad("weights have shape [out, in]", "with weights %q of shape %v", layer.Weight, weight.Shape)
 		}
-		names := []string{layer.Weight}
 		if layer.Bias != "" {
-			bias, ok := l.Site(layer.Bias)
-			if !ok {
-				return bad(fmt.Sprintf("with bias %q", layer.Bias), fmt.Sprintf("there are the sites %q", l.Names()))
-			}
+			bias := find("bias", layer.Bias)
 			if !slices.Equal(bias.Shape, weight.Shape[:1]) {
-				return bad(fmt.Sprintf("with bias %q of shape %v", layer.Bias, bias.Shape),
-					fmt.Sprintf("the bias of weights of shape %v has shape %v", weight.Shape, weight.Shape[:1]))
+				bad(fmt.Sprintf("the bias of weights of shape %v has shape %v", weight.Shape, weight.Shape[:1]),
+					"with bias %q of shape %v", layer.Bias, bias.Shape)
 			}
 			names = append(names, layer.Bias)
 		}
 		for _, name := range names {
 			if seen[name] {
-				return bad(fmt.Sprintf("with the site %q twice", name), "a site belongs to one layer")
+				bad("a site belongs to one layer", "with the site %q twice", name)
 			}
 			seen[name] = true
 		}
 	}
 	for _, name := range l.Names() {
 		if !seen[name] {
-			return bad(fmt.Sprintf("without the site %q", name),
-				"each site belongs to a linear layer; hold others fixed by infer.Subspace")
+			bad("each site belongs to a linear layer; hold others fixed by infer.Subspace", "without the site %q", name)
 		}
 	}
-	return nil
 }
 
 // gradients records gradients while f runs, whatever the caller's mode.

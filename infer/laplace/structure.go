@@ -19,7 +19,7 @@ type structure interface {
 	state(g Gaussian) Posterior // a state in the type that those of the structure have
 	sums() []string             // the names of the curvature's tensors
 	// size is what its tensors are and how many numbers they have, and what takes fewer.
-	size(name string, p infer.Params) (what string, numbers float64, instead string, err error)
+	size(name string, p infer.Params) (what string, numbers float64, instead string)
 	// prior is a prior precision as states have it.
 	prior(name string, at infer.Params, prior Precision) *ts.Tensor
 
@@ -44,7 +44,7 @@ func (diagonal) state(g Gaussian) Posterior { return DiagState{g} }
 
 func (diagonal) sums() []string { return []string{"curvature"} }
 
-func (diagonal) size(string, infer.Params) (what string, numbers float64, instead string, err error) {
+func (diagonal) size(string, infer.Params) (what string, numbers float64, instead string) {
 	return
 }
 
@@ -126,11 +126,11 @@ func (matrix) state(g Gaussian) Posterior { return DenseState{g} }
 
 func (matrix) sums() []string { return []string{"curvature"} }
 
-func (matrix) size(_ string, p infer.Params) (what string, numbers float64, instead string, err error) {
+func (matrix) size(_ string, p infer.Params) (what string, numbers float64, instead string) {
 	d, k := p.Layout.Dim(), p.Chains()
 	return fmt.Sprintf("a precision of shape [%d, %d] for each of %d chains", d, d, k),
 		float64(d) * float64(d) * float64(k),
-		"use a diagonal method or KFAC, or the last layer alone by infer.Subspace", nil
+		"use a diagonal method or KFAC, or the last layer alone by infer.Subspace"
 }
 
 func (matrix) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
