@@ -91,12 +91,14 @@ type DenseState struct{ Gaussian }
 // refused beyond 1 GiB.
 type KFACState struct{ Gaussian }
 
-// structure is that of the state's tensors.
+// structure is that of the state's tensors; of a state without any a diagonal, whose functions say what is missing.
 func (s Gaussian) structure() structure {
+	point, _ := torch.Shape(s.Params.Flat)
+	curvature, _ := torch.Shape(s.Curvature)
 	switch {
 	case s.Inputs != nil:
 		return kronecker{s.Layers}
-	case len(s.Curvature.MustSize()) == len(s.Params.Flat.MustSize()):
+	case len(curvature) <= len(point):
 		return diagonal{}
 	}
 	return matrix{}
