@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -121,7 +120,7 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		return nil, err
 	}
 	if err := t.fits(p.Layout, p); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	s := State{Mean: p, Streams: streams, family: t.family, limit: t.limit()}
 	err := torch.Do(func(scope *torch.Scope) error {
@@ -201,10 +200,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 func (t *fit) fits(model *infer.Layout, p infer.Params) error {
 	d := int64(model.Dim())
 	what, columns, instead := t.family.matrix(d)
-	if err := t.limit().check(what, p, d, columns, instead); err != nil {
-		return fmt.Errorf("%s: %w", t.name, err)
-	}
-	return nil
+	return t.limit().check(what, p, d, columns, instead)
 }
 
 func (t *fit) limit() limit { return limit{field: t.name + ".Memory", bytes: t.memory} }
@@ -217,16 +213,13 @@ type limit struct {
 
 // check refuses a matrix for each of the chains of p, in its type.
 func (l limit) check(what string, p infer.Params, rows, columns int64, instead string) error {
-	size := 8.0
-	if p.Flat.DType() == gotch.Float {
-		size = 4
+	k, each := p.Chains(), ""
+	if k > 1 {
+		each = fmt.Sprintf(" for each of %d chains", k)
 	}
-	if k := p.Chains(); k > 1 {
-		what = fmt.Sprintf("%s, of shape [%d, %d] for each of %d chains,", what, rows, columns, k)
-	} else {
-		what = fmt.Sprintf("%s, of shape [%d, %d],", what, rows, columns)
-	}
-	return method.CheckMemory(what, size*float64(rows)*float64(columns)*float64(p.Chains()), l.bytes, l.field, instead)
+	what = fmt.Sprintf("%s, of shape [%d, %d]%s,", what, rows, columns, each)
+	bytes := float64(p.Flat.DType().Size()) * float64(rows) * float64(columns) * float64(k)
+	return method.CheckMemory(what, bytes, l.bytes, l.field, instead)
 }
 
 // own is a state of this method's family.
@@ -272,35 +265,37 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 			inner.Tensors[own] = x
 		}
 	}
-	variational, err := t.layout(layout)
-	if err != nil {
+	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family, limit: t.limit()}
+	if s.trend, err = approx.ReadTrend(saved.Extra); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
+	}
+	if s.Optimizer, err = t.restoreOptimizer(layout, inner); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	flat, err := inner.Tensor("params")
+	return s, nil
+}
+
+func (t *fit) restoreOptimizer(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	variational, err := t.layout(layout)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+		return nil, err
+	}
+	flat, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
 	}
 	phi := infer.Params{Layout: variational, Flat: flat}
 	if err := phi.Check(); err != nil {
-		return nil, fmt.Errorf("%s: the saved state is of another method: %w: %w", t.name, err, infer.ErrCheckpoint)
+		return nil, fmt.Errorf("the saved state is of another method: %w: %w", err, infer.ErrCheckpoint)
 	}
 	if err := t.fits(layout, phi); err != nil {
 		return nil, err
 	}
 	optimizer, err := t.method.BuildGradient(&objective{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+		return nil, err
 	}
-	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family,
-		limit: t.limit()}
-	if s.trend, err = approx.ReadTrend(saved.Extra); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
-	}
-	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // approx.Optimizer has seen that it is one
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return s, nil
+	return optimizer.(infer.Restorer).Restore(variational, saved) // approx.Optimizer has seen that it is one
 }
 
 // Sample draws n points from q, a tensor of shape [n, d]. With K chains point i is from that of chain i mod K.

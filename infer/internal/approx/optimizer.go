@@ -87,19 +87,9 @@ func probed(t infer.Transform) (at []float64, err error) {
 // probe is the log density −½(x₀ − 1)², of one point of two numbers: its gradient is 1 at x₀ = 0, and 0 in x₁.
 type probe struct{}
 
-func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (infer.Evaluation, error) {
-	x, err := p.Values()
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
-	g := 1 - x[0]
-	var e infer.Evaluation
-	if e.Value, err = torch.Scalar(-0.5 * g * g); err != nil {
-		return e, err
-	}
-	if e.Grad, err = torch.FromSlice([]float64{g, 0}); err != nil {
-		return e, err
-	}
+func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (e infer.Evaluation, err error) {
+	g := 1 - torch.Must(p.Values())[0]
+	e.Value, e.Grad = torch.Must(torch.Scalar(-0.5*g*g)), torch.Must(torch.FromSlice([]float64{g, 0}))
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, 1)
 	return e, err
 }
