@@ -63,7 +63,7 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	err = torch.Do(func(*torch.Scope) error {
 		p := p
 		p.Temperature = 1
-		sites = p.structure().search(p, delta, o.PerSite).maximize()
+		sites = p.structure().search(p, delta, o.PerSite)
 		return nil
 	})
 	if err != nil {
@@ -78,11 +78,6 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 		return nil
 	})
 	return p.structure().state(p), found, err
-}
-
-// priorSearch finds the best precision of each site.
-type priorSearch interface {
-	maximize() map[string]float64
 }
 
 // block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square −
@@ -154,8 +149,9 @@ func (b *block) best() float64 {
 	return math.Exp(low + (high-low)/2)
 }
 
-// separate is the search where each block can be maximised by itself; one precision for all makes one block of them.
-func separate(blocks []block, perSite bool) priorSearch {
+// separate is the best precision of each site where each block can be maximised by itself; one precision for all makes
+// one block of them.
+func separate(blocks []block, perSite bool) map[string]float64 {
 	if !perSite {
 		var all block
 		for _, b := range blocks {
@@ -165,14 +161,8 @@ func separate(blocks []block, perSite bool) priorSearch {
 		}
 		blocks = []block{all}
 	}
-	return separated(blocks)
-}
-
-type separated []block
-
-func (s separated) maximize() map[string]float64 {
 	out := map[string]float64{}
-	for _, b := range s {
+	for _, b := range blocks {
 		lambda := b.best()
 		for _, site := range b.sites {
 			out[site] = lambda

@@ -241,7 +241,7 @@ func (q kronecker) quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) 
 	}
 }
 
-func (q kronecker) search(s Gaussian, delta []float64, perSite bool) priorSearch {
+func (q kronecker) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
 	var blocks []block
 	for _, sp := range q.spectra(s) {
 		b := block{sites: []string{sp.weight.Name}, eps: method.Epsilon(s.Params.Flat)}

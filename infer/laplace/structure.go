@@ -30,8 +30,8 @@ type structure interface {
 	// quadratic returns x ↦ xᵀ P x for x of shape [d], with P of a single chain. The tensors that it needs are kept.
 	quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *ts.Tensor
 	spread(s Gaussian) *ts.Tensor // a root S of P⁻¹ = S Sᵀ of a single chain, or for a diagonal P⁻¹ its elements
-	// search prepares the search for the prior precision, at T = 1.
-	search(s Gaussian, delta []float64, perSite bool) priorSearch
+	// search finds the best prior precision of each site, for the distances delta from its mean.
+	search(s Gaussian, delta []float64, perSite bool) map[string]float64
 }
 
 // nameOf is the name of a structure's states, for messages.
@@ -107,7 +107,7 @@ func (d diagonal) quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *
 
 func (d diagonal) spread(s Gaussian) *ts.Tensor { return d.positive(s).MustReciprocal(false) }
 
-func (diagonal) search(s Gaussian, delta []float64, perSite bool) priorSearch {
+func (diagonal) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
 	curve := torch.Must(torch.ToSlice[float64](s.likelihood()))
 	blocks := make([]block, len(s.Params.Layout.Sites))
 	for i, site := range s.Params.Layout.Sites {
@@ -179,7 +179,7 @@ func (m matrix) spread(s Gaussian) *ts.Tensor {
 	return approx.T(l).MustLinalgSolveTriangular(approx.Eye(int64(s.Params.Layout.Dim()), l), true, true, false, false)
 }
 
-func (matrix) search(s Gaussian, delta []float64, perSite bool) priorSearch {
+func (matrix) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
 	// In float64: the rounding of a float32 curvature stays, but the search adds none of its own.
 	fixed := s.likelihood().MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
 	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
@@ -192,5 +192,6 @@ func (matrix) search(s Gaussian, delta []float64, perSite bool) priorSearch {
 		return separate([]block{all}, false)
 	}
 	all.clean()
-	return &coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}
+	c := coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}
+	return c.maximize()
 }
