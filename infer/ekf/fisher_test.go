@@ -33,6 +33,22 @@ func diagonal(x ...float64) *mat.SymDense {
 	return m
 }
 
+// fisherOf is the mean of g gᵀ, or its diagonal.
+func fisherOf(grads [][]float64, isDiagonal bool) *mat.SymDense {
+	d := len(grads[0])
+	fisher, squares := mat.NewSymDense(d, nil), make([]float64, d)
+	for _, g := range grads {
+		fisher.SymRankOne(fisher, 1/float64(len(grads)), mat.NewVecDense(d, g))
+	}
+	if !isDiagonal {
+		return fisher
+	}
+	for i := range squares {
+		squares[i] = fisher.At(i, i)
+	}
+	return diagonal(squares...)
+}
+
 // The update equations of the Fisher filters, written out in plain Go, for several updates with everything that can be
 // set.
 func TestFisherFiltersFollowTheirEquations(t *testing.T) {
@@ -58,13 +74,7 @@ func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 		for step := range int64(4) {
 			x, y, batch := logisticData(step, n, d)
 			grads, mean, value := logisticScores(mu, x, y)
-			fisher := mat.NewSymDense(d, nil)
-			for _, g := range grads {
-				fisher.SymRankOne(fisher, 1.0/n, mat.NewVecDense(d, g))
-			}
-			if c.diagonal {
-				fisher = diagonal(fisher.At(0, 0), fisher.At(1, 1), fisher.At(2, 2))
-			}
+			fisher := fisherOf(grads, c.diagonal)
 			norm := 0.0
 			for j := range d {
 				q := sdOf(step) * factors[j]
