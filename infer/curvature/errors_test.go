@@ -31,50 +31,54 @@ type arguments struct {
 type call struct {
 	name                  string
 	forward, density, vec bool // what it takes, besides a log posterior
-	f                     func(a arguments) error
+	// f is its result, of several the one in θ.
+	f func(a arguments) (*ts.Tensor, error)
+}
+
+func (c call) err(a arguments) error {
+	_, err := c.f(a)
+	return err
 }
 
 // calls are all functions of the package but CG.
 var calls = []call{
-	{"Gradients", false, true, false, func(a arguments) error {
-		_, _, err := curvature.Gradients(a.density, a.p, a.b, a.o)
-		return err
+	{"Gradients", false, true, false, func(a arguments) (*ts.Tensor, error) {
+		_, g, err := curvature.Gradients(a.density, a.p, a.b, a.o)
+		return g, err
 	}},
-	{"Fisher", false, true, false, func(a arguments) error { return second(curvature.Fisher(a.density, a.p, a.b, a.o)) }},
-	{"FisherDiag", false, true, false, func(a arguments) error {
-		return second(curvature.FisherDiag(a.density, a.p, a.b,
-			a.o))
+	{"Fisher", false, true, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.Fisher(a.density, a.p, a.b, a.o)
 	}},
-	{"FVP", false, true, true, func(a arguments) error { return second(curvature.FVP(a.density, a.p, a.b, a.v, a.o)) }},
-	{"GGN", true, false, false, func(a arguments) error {
-		return second(curvature.GGN(a.forward, a.outer, a.p, a.b,
-			a.o))
+	{"FisherDiag", false, true, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.FisherDiag(a.density, a.p, a.b, a.o)
 	}},
-	{"GGNDiag", true, false, false, func(a arguments) error {
-		return second(curvature.GGNDiag(a.forward, a.outer, a.p,
-			a.b, a.o))
+	{"FVP", false, true, true, func(a arguments) (*ts.Tensor, error) {
+		return curvature.FVP(a.density, a.p, a.b, a.v, a.o)
 	}},
-	{"GGNVP", true, false, true, func(a arguments) error {
-		return second(curvature.GGNVP(a.forward, a.outer, a.p, a.b,
-			a.v, a.o))
+	{"GGN", true, false, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)
 	}},
-	{"Hessian", false, false, false, func(a arguments) error { return second(curvature.Hessian(a.post, a.p, a.b, a.o)) }},
-	{"HessianDiag", false, false, false, func(a arguments) error {
-		return second(curvature.HessianDiag(a.post, a.p, a.b,
-			a.o))
+	{"GGNDiag", true, false, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.GGNDiag(a.forward, a.outer, a.p, a.b, a.o)
 	}},
-	{"HVP", false, false, true, func(a arguments) error {
-		_, _, err := curvature.HVP(a.post, a.p, a.b, a.v)
-		return err
+	{"GGNVP", true, false, true, func(a arguments) (*ts.Tensor, error) {
+		return curvature.GGNVP(a.forward, a.outer, a.p, a.b, a.v, a.o)
 	}},
-	{"Linearized", true, false, false, func(a arguments) error {
-		_, _, err := curvature.Linearized(a.forward, a.p, a.b, a.variance,
-			curvature.LinearizedOptions{Memory: a.o.Memory})
-		return err
+	{"Hessian", false, false, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.Hessian(a.post, a.p, a.b, a.o)
+	}},
+	{"HessianDiag", false, false, false, func(a arguments) (*ts.Tensor, error) {
+		return curvature.HessianDiag(a.post, a.p, a.b, a.o)
+	}},
+	{"HVP", false, false, true, func(a arguments) (*ts.Tensor, error) {
+		_, hv, err := curvature.HVP(a.post, a.p, a.b, a.v)
+		return hv, err
+	}},
+	{"Linearized", true, false, false, func(a arguments) (*ts.Tensor, error) {
+		_, cov, err := curvature.Linearized(a.forward, a.p, a.b, a.variance, curvature.LinearizedOptions{Memory: a.o.Memory})
+		return cov, err
 	}},
 }
-
-func second(_ *ts.Tensor, err error) error { return err }
 
 func ones(p infer.Params) *ts.Tensor { return p.Flat.MustOnesLike(false) }
 
@@ -97,44 +101,45 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 	m := newNetwork(t, kinds[1])
 	for _, c := range calls {
 		a := given(t, m)
-		require.NoError(t, c.f(a), c.name)
+		require.NoError(t, c.err(a), c.name)
 
 		chains, err := a.p.Repeat(4)
 		require.NoError(t, err)
 		a.p = chains
-		refused(t, c.f(a), c.name, "the params have shape [4 21], a chain axis: curvature is at a single point of shape [21]")
+		refused(t, c.err(a), c.name,
+			"the params have shape [4 21], a chain axis: curvature is at a single point of shape [21]")
 		a.p = infer.Params{Layout: m.layout, Flat: vec(make([]float64, 5))}
-		refused(t, c.f(a), c.name, "the params have shape [5] for the layout")
-		assert.ErrorIs(t, c.f(a), infer.ErrLayout)
+		refused(t, c.err(a), c.name, "the params have shape [5] for the layout")
+		assert.ErrorIs(t, c.err(a), infer.ErrLayout)
 		a.p = infer.Params{Flat: vec(m.flat)}
-		refused(t, c.f(a), c.name, "the params have no layout")
+		refused(t, c.err(a), c.name, "the params have no layout")
 		a.p = infer.Params{Layout: m.layout}
-		require.Error(t, c.f(a), c.name)
+		require.Error(t, c.err(a), c.name)
 		a.p = infer.Params{Layout: m.layout, Flat: m.point(t).Flat.MustTotype(gotch.Int64, false)}
-		refused(t, c.f(a), c.name, "the params are Int64, expected float64 or float32")
+		refused(t, c.err(a), c.name, "the params are Int64, expected float64 or float32")
 
 		a = given(t, m)
 		a.b = infer.Batch{}
 		if c.forward || c.density {
-			refused(t, c.f(a), c.name, "the batch is empty")
+			refused(t, c.err(a), c.name, "the batch is empty")
 		}
 		a.b = infer.Batch{"x": m.batch()["x"].MustNarrow(0, 0, 0, false), "y": m.batch()["y"].MustNarrow(0, 0, 0, false)}
-		refused(t, c.f(a), c.name, "the batch is empty")
+		refused(t, c.err(a), c.name, "the batch is empty")
 		a.b = infer.Batch{"x": m.batch()["x"], "y": m.batch()["y"].MustNarrow(0, 0, 3, false)}
 		if c.forward || c.density {
-			refused(t, c.f(a), c.name, "has 3 data, others 7")
+			refused(t, c.err(a), c.name, "has 3 data, others 7")
 		} else {
-			require.Error(t, c.f(a), c.name, "the log posterior pairs the data of two tensors")
+			require.Error(t, c.err(a), c.name, "the log posterior pairs the data of two tensors")
 		}
 		a.b = infer.Batch{"x": m.batch()["x"], "y": nil}
-		require.Error(t, c.f(a), c.name)
+		require.Error(t, c.err(a), c.name)
 		a.b = in32(m.batch())
-		require.Error(t, c.f(a), c.name, "data in float32 and params in float64")
+		require.Error(t, c.err(a), c.name, "data in float32 and params in float64")
 
 		if c.name != "HVP" {
 			a = given(t, m)
 			a.o.Memory = -1
-			refused(t, c.f(a), c.name, "curvature.Options: Memory is -1: at least 0 bytes")
+			refused(t, c.err(a), c.name, "curvature.Options: Memory is -1: at least 0 bytes")
 		}
 		if c.vec {
 			a = given(t, m)
@@ -145,7 +150,7 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 				"v is Float and the params are Double: they must be of one type": torch.Must(torch.To(a.v, torch.CPU, gotch.Float)),
 			} {
 				a.v = v
-				refused(t, c.f(a), c.name, text)
+				refused(t, c.err(a), c.name, text)
 			}
 		}
 	}
@@ -164,10 +169,10 @@ func TestCallsLeaveTheirResultsAlone(t *testing.T) {
 				results = 2
 			}
 			before := s.Owned()
-			require.NoError(t, c.f(good), c.name)
+			require.NoError(t, c.err(good), c.name)
 			assert.Equal(t, before+results, s.Owned(), c.name)
 			if c.name != "Linearized" { // it needs no y
-				require.Error(t, c.f(bad), c.name)
+				require.Error(t, c.err(bad), c.name)
 				assert.Equal(t, before+results, s.Owned(), "%s that fails", c.name)
 			}
 		}
@@ -201,7 +206,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			switch {
 			case c.forward:
 				a.forward = func(p infer.Params, b infer.Batch) torch.Tensor { return bad.change(m.forward(p, b)) }
-				refused(t, c.f(a), c.name, bad.forward)
+				refused(t, c.err(a), c.name, bad.forward)
 				if c.name == "Linearized" {
 					continue
 				}
@@ -212,7 +217,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			default:
 				continue
 			}
-			err := c.f(a)
+			err := c.err(a)
 			require.Error(t, err, c.name)
 			want := bad.outer
 			if c.forward && want == " does not depend on the inputs (the params)" {
@@ -225,12 +230,12 @@ func TestFunctionsAreChecked(t *testing.T) {
 		a := given(t, m)
 		a.outer = func(z torch.Tensor, b infer.Batch) torch.Tensor { return z }
 		if c.forward && c.name != "Linearized" {
-			refused(t, c.f(a), c.name, "the outer density returned shape [7 3] for a batch of 7 data, expected [7]")
+			refused(t, c.err(a), c.name, "the outer density returned shape [7 3] for a batch of 7 data, expected [7]")
 		}
 		a = given(t, m)
 		a.forward, a.outer, a.density, a.post = nil, nil, nil, nil
-		refused(t, c.f(a), c.name, "is nil")
-		assert.ErrorIs(t, c.f(a), infer.ErrConfig, c.name)
+		refused(t, c.err(a), c.name, "is nil")
+		assert.ErrorIs(t, c.err(a), infer.ErrConfig, c.name)
 
 		// An unknown site is an error of the function that called the model.
 		a = given(t, m)
@@ -240,7 +245,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			return p.Get("nowhere"), nil
 		}
 		var unknown *infer.ModelError
-		assert.True(t, errors.As(c.f(a), &unknown), c.name)
+		assert.True(t, errors.As(c.err(a), &unknown), c.name)
 	}
 }
 
@@ -267,7 +272,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 				l, _ := m.logPosterior(p, b)
 				return torch.Of(change(l.T())), nil
 			}
-			refused(t, c.f(a), c.name, text)
+			refused(t, c.err(a), c.name, text)
 		}
 	}
 	// A log posterior of single data, too.
@@ -276,11 +281,11 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 		infer.Aux) {
 		return m.density()(p, b), nil
 	})
-	refused(t, calls[0].f(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
+	refused(t, calls[0].err(a), "Gradients", "the log posterior returned shape [1] for a datum, expected []")
 	a.density = curvature.PerSample(nil)
-	refused(t, calls[0].f(a), "Gradients", "PerSample: the log posterior is nil")
+	refused(t, calls[0].err(a), "Gradients", "PerSample: the log posterior is nil")
 	a.density = curvature.Likelihood(nil, nil)
-	refused(t, calls[0].f(a), "Gradients", "Likelihood: the forward function or the outer density is nil")
+	refused(t, calls[0].err(a), "Gradients", "Likelihood: the forward function or the outer density is nil")
 }
 
 // A million parameters have a matrix of 8 TB, which is refused before it is made and before the model runs.
@@ -295,7 +300,7 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 		if c.name != "Fisher" && c.name != "GGN" && c.name != "Hessian" {
 			continue
 		}
-		err := c.f(a)
+		err := c.err(a)
 		refused(t, err, c.name,
 			"a matrix of shape [1000000, 1000000] takes 8 TB, and curvature.Options.Memory allows 1.07 GB: use "+c.name+
 				"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
@@ -306,7 +311,7 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
 	a.b = infer.Batch{"x": vec(make([]float64, 200))}
-	refused(t, calls[0].f(a), "Gradients", "gradients of shape [200, 1000000] takes 1.6 GB")
+	refused(t, calls[0].err(a), "Gradients", "gradients of shape [200, 1000000] takes 1.6 GB")
 }
 
 func TestWhatDoesNotFitIsRefused(t *testing.T) {
@@ -335,10 +340,10 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 	a := given(t, m)
 	for _, c := range calls {
 		if c.name == "Gradients" || c.name == "HVP" || c.name == "Linearized" {
-			require.NoError(t, c.f(a), c.name)
+			require.NoError(t, c.err(a), c.name)
 			continue
 		}
-		err := c.f(a)
+		err := c.err(a)
 		require.Error(t, err, c.name)
 		assert.ErrorIs(t, err, infer.ErrNonFinite, c.name)
 	}

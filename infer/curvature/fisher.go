@@ -8,20 +8,14 @@ import (
 
 // Fisher returns the empirical Fisher matrix Σ_i g_i g_iᵀ, [d, d]. (Kunstner et al. 2019, equation 3.)
 func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("Fisher", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.overData("density of each datum", f != nil); err != nil {
-			return nil, err
-		}
-		if err := q.matrix("FisherDiag"); err != nil {
-			return nil, err
-		}
+	return solveOne("Fisher", p, b, o, func(q *problem) *ts.Tensor {
+		q.overData("density of each datum", f != nil)
+		q.matrix("FisherDiag")
 		sum := q.zeros(q.d, q.d)
-		if err := q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _ *ts.Tensor, grads []*ts.Tensor) {
+		q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _ *ts.Tensor, grads []*ts.Tensor) {
 			g := joined(grads)
 			sum.MustAddmm_(g.MustT(false), g)
-		}); err != nil {
-			return nil, err
-		}
+		})
 		return q.summed("the Fisher matrix", sum)
 	})
 }
@@ -29,16 +23,12 @@ func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, e
 // FisherDiag returns the diagonal of the empirical Fisher matrix, Σ_i g_i², [d]. It never holds more than
 // one block of rows.
 func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("FisherDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.overData("density of each datum", f != nil); err != nil {
-			return nil, err
-		}
+	return solveOne("FisherDiag", p, b, o, func(q *problem) *ts.Tensor {
+		q.overData("density of each datum", f != nil)
 		sum := q.zeros(q.d)
-		if err := q.gradients(f, float64(q.d), func(_, rows int64, _ *ts.Tensor, g []*ts.Tensor) {
+		q.gradients(f, float64(q.d), func(_, rows int64, _ *ts.Tensor, g []*ts.Tensor) {
 			q.addSquares(sum, g, rows, nil)
-		}); err != nil {
-			return nil, err
-		}
+		})
 		return q.summed("the diagonal of the Fisher matrix", sum)
 	})
 }
@@ -60,22 +50,14 @@ func addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
 // FVP returns the product of the empirical Fisher matrix with a vector, Σ_i g_i (g_iᵀ v), for v of shape [d]. The batch
 // is evaluated as a whole, by three backward passes and without a matrix: Options.Memory plays no part.
 func FVP(f PerDatum, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
-	return solveOne("FVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.overData("density of each datum", f != nil); err != nil {
-			return nil, err
-		}
-		if err := q.like("v", v, q.d); err != nil {
-			return nil, err
-		}
+	return solveOne("FVP", p, b, o, func(q *problem) *ts.Tensor {
+		q.overData("density of each datum", f != nil)
+		q.like("v", v, q.d)
 		leaf := torch.Must(torch.Leaf(q.p.Flat))
 		l := f(q.at(leaf), q.b).T()
 		q.returned("the density of each datum", l, q.n, true)
 		tracked("the density of each datum", "the params", l)
-		out, err := vjp(l, leaf, jvp(l, leaf, v))
-		if err != nil {
-			return nil, err
-		}
-		return q.summed("the product with the Fisher matrix", own(out))
+		return q.summed("the product with the Fisher matrix", own(vjp(l, leaf, jvp(l, leaf, v))))
 	})
 }
 
@@ -90,10 +72,4 @@ func jvp(y, x, v *ts.Tensor) *ts.Tensor {
 }
 
 // vjp is Jᵀ u for J = ∂y/∂x, in the shape of x. The graph of y is kept.
-func vjp(y, x, u *ts.Tensor) (*ts.Tensor, error) {
-	g, err := leaves{x}.gradient(y, u, true)
-	if err != nil {
-		return nil, err
-	}
-	return g[0], nil
-}
+func vjp(y, x, u *ts.Tensor) *ts.Tensor { return leaves{x}.gradient(y, u, true)[0] }

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -13,21 +13,17 @@ import (
 // GGN returns the generalised Gauss-Newton matrix Σ_i J_iᵀ H_i J_i, [d, d], with J_i = ∂z_i/∂θ and H_i = −∂² log
 // p(y_i|z_i)/∂z_i². (Schraudolph 2002; Martens 2020, section 8.)
 func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("GGN", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.matrix("GGNDiag"); err != nil {
-			return nil, err
-		}
+	return solveOne("GGN", p, b, o, func(q *problem) *ts.Tensor {
+		q.matrix("GGNDiag")
 		sum := q.zeros(q.d, q.d)
-		if err := q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c *ts.Tensor, grads []*ts.Tensor) {
+		q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c *ts.Tensor, grads []*ts.Tensor) {
 			g := joined(grads)
 			left := g
 			if c != nil {
 				left = g.MustMul(c.MustUnsqueeze(1, false), false)
 			}
 			sum.MustAddmm_(left.MustT(false), g)
-		}); err != nil {
-			return nil, err
-		}
+		})
 		return q.summed("the Gauss-Newton matrix", sum)
 	})
 }
@@ -36,13 +32,9 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.
 // λ_ik (J_iᵀ u_ik)²: one row of d numbers for each eigenvector, made in blocks of data, and never the n·C·d
 // numbers of the Jacobian.
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("GGNDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
+	return solveOne("GGNDiag", p, b, o, func(q *problem) *ts.Tensor {
 		sum := q.zeros(q.d)
-		if err := q.factors(f, outer, float64(q.d), func(rows int64, c *ts.Tensor, g []*ts.Tensor) {
-			q.addSquares(sum, g, rows, c)
-		}); err != nil {
-			return nil, err
-		}
+		q.factors(f, outer, float64(q.d), func(rows int64, c *ts.Tensor, g []*ts.Tensor) { q.addSquares(sum, g, rows, c) })
 		return q.summed("the diagonal of the Gauss-Newton matrix", sum)
 	})
 }
@@ -50,22 +42,15 @@ func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (
 // GGNVP returns the product of the Gauss-Newton matrix with a vector, Σ_i J_iᵀ H_i J_i v, for v of shape [d]. The batch
 // is evaluated as a whole, by a few backward passes and without a matrix: Options.Memory plays no part.
 func GGNVP(f Forward, outer Outer, p infer.Params, b infer.Batch, v *ts.Tensor, o Options) (*ts.Tensor, error) {
-	return solveOne("GGNVP", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
-			return nil, err
-		}
-		if err := q.like("v", v, q.d); err != nil {
-			return nil, err
-		}
+	return solveOne("GGNVP", p, b, o, func(q *problem) *ts.Tensor {
+		q.overData("forward function or the outer density", f != nil && outer != nil)
+		q.like("v", v, q.d)
 		leaf := torch.Must(torch.Leaf(q.p.Flat))
 		z := f(q.at(leaf), q.b).T()
 		q.returned("the forward function", z, q.n, false)
 		tracked("the forward function", "the params", z)
 		score := q.score(outer, z, q.b, q.n)
-		out, err := vjp(z, leaf, score.minusHessian(jvp(z, leaf, v)))
-		if err != nil {
-			return nil, err
-		}
+		out := vjp(z, leaf, score.minusHessian(jvp(z, leaf, v)))
 		return q.summed("the product with the Gauss-Newton matrix", own(out))
 	})
 }
@@ -117,55 +102,38 @@ func (q *problem) unit(rows, c, column int64) *ts.Tensor {
 // [rows], nil where none is negative, for block after block of data and each eigenvector: the Gauss-Newton matrix is
 // the sum of all sign(λ_ik) g_ik g_ikᵀ.
 func (q *problem) factors(f Forward, outer Outer, result float64,
-	use func(rows int64, signs *ts.Tensor, g []*ts.Tensor)) error {
-	if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
-		return err
-	}
-	c, err := q.outputs(f)
-	if err != nil {
-		return err
-	}
-	if err := q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c),
-		float64(c)*float64(c),
-		"use FisherDiag or GGNVP, which do not need it"); err != nil {
-		return err
-	}
+	use func(rows int64, signs *ts.Tensor, g []*ts.Tensor)) {
+	q.overData("forward function or the outer density", f != nil && outer != nil)
+	c := q.outputs(f)
+	q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c), float64(c)*float64(c),
+		"use FisherDiag or GGNVP, which do not need it")
 	row := rowNumbers*float64(q.width()) + 3*float64(c)*float64(c)
-	return q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) error {
+	q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) {
 		leaves, z := q.eachRow("the forward function", block, rows, false, f)
-		h := q.outerHessians(outer, z, block, rows, c)
-		if err := finite("the second derivative of the outer density", h); err != nil {
-			return err
-		}
+		h := finite("the second derivative of the outer density", q.outerHessians(outer, z, block, rows, c))
 		values, vectors := eigen(h, rows, c)
 		values = cleaned(values, c)
 		for k := range c {
-			if err := torch.Do(func(*torch.Scope) error {
+			inScope(func() {
 				lambda := values.MustSelect(1, k, false)
-				if largest, err := torch.Item(lambda.MustAbs(false).MustMax(false)); err != nil || largest == 0 {
-					return err
+				size := lambda.MustAbs(false)
+				if torch.Must(torch.Item(size.MustMax(false))) == 0 {
+					return
 				}
-				root := lambda.MustAbs(false).MustSqrt(false).MustUnsqueeze(1, false)
-				g, err := leaves.gradient(z, vectors.MustSelect(2, k, false).MustMul(root, false).MustReshapeAs(z, false), true)
-				if err != nil {
-					return err
-				}
-				least, err := torch.Item(lambda.MustMin(false))
-				if err != nil {
-					return err
-				}
-				var signs *ts.Tensor
-				if least < 0 {
-					signs = lambda.MustSign(false)
-				}
-				use(rows, signs, g)
-				return nil
-			}); err != nil {
-				return err
-			}
+				u := vectors.MustSelect(2, k, false).MustMul(size.MustSqrt(false).MustUnsqueeze(1, false), false)
+				g := leaves.gradient(z, u.MustReshapeAs(z, false), true)
+				use(rows, signsOf(lambda), g)
+			})
 		}
-		return nil
 	})
+}
+
+// signsOf are those of eigenvalues, nil where none is negative.
+func signsOf(values *ts.Tensor) *ts.Tensor {
+	if torch.Must(torch.Item(values.MustMin(false))) < 0 {
+		return values.MustSign(false)
+	}
+	return nil
 }
 
 // eigen are the eigenvalues, [rows, C], and in columns the eigenvectors, [rows, C, C], of symmetric matrices.
@@ -177,27 +145,27 @@ func eigen(h *ts.Tensor, rows, c int64) (values, vectors *ts.Tensor) {
 }
 
 // outputs is C, the numbers that the model gives for a datum, from the first one.
-func (q *problem) outputs(f Forward) (int64, error) {
+func (q *problem) outputs(f Forward) int64 {
 	c := int64(1)
-	err := torch.NoGrad(func() error {
-		return torch.Do(func(*torch.Scope) error {
+	try(torch.NoGrad(func() error {
+		inScope(func() {
 			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)).T(), 1, false) {
 				c *= n
 			}
-			return nil
 		})
-	})
-	if err == nil && c == 0 {
-		err = fmt.Errorf("the forward function returned no numbers for a datum")
+		return nil
+	}))
+	if c == 0 {
+		fail("the forward function returned no numbers for a datum")
 	}
-	return c, err
+	return c
 }
 
 // cleaned are eigenvalues, [rows, C], with zeros for those that are rounding errors of their matrix: they are within
 // C·ε of the largest one. A softmax has one such eigenvalue.
 func cleaned(values *ts.Tensor, c int64) *ts.Tensor {
 	size := values.MustAbs(false)
-	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*linalg.Epsilon(values)), false)
+	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*method.Epsilon(values)), false)
 	return values.MustMul(size.MustGtTensor(limit, false).MustTotype(values.DType(), false), false)
 }
 
@@ -206,21 +174,13 @@ func cleaned(values *ts.Tensor, c int64) *ts.Tensor {
 // those of their QR decompositions. The matrix itself has the square of the condition number of A, which rounding may
 // not leave positive. A density that is not log-concave in z has no such factor: an error that wraps [ErrIndefinite].
 func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("GGNFactor", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if err := q.overData("forward function or the outer density", f != nil && outer != nil); err != nil {
-			return nil, err
-		}
-		c, err := q.outputs(f)
-		if err != nil {
-			return nil, err
-		}
+	return solveOne("GGNFactor", p, b, o, func(q *problem) *ts.Tensor {
+		q.overData("forward function or the outer density", f != nil && outer != nil)
+		c := q.outputs(f)
 		most := int64(min(float64(q.n)*float64(c), 2*float64(q.d)))
-		if err := q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d),
-			dense("GGNDiag")); err != nil {
-			return nil, err
-		}
+		q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d), dense("GGNDiag"))
 		a, count := q.zeros(most, q.d), int64(0)
-		err = q.factors(f, outer, float64(most)*float64(q.d), func(rows int64, signs *ts.Tensor, grads []*ts.Tensor) {
+		q.factors(f, outer, float64(most)*float64(q.d), func(rows int64, signs *ts.Tensor, grads []*ts.Tensor) {
 			g := joined(grads)
 			if signs != nil {
 				fail("log p(y|z) is not concave in the outputs z: the second derivative is %w", ErrIndefinite)
@@ -232,12 +192,9 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 			a.MustNarrow(0, count, rows, false).Copy_(g)
 			count += rows
 		})
-		if err != nil {
-			return nil, err
-		}
 		if q.normalize {
 			a.MustDivScalar_(ts.FloatScalar(math.Sqrt(float64(q.n))))
 		}
-		return own(a.MustNarrow(0, 0, count, false)), finite("the factor of the Gauss-Newton matrix", a)
+		return own(finite("the factor of the Gauss-Newton matrix", a).MustNarrow(0, 0, count, false))
 	})
 }

@@ -10,38 +10,29 @@ import (
 // Gradients returns the log density of each datum, [n], and its gradients g_i, [n, d], made in blocks of rows. It is
 // refused where the n·d numbers do not fit. Values that are not finite are returned as they are.
 func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, grads *ts.Tensor, err error) {
-	out, err := solve("Gradients", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
-		if err := q.overData("density of each datum", f != nil); err != nil {
-			return nil, err
-		}
+	out, err := solve("Gradients", 2, p, b, o, func(q *problem) []*ts.Tensor {
+		q.overData("density of each datum", f != nil)
 		result := float64(q.n) * float64(q.d)
-		if err := q.need(fmt.Sprintf("gradients of shape [%d, %d]", q.n, q.d), result,
-			"take a smaller batch, or use GradientSums, FisherDiag or FVP, which sum over the data"); err != nil {
-			return nil, err
-		}
+		q.need(fmt.Sprintf("gradients of shape [%d, %d]", q.n, q.d), result,
+			"take a smaller batch, or use GradientSums, FisherDiag or FVP, which sum over the data")
 		values, grads := q.zeros(q.n), q.zeros(q.n, q.d)
-		err := q.gradients(f, result, func(from, rows int64, v *ts.Tensor, g []*ts.Tensor) {
+		q.gradients(f, result, func(from, rows int64, v *ts.Tensor, g []*ts.Tensor) {
 			values.MustNarrow(0, from, rows, false).Copy_(v)
 			grads.MustNarrow(0, from, rows, false).Copy_(joined(g))
 		})
-		return []*ts.Tensor{values, grads}, err
+		return []*ts.Tensor{values, grads}
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return out[0], out[1], nil
+	return out[0], out[1], err
 }
 
 // GradientSums returns sums over the data of the log densities, Σ_i l_i of shape [], their gradients, Σ_i g_i of shape
 // [d], and the squares of these, Σ_i g_i², [d], and never holds more than one block of rows. Sums that are not finite
 // are returned as they are.
 func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, grad, squares *ts.Tensor, err error) {
-	out, err := solve("GradientSums", p, b, o, func(q *problem) ([]*ts.Tensor, error) {
-		if err := q.overData("density of each datum", f != nil); err != nil {
-			return nil, err
-		}
+	out, err := solve("GradientSums", 3, p, b, o, func(q *problem) []*ts.Tensor {
+		q.overData("density of each datum", f != nil)
 		sums := []*ts.Tensor{q.zeros(), q.zeros(q.d), q.zeros(q.d)}
-		err := q.gradients(f, 2*float64(q.d), func(_, rows int64, v *ts.Tensor, grads []*ts.Tensor) {
+		q.gradients(f, 2*float64(q.d), func(_, rows int64, v *ts.Tensor, grads []*ts.Tensor) {
 			g := joined(grads)
 			sums[0].MustAdd_(v.MustSum(q.dtype, false))
 			sums[1].MustAdd_(g.MustSumDimIntlist([]int64{0}, false, q.dtype, false))
@@ -52,25 +43,17 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 				sum.MustDivScalar_(ts.FloatScalar(float64(q.n)))
 			}
 		}
-		return sums, err
+		return sums
 	})
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return out[0], out[1], out[2], nil
+	return out[0], out[1], out[2], err
 }
 
 // gradients calls use with block after block of values [rows] and gradients, [rows, d] when they are joined.
 func (q *problem) gradients(f PerDatum, result float64,
-	use func(from, rows int64, values *ts.Tensor, grads []*ts.Tensor)) error {
-	return q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) error {
+	use func(from, rows int64, values *ts.Tensor, grads []*ts.Tensor)) {
+	q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) {
 		leaves, out := q.eachRow("the density of each datum", block, rows, true, f)
-		grads, err := leaves.gradient(out.MustSum(q.dtype, false), nil, false)
-		if err != nil {
-			return err
-		}
-		use(from, rows, out.MustDetach(false), grads)
-		return nil
+		use(from, rows, out.MustDetach(false), leaves.gradient(out.MustSum(q.dtype, false), nil, false))
 	})
 }
 

@@ -9,58 +9,41 @@ import (
 // HVP returns the gradient ∇f and the product ∇²f v of a log posterior, both of shape [d], by a second backward pass
 // (Pearlmutter 1994). It differentiates f as it is: the product with the matrix of [Hessian] is minus this.
 func HVP(f infer.LogPosterior, p infer.Params, b infer.Batch, v *ts.Tensor) (grad, hv *ts.Tensor, err error) {
-	out, err := solve("HVP", p, b, Options{}, func(q *problem) ([]*ts.Tensor, error) {
-		if f == nil {
-			return nil, errNil("log posterior")
-		}
-		if err := q.like("v", v, q.d); err != nil {
-			return nil, err
-		}
+	out, err := solve("HVP", 2, p, b, Options{}, func(q *problem) []*ts.Tensor {
+		q.given("log posterior", f != nil)
+		q.like("v", v, q.d)
 		leaf, grad := q.posteriorGradient(f, 1)
 		hv := secondBackward(grad, leaf, v.MustUnsqueeze(0, false))
-		return []*ts.Tensor{own(grad.MustDetach(false).MustSelect(0, 0, false)), own(hv.MustSelect(0, 0, false))}, nil
+		return []*ts.Tensor{own(grad.MustDetach(false).MustSelect(0, 0, false)), own(hv.MustSelect(0, 0, false))}
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return out[0], out[1], nil
+	return out[0], out[1], err
 }
 
 // Hessian returns the NEGATIVE Hessian of a log posterior, −∇²f, [d, d]: the precision of the Laplace approximation,
 // positive definite at a mode. It takes d second backward passes, several at once. The batch need not count data: like
 // those of HVP and HessianDiag, it may be empty, or have tensors of shape [] and of different first dimensions.
 func Hessian(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("Hessian", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if f == nil {
-			return nil, errNil("log posterior")
-		}
-		if err := q.matrix("HessianDiag"); err != nil {
-			return nil, err
-		}
+	return solveOne("Hessian", p, b, o, func(q *problem) *ts.Tensor {
+		q.given("log posterior", f != nil)
+		q.matrix("HessianDiag")
 		out := q.zeros(q.d, q.d)
-		if err := q.hessianRows(f, float64(q.d)*float64(q.d), func(from, rows int64, h *ts.Tensor) {
+		q.hessianRows(f, float64(q.d)*float64(q.d), func(from, rows int64, h *ts.Tensor) {
 			out.MustNarrow(0, from, rows, false).Copy_(h)
-		}); err != nil {
-			return nil, err
-		}
-		return out, finite("the Hessian", out)
+		})
+		return finite("the Hessian", out)
 	})
 }
 
 // HessianDiag returns the diagonal of the NEGATIVE Hessian of a log posterior, [d]. It takes as many second backward
 // passes as the whole matrix, but no more memory than a block of rows.
 func HessianDiag(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (*ts.Tensor, error) {
-	return solveOne("HessianDiag", p, b, o, func(q *problem) (*ts.Tensor, error) {
-		if f == nil {
-			return nil, errNil("log posterior")
-		}
+	return solveOne("HessianDiag", p, b, o, func(q *problem) *ts.Tensor {
+		q.given("log posterior", f != nil)
 		out := q.zeros(q.d)
-		if err := q.hessianRows(f, float64(q.d), func(from, rows int64, h *ts.Tensor) {
+		q.hessianRows(f, float64(q.d), func(from, rows int64, h *ts.Tensor) {
 			out.MustNarrow(0, from, rows, false).Copy_(h.MustDiagonal(from, 0, 1, false))
-		}); err != nil {
-			return nil, err
-		}
-		return out, finite("the diagonal of the Hessian", out)
+		})
+		return finite("the diagonal of the Hessian", out)
 	})
 }
 
@@ -73,9 +56,7 @@ func (q *problem) posteriorGradient(f infer.LogPosterior, rows int64) (leaf, gra
 		if shape := logp.Shape(); len(shape) != 0 {
 			fail("the log posterior returned shape %v, expected []: %w", shape, torch.ErrNotScalar)
 		}
-		if err := q.alike("what the log posterior returned", value); err != nil {
-			fail("%w", err)
-		}
+		q.alike("what the log posterior returned", value)
 		return value
 	}
 	leaf = torch.Must(torch.Leaf(q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)))
@@ -104,19 +85,15 @@ func secondBackward(grad, leaf, v *ts.Tensor) *ts.Tensor {
 // hessianRows calls use with block after block of rows of −∇²f. All blocks share one graph, of copies of θ: the blocks
 // differ in the unit vectors alone. A copy evaluates the whole batch; its intermediates are taken to be as many numbers
 // for each datum as there are parameters.
-func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int64, h *ts.Tensor)) error {
+func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int64, h *ts.Tensor)) {
 	rows := q.rows(q.d, result, rowNumbers*float64(q.d)*float64(1+q.n))
 	leaf, grad := q.posteriorGradient(f, rows)
 	for from := int64(0); from < q.d; from += rows {
 		m := min(rows, q.d-from)
-		if err := torch.Do(func(*torch.Scope) error {
+		inScope(func() {
 			units := q.zeros(rows, q.d)
 			units.MustNarrow(1, from, m, false).MustDiagonal(0, 0, 1, false).MustFill_(ts.FloatScalar(1))
 			use(from, m, secondBackward(grad, leaf, units).MustNarrow(0, 0, m, false).MustNeg(false))
-			return nil
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	return nil
 }

@@ -15,24 +15,22 @@ import (
 type leaves []*ts.Tensor
 
 // gradient is Jᵀu of y, for u in the shape of y, or nil for ones: [rows, d], or each site's of a single row.
-func (l leaves) gradient(y, u *ts.Tensor, keep bool) ([]*ts.Tensor, error) {
+func (l leaves) gradient(y, u *ts.Tensor, keep bool) []*ts.Tensor {
 	var weights []*ts.Tensor
 	if u != nil {
 		weights = []*ts.Tensor{u}
 	}
 	outputs, n := []*ts.Tensor{y}, len(l)-1
 	if n == 0 {
-		return torch.Grad(outputs, l, &torch.GradOptions{Weights: weights, KeepGraph: keep})
+		return torch.Must(torch.Grad(outputs, l, &torch.GradOptions{Weights: weights, KeepGraph: keep}))
 	}
-	g, err := ts.KelvinGradUsed(outputs, l, weights, keep)
-	if err != nil {
-		return nil, err
-	}
+	g := torch.Must(ts.KelvinGradUsed(outputs, l, weights, keep))
 	whole := g[n]
 	if used := slices.ContainsFunc(g[:n], func(t *ts.Tensor) bool { return t != nil }); !used && whole == nil {
-		return torch.Grad(outputs, l[n:], &torch.GradOptions{Weights: weights, KeepGraph: keep}) // has the error
+		// which has the error
+		return torch.Must(torch.Grad(outputs, l[n:], &torch.GradOptions{Weights: weights, KeepGraph: keep}))
 	} else if !used {
-		return []*ts.Tensor{whole.MustUnsqueeze(0, false)}, nil
+		return []*ts.Tensor{whole.MustUnsqueeze(0, false)}
 	}
 	from := int64(0)
 	for i, site := range l[:n] {
@@ -47,7 +45,7 @@ func (l leaves) gradient(y, u *ts.Tensor, keep bool) ([]*ts.Tensor, error) {
 		}
 		from += size
 	}
-	return g[:n], nil
+	return g[:n]
 }
 
 // joined is a gradient in leaves as rows, [rows, d].

@@ -455,42 +455,25 @@ func TestHessianAgainstDifferences(t *testing.T) {
 // Sums over parts of a batch add up to that of the whole, whatever the size of the parts.
 func TestSumsOverPartsOfABatchAddUp(t *testing.T) {
 	eachKind(t, func(t *testing.T, m network) {
-		p, v := m.point(t), vec(numbers(len(m.flat), 7))
-		all := map[string]func(b infer.Batch) (*ts.Tensor, error){
-			"Fisher": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.Fisher(m.density(), p, b, curvature.Options{})
-			},
-			"FisherDiag": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.FisherDiag(m.density(), p, b, curvature.Options{})
-			},
-			"FVP": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.FVP(m.density(), p, b, v, curvature.Options{})
-			},
-			"GGN": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.GGN(m.forward, m.outer, p, b, curvature.Options{})
-			},
-			"GGNDiag": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.GGNDiag(m.forward, m.outer, p, b, curvature.Options{})
-			},
-			"GGNVP": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.GGNVP(m.forward, m.outer, p, b, v, curvature.Options{})
-			},
-			"Hessian": func(b infer.Batch) (*ts.Tensor, error) {
-				return curvature.Hessian(posterior(m.density()), p, b, curvature.Options{})
-			},
-		}
-		for name, f := range all {
-			x, err := f(m.batch())
+		a := given(t, m)
+		a.post = posterior(m.density())
+		for _, c := range calls {
+			if c.name == "Gradients" || c.name == "Linearized" { // which are of single data
+				continue
+			}
+			x, err := c.f(a)
 			whole := must(t, x, err)
 			for _, size := range []int64{1, 3, 7} {
 				sum := make([]float64, len(whole))
 				for _, part := range split(m.batch(), size) {
-					x, err := f(part)
+					one := a
+					one.b = part
+					x, err := c.f(one)
 					for i, v := range must(t, x, err) {
 						sum[i] += v
 					}
 				}
-				near(t, whole, sum, 1e-14, "%s in parts of %d", name, size)
+				near(t, whole, sum, 1e-14, "%s in parts of %d", c.name, size)
 			}
 		}
 	})
@@ -499,19 +482,18 @@ func TestSumsOverPartsOfABatchAddUp(t *testing.T) {
 // Blocks of another size give the same numbers to rounding.
 func TestBlocksDoNotChangeNumbers(t *testing.T) {
 	m := newNetwork(t, kinds[5])
-	d, p, b := len(m.flat), m.point(t), m.batch()
-	for name, f := range map[string]func(o curvature.Options) (*ts.Tensor, error){
-		"FisherDiag": func(o curvature.Options) (*ts.Tensor, error) { return curvature.FisherDiag(m.density(), p, b, o) },
-		"GGNDiag":    func(o curvature.Options) (*ts.Tensor, error) { return curvature.GGNDiag(m.forward, m.outer, p, b, o) },
-		"HessianDiag": func(o curvature.Options) (*ts.Tensor, error) {
-			return curvature.HessianDiag(m.logPosterior, p, b, o)
-		},
-	} {
-		x, err := f(curvature.Options{})
+	d := len(m.flat)
+	for _, c := range calls {
+		if c.name != "FisherDiag" && c.name != "GGNDiag" && c.name != "HessianDiag" {
+			continue
+		}
+		a := given(t, m)
+		x, err := c.f(a)
 		whole := must(t, x, err)
 		for memory := int64(1); memory < int64(8*4*d*m.n*(m.n+2)); memory += int64(16 * d) {
-			x, err := f(curvature.Options{Memory: max(memory, 8*36)})
-			near(t, whole, must(t, x, err), 1e-14, "%s in %d bytes", name, memory)
+			a.o.Memory = max(memory, 8*36)
+			x, err := c.f(a)
+			near(t, whole, must(t, x, err), 1e-14, "%s in %d bytes", c.name, memory)
 		}
 	}
 }
@@ -519,41 +501,16 @@ func TestBlocksDoNotChangeNumbers(t *testing.T) {
 // In float32 the numbers are those of float64 to its rounding.
 func TestFloat32(t *testing.T) {
 	eachKind(t, func(t *testing.T, m network) {
-		p, b, v := m.point(t), m.batch(), numbers(len(m.flat), 7)
-		half, err := p.To(torch.CPU, gotch.Float)
-		require.NoError(t, err)
-		for name, f := range map[string]func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error){
-			"FisherDiag": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.FisherDiag(m.density(), p, b, curvature.Options{})
-			},
-			"Fisher": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.Fisher(m.density(), p, b, curvature.Options{})
-			},
-			"FVP": func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.FVP(m.density(), p, b, v, curvature.Options{})
-			},
-			"GGN": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.GGN(m.forward, m.outer, p, b, curvature.Options{})
-			},
-			"GGNDiag": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.GGNDiag(m.forward, m.outer, p, b, curvature.Options{})
-			},
-			"GGNVP": func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.GGNVP(m.forward, m.outer, p, b, v, curvature.Options{})
-			},
-			"Hessian": func(p infer.Params, b infer.Batch, _ *ts.Tensor) (*ts.Tensor, error) {
-				return curvature.Hessian(m.logPosterior, p, b, curvature.Options{})
-			},
-			"Linearized": func(p infer.Params, b infer.Batch, v *ts.Tensor) (*ts.Tensor, error) {
-				_, cov, err := curvature.Linearized(m.forward, p, b, v.MustSquare(false), curvature.LinearizedOptions{})
-				return cov, err
-			},
-		} {
-			x, err := f(p, b, vec(v))
+		single := func(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.To(x, torch.CPU, gotch.Float)) }
+		for _, c := range calls {
+			a := given(t, m)
+			a.variance = a.v.MustSquare(false)
+			x, err := c.f(a)
 			want := must(t, x, err)
-			x, err = f(half, in32(b), torch.Must(torch.To(vec(v), torch.CPU, gotch.Float)))
-			near(t, want, must(t, x, err), 1e-5, "%s", name)
-			require.Equal(t, gotch.Float, x.DType(), name)
+			a.p.Flat, a.b, a.v, a.variance = single(a.p.Flat), in32(a.b), single(a.v), single(a.variance)
+			x, err = c.f(a)
+			near(t, want, must(t, x, err), 1e-5, "%s", c.name)
+			require.Equal(t, gotch.Float, x.DType(), c.name)
 		}
 	})
 }

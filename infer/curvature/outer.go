@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -17,10 +17,7 @@ import (
 // that each belongs to a datum: that of datum 0 must be the same without the other data.
 func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		q, err := outerProblem(o, z, b)
-		if err != nil {
-			return err
-		}
+		q := outerProblem(o, z, b)
 		l = q.densities(o, z, b, q.n)
 		scope.Keep(l)
 		return nil
@@ -34,51 +31,30 @@ func (o Outer) Densities(z *ts.Tensor, b infer.Batch) (l *ts.Tensor, err error) 
 func (o Outer) Root(z *ts.Tensor, b infer.Batch) (root, signs *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
-		q, err := outerProblem(o, z, b)
-		if err != nil {
-			return err
-		}
-		numbers, err := torch.Numel(z)
-		if err != nil {
-			return err
-		}
-		c := int64(numbers) / q.n
-		h := q.outerHessians(o, z, b, q.n, c)
-		if err := finite("the second derivative of the outer density", h); err != nil {
-			return err
-		}
+		q := outerProblem(o, z, b)
+		c := int64(torch.Must(torch.Numel(z))) / q.n
+		h := finite("the second derivative of the outer density", q.outerHessians(o, z, b, q.n, c))
 		values, vectors := eigen(h, q.n, c)
 		values = cleaned(values, c)
 		scales := values.MustAbs(false).MustSqrt(false).MustUnsqueeze(2, false)
 		root = vectors.MustTranspose(1, 2, false).MustMul(scales, false)
-		least, err := torch.Item(values.MustMin(false))
-		if err != nil {
-			return err
-		}
-		if scope.Keep(root); least < 0 {
-			signs = values.MustSign(false)
-			scope.Keep(signs)
-		}
+		signs = signsOf(values)
+		scope.Keep(root, signs)
 		return nil
 	})
 	return root, signs, err
 }
 
 // outerProblem is a request for an outer density alone: the outputs take the place of the params.
-func outerProblem(o Outer, z *ts.Tensor, b infer.Batch) (*problem, error) {
+func outerProblem(o Outer, z *ts.Tensor, b infer.Batch) *problem {
 	if o == nil {
-		return nil, errNil("outer density")
+		try(errNil("outer density"))
 	}
 	n, err := b.Size()
-	if err != nil {
-		return nil, err
-	}
-	q := &problem{b: b, n: n, dtype: z.DType()}
-	if q.device, err = torch.DeviceOf(z); err != nil {
-		return nil, err
-	}
+	try(err)
+	q := &problem{b: b, n: n, dtype: z.DType(), device: torch.Must(torch.DeviceOf(z))}
 	q.returned("the forward function", z, n, false)
-	return q, nil
+	return q
 }
 
 // densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with
@@ -104,7 +80,7 @@ func (q *problem) checkSeparate(outer Outer, z, l *ts.Tensor, b infer.Batch) {
 	q.returned("the outer density", one, 1, true)
 	among, alone := torch.Must(torch.Item(l.MustSelect(0, 0, false))), torch.Must(torch.Item(one))
 	// The same numbers in another order are rounded differently.
-	tol := math.Sqrt(linalg.Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
+	tol := math.Sqrt(method.Epsilon(z)) * max(1, math.Abs(among), math.Abs(alone))
 	if among == alone || math.Abs(among-alone) <= tol || math.IsNaN(among) || math.IsNaN(alone) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -29,93 +28,73 @@ type problem struct {
 	unsized   error   // why the batch has no number of data
 }
 
-// solve checks a request and runs f in a scope that records gradients. What f returns is kept.
-func solve(name string, p infer.Params, b infer.Batch, o Options,
-	f func(q *problem) ([]*ts.Tensor, error)) ([]*ts.Tensor, error) {
+// solve checks a request and runs f, which may panic with errors that torch.Do returns, in a scope that records
+// gradients. What f returns is kept. Where there is an error solve returns as many nils.
+func solve(name string, results int, p infer.Params, b infer.Batch, o Options,
+	f func(q *problem) []*ts.Tensor) ([]*ts.Tensor, error) {
 	var out []*ts.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
-		q, err := newProblem(p, b, o)
-		if err != nil {
-			return err
-		}
+		q := newProblem(p, b, o)
 		if len(o.Tables) > 0 {
 			if name != "FisherDiag" && name != "GGNDiag" {
-				return &infer.FieldError{Type: "curvature.Options", Field: "Tables", Value: o.Tables,
-					Allowed: "it is for FisherDiag and GGNDiag"}
+				badField("Tables", o.Tables, "it is for FisherDiag and GGNDiag")
 			}
-			if q.tables, err = newTables(p, b, o.Tables); err != nil {
-				return err
-			}
+			q.tables = newTables(p, b, o.Tables)
 		}
-		if out, err = f(q); err != nil {
-			return err
-		}
+		out = f(q)
 		scope.Keep(out...)
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("curvature.%s: %w", name, err)
+		return make([]*ts.Tensor, results), fmt.Errorf("curvature.%s: %w", name, err)
 	}
 	return out, nil
 }
 
 // solveOne is solve with one result.
 func solveOne(name string, p infer.Params, b infer.Batch, o Options,
-	f func(q *problem) (*ts.Tensor, error)) (*ts.Tensor, error) {
-	out, err := solve(name, p, b, o, func(q *problem) ([]*ts.Tensor, error) {
-		t, err := f(q)
-		return []*ts.Tensor{t}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
+	f func(q *problem) *ts.Tensor) (*ts.Tensor, error) {
+	out, err := solve(name, 1, p, b, o, func(q *problem) []*ts.Tensor { return []*ts.Tensor{f(q)} })
+	return out[0], err
 }
 
-func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
+// badField panics with the error of a field of Options.
+func badField(field string, value any, allowed string) {
+	try(&infer.FieldError{Type: "curvature.Options", Field: field, Value: value, Allowed: allowed})
+}
+
+func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 	if p.Layout == nil {
-		return nil, fmt.Errorf("the params have no layout: %w", infer.ErrLayout)
+		fail("the params have no layout: %w", infer.ErrLayout)
 	}
 	shape, err := torch.Shape(p.Flat)
 	if err != nil {
-		return nil, fmt.Errorf("params: %w", err)
+		fail("params: %w", err)
 	}
 	d := int64(p.Layout.Dim())
 	if len(shape) == 2 && shape[1] == d {
-		return nil, fmt.Errorf(
-			"the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w", shape,
-			d, infer.ErrLayout)
+		fail("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
+			shape, d, infer.ErrLayout)
 	}
 	if len(shape) != 1 || shape[0] != d {
-		return nil, fmt.Errorf("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d,
-			infer.ErrLayout)
+		fail("the params have shape %v for the layout %v, expected [%d]: %w", shape, p.Layout, d, infer.ErrLayout)
 	}
-	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize}
+	q := &problem{p: p, b: b, d: d, memory: o.Memory, field: o.MemoryField, normalize: o.Normalize,
+		dtype: torch.Must(torch.DTypeOfTensor(p.Flat)), device: torch.Must(torch.DeviceOf(p.Flat))}
 	if q.n, err = b.Size(); err != nil {
-		unsized, longest := linalg.Unsized(b)
-		if !unsized {
-			return nil, err
+		several, longest := unsized(b)
+		if !several {
+			try(err)
 		}
 		q.n, q.unsized = longest, err
 	}
-	if q.dtype, err = torch.DTypeOfTensor(p.Flat); err != nil {
-		return nil, err
+	if q.dtype != gotch.Double && q.dtype != gotch.Float {
+		fail("the params are %v, expected float64 or float32", q.dtype)
 	}
-	switch q.dtype {
-	case gotch.Double:
-		q.bytes = 8
-	case gotch.Float:
-		q.bytes = 4
-	default:
-		return nil, fmt.Errorf("the params are %v, expected float64 or float32", q.dtype)
-	}
-	if q.device, err = torch.DeviceOf(p.Flat); err != nil {
-		return nil, err
-	}
+	q.bytes = int64(q.dtype.Size())
 	if q.memory < 0 {
-		return nil, &infer.FieldError{Type: "curvature.Options", Field: "Memory", Value: o.Memory,
-			Allowed: "at least 0 bytes, where 0 means 1 GiB"}
+		badField("Memory", o.Memory, "at least 0 bytes, where 0 means 1 GiB")
 	}
 	if q.memory == 0 {
 		q.memory = method.DefaultMemory
@@ -123,27 +102,58 @@ func newProblem(p infer.Params, b infer.Batch, o Options) (*problem, error) {
 	if q.field == "" {
 		q.field = "curvature.Options.Memory"
 	}
-	return q, nil
+	return q
+}
+
+// unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, it has a
+// tensor of shape [], or its tensors have different first dimensions, as those of two plates have. A log posterior can
+// take such a batch, a sum over its data cannot. longest is the largest first dimension.
+func unsized(b infer.Batch) (yes bool, longest int64) {
+	shortest := int64(math.MaxInt64)
+	for _, t := range b {
+		shape, err := torch.Shape(t)
+		if err != nil {
+			return false, 0 // which is another mistake
+		}
+		if len(shape) == 0 {
+			yes = true
+			continue
+		}
+		shortest, longest = min(shortest, shape[0]), max(longest, shape[0])
+	}
+	return yes || len(b) == 0 || shortest < longest, longest
 }
 
 // overData checks a request for a sum over the data: there must be data, and the function that it is of.
-func (q *problem) overData(what string, given bool) error {
+func (q *problem) overData(what string, given bool) {
+	q.given(what, given)
+	try(q.unsized)
+}
+
+// given checks that a function is not nil.
+func (q *problem) given(what string, given bool) {
 	if !given {
-		return errNil(what)
+		try(errNil(what))
 	}
-	return q.unsized
+}
+
+// try panics with an error that torch.Do returns as it is.
+func try(err error) {
+	if err != nil {
+		fail("%w", err)
+	}
 }
 
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }
 
 // like checks a tensor of the user's: its shape, and that it has the type and device of the params.
-func (q *problem) like(what string, t *ts.Tensor, want ...int64) error {
-	return like(what, t, want, "the params are", q.dtype, q.device)
+func (q *problem) like(what string, t *ts.Tensor, want ...int64) {
+	try(like(what, t, want, "the params are", q.dtype, q.device))
 }
 
 // alike checks that a tensor has the type and the device of the params.
-func (q *problem) alike(what string, t *ts.Tensor) error {
-	return alike(what, t, "the params are", q.dtype, q.device)
+func (q *problem) alike(what string, t *ts.Tensor) {
+	try(alike(what, t, "the params are", q.dtype, q.device))
 }
 
 // like checks the shape, type and device of a tensor; whose are the type and device, as in "the params are".
@@ -186,9 +196,7 @@ func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int6
 	if len(shape) == 0 || shape[0] != n || flat && len(shape) != 1 {
 		fail("%s returned shape %v for a batch of %d data, expected %s", what, shape, n, expected)
 	}
-	if err := q.alike("what "+what+" returned", t); err != nil {
-		fail("%w", err)
-	}
+	q.alike("what "+what+" returned", t)
 	return shape
 }
 
@@ -281,16 +289,21 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 
 // blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their
 // sizes differ by at most one, so that a block uses the memory of the one before.
-func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch) error) error {
+func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch)) {
 	from := int64(0)
 	for left := (q.n + rows - 1) / rows; left > 0; left-- {
 		m := (q.n - from) / left
-		if err := torch.Do(func(*torch.Scope) error { return f(from, m, q.blockOf(from, m)) }); err != nil {
-			return err
-		}
+		inScope(func() { f(from, m, q.blockOf(from, m)) })
 		from += m
 	}
-	return nil
+}
+
+// inScope runs f in a scope of its own, within that of a request.
+func inScope(f func()) {
+	try(torch.Do(func(*torch.Scope) error {
+		f()
+		return nil
+	}))
 }
 
 // zeros is a tensor of zeros in the type and on the device of the params.
@@ -298,11 +311,11 @@ func (q *problem) zeros(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, 
 
 // summed finishes a sum over the data, in place: the mean where that was asked for, and an error where
 // it is not finite.
-func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
+func (q *problem) summed(what string, t *ts.Tensor) *ts.Tensor {
 	if q.normalize {
 		t.MustDivScalar_(ts.FloatScalar(float64(q.n)))
 	}
-	return t, finite(what, t)
+	return finite(what, t)
 }
 
 // own is a tensor that shares no memory with others: a gradient may be a view of what it was made from, such as the
@@ -310,15 +323,11 @@ func (q *problem) summed(what string, t *ts.Tensor) (*ts.Tensor, error) {
 func own(t *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: t})) }
 
 // finite refuses NaN and infinity: the sum of all numbers is finite only where they are, and takes no memory.
-func finite(what string, t *ts.Tensor) error {
-	sum, err := torch.Item(t.MustSum(t.DType(), false))
-	if err != nil {
-		return err
+func finite(what string, t *ts.Tensor) *ts.Tensor {
+	if sum := torch.Must(torch.Item(t.MustSum(t.DType(), false))); math.IsNaN(sum) || math.IsInf(sum, 0) {
+		fail("%s is %w", what, infer.ErrNonFinite)
 	}
-	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return fmt.Errorf("%s is %w", what, infer.ErrNonFinite)
-	}
-	return nil
+	return t
 }
 
 // dense is what to use instead of a d x d matrix.
@@ -327,13 +336,13 @@ func dense(diag string) string {
 }
 
 // need refuses what does not fit. The count is a float64 because it may exceed an int64.
-func (q *problem) need(what string, numbers float64, instead string) error {
-	return method.CheckMemory(what, numbers*float64(q.bytes), q.memory, q.field, instead)
+func (q *problem) need(what string, numbers float64, instead string) {
+	try(method.CheckMemory(what, numbers*float64(q.bytes), q.memory, q.field, instead))
 }
 
 // matrix refuses a d x d matrix that does not fit.
-func (q *problem) matrix(diag string) error {
-	return q.need(fmt.Sprintf("a matrix of shape [%d, %d]", q.d, q.d), float64(q.d)*float64(q.d), dense(diag))
+func (q *problem) matrix(diag string) {
+	q.need(fmt.Sprintf("a matrix of shape [%d, %d]", q.d, q.d), float64(q.d)*float64(q.d), dense(diag))
 }
 
 // largestBlock is the size in bytes of the gradients of a block in main memory. Larger ones are slower: the work of a

@@ -29,8 +29,7 @@ type part struct {
 }
 
 // newTables checks the names of sites and batch tensors.
-func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables, error) {
-	t := &tables{}
+func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 	shapes := infer.Shapes{}
 	for _, s := range p.Layout.Sites {
 		shapes[s.Name] = s.Shape
@@ -39,25 +38,23 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables,
 	for _, site := range slices.Sorted(maps.Keys(names)) {
 		s, ok := p.Layout.Site(site)
 		if !ok {
-			return nil, &infer.ModelError{Name: site, What: "site", Have: p.Layout.Names()}
+			try(&infer.ModelError{Name: site, What: "site", Have: p.Layout.Names()})
 		}
 		field := fmt.Sprintf("Tables[%q]", site)
 		if len(s.Shape) == 0 {
-			return nil, &infer.FieldError{Type: "curvature.Options", Field: field, Value: "a scalar", Allowed: "the site must " +
-				"have rows: shape [rows, ...]"}
+			badField(field, "a scalar", "the site must have rows: shape [rows, ...]")
 		}
 		numbers, ok := b[names[site]]
 		if !ok {
-			return nil, &infer.ModelError{Name: names[site], What: "batch tensor", Have: slices.Sorted(maps.Keys(b))}
+			try(&infer.ModelError{Name: names[site], What: "batch tensor", Have: slices.Sorted(maps.Keys(b))})
 		}
 		shape, err := torch.Shape(numbers)
 		if err != nil {
-			return nil, fmt.Errorf("batch tensor %q: %w", names[site], err)
+			fail("batch tensor %q: %w", names[site], err)
 		}
 		if dtype, err := torch.DTypeOfTensor(numbers); err != nil || dtype != gotch.Int64 || len(shape) == 0 {
-			return nil, &infer.FieldError{Type: "curvature.Options", Field: field,
-				Value:   fmt.Sprintf("%q, %v of shape %v", names[site], dtype, shape),
-				Allowed: "it must name a batch tensor of int64 row numbers, of shape [n, ...]"}
+			badField(field, fmt.Sprintf("%q, %v of shape %v", names[site], dtype, shape),
+				"it must name a batch tensor of int64 row numbers, of shape [n, ...]")
 		}
 		picks[site] = 1
 		for _, n := range shape[1:] {
@@ -65,10 +62,7 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables,
 		}
 		shapes[site] = append([]int64{max(picks[site], 1)}, s.Shape[1:]...)
 	}
-	var err error
-	if t.layout, err = infer.NewLayout(shapes); err != nil {
-		return nil, err
-	}
+	t := &tables{layout: torch.Must(infer.NewLayout(shapes))}
 	for i, s := range p.Layout.Sites {
 		part := part{whole: s, small: t.layout.Sites[i], batch: names[s.Name]}
 		if part.batch != "" {
@@ -78,7 +72,7 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) (*tables,
 		}
 		t.parts = append(t.parts, part)
 	}
-	return t, nil
+	return t
 }
 
 // rows are the small points of a block of data, [rows, d'], and the block with the numbers of rows that fit them.

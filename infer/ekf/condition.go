@@ -1,12 +1,10 @@
 package ekf
 
 import (
-	"errors"
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -14,9 +12,9 @@ import (
 // whitened is the update of a Gaussian N(μ, L Lᵀ) in the coordinates v of θ = μ + L v, where its covariance is I: that
 // after data is W Wᵀ = (I + M)⁻¹, with M their curvature in these coordinates.
 type whitened interface {
-	root(l *ts.Tensor) *ts.Tensor           // L W, a root of the covariance after the data
-	solve(b *ts.Tensor) (*ts.Tensor, error) // W Wᵀ b, for b of shape [d]
-	logDet() (float64, error)               // log |I + M|
+	root(l *ts.Tensor) *ts.Tensor  // L W, a root of the covariance after the data
+	solve(b *ts.Tensor) *ts.Tensor // W Wᵀ b, for b of shape [d]
+	logDet() float64               // log |I + M|
 }
 
 // condition makes the update for the factor A, [m, d], of a curvature M = AᵀA. Neither M nor I + M is formed: where M
@@ -35,10 +33,10 @@ func condition(a *ts.Tensor) whitened {
 	if m == 0 {
 		return nothing{}
 	}
-	reflectors, tau := transposed(a).MustGeqrf(false)
+	reflectors, tau := approx.T(a).MustGeqrf(false)
 	u := reflectors.MustNarrow(0, 0, m, false).MustTriu(0, false)
 	// Large rows first: each row then keeps its own digits.
-	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{transposed(u), eye(m, a)}, 0), "r")
+	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{approx.T(u), approx.Eye(m, a)}, 0), "r")
 	return &byRows{reflectors: reflectors, tau: tau, r: r, m: m, d: d}
 }
 
@@ -54,89 +52,54 @@ func (w *byRows) root(l *ts.Tensor) *ts.Tensor {
 	return ts.MustCat([]*ts.Tensor{head, turned.MustNarrow(1, w.m, w.d-w.m, false)}, 1)
 }
 
-func (w *byRows) solve(b *ts.Tensor) (*ts.Tensor, error) {
+func (w *byRows) solve(b *ts.Tensor) *ts.Tensor {
 	b = b.MustUnsqueeze(1, false)
 	turned := w.reflectors.MustOrmqr(w.tau, b, true, true, false)
 	head, tail := turned.MustNarrow(0, 0, w.m, false), turned.MustNarrow(0, w.m, w.d-w.m, false)
 	// A gradient lies in the span of the rows, where it is divided by 1 + their squares. Outside of it there is only
 	// rounding, which nothing would divide.
-	rest, err := torch.Item(tail.MustNorm(false))
-	if err != nil {
-		return nil, err
-	}
-	all, err := torch.Item(b.MustNorm(false))
-	if err != nil {
-		return nil, err
-	}
-	if rest <= 16*math.Sqrt(float64(w.d))*linalg.Epsilon(b)*all {
+	rest, all := approx.Item(tail.MustNorm(false)), approx.Item(b.MustNorm(false))
+	if rest <= 16*math.Sqrt(float64(w.d))*method.Epsilon(b)*all {
 		tail = tail.MustZerosLike(false)
 	}
-	head = transposed(w.r).MustLinalgSolveTriangular(head, false, true, false, false)
+	head = approx.T(w.r).MustLinalgSolveTriangular(head, false, true, false, false)
 	head = w.r.MustLinalgSolveTriangular(head, true, true, false, false)
 	return w.reflectors.MustOrmqr(w.tau, ts.MustCat([]*ts.Tensor{head, tail}, 0), true, false, false).MustSqueezeDim(1,
-		false), nil
+		false)
 }
 
-func (w *byRows) logDet() (float64, error) { return logOf(w.r) }
+func (w *byRows) logDet() float64 { return logOf(w.r) }
 
 // logOf is log |RᵀR| of a triangular R.
-func logOf(r *ts.Tensor) (float64, error) {
-	half, err := torch.Item(r.MustDiagonal(0, 0, 1, false).MustAbs(false).MustLog(false).MustSum(r.DType(), false))
-	return 2 * half, err
+func logOf(r *ts.Tensor) float64 {
+	return 2 * approx.Item(r.MustDiagonal(0, 0, 1, false).MustAbs(false).MustLog(false).MustSum(r.DType(), false))
 }
 
 // nothing is the update without data.
 type nothing struct{}
 
-func (nothing) root(l *ts.Tensor) *ts.Tensor           { return same(l) }
-func (nothing) solve(b *ts.Tensor) (*ts.Tensor, error) { return b, nil }
-func (nothing) logDet() (float64, error)               { return 0, nil }
+func (nothing) root(l *ts.Tensor) *ts.Tensor  { return approx.Copy(l) }
+func (nothing) solve(b *ts.Tensor) *ts.Tensor { return b }
+func (nothing) logDet() float64               { return 0 }
 
 // conditionOn makes the update for a curvature M, [d, d], that has no factor, because it has negative eigenvalues: with
 // the Cholesky factor C of I + M, W = C⁻ᵀ.
-func conditionOn(m *ts.Tensor) (whitened, error) {
-	c, err := linalg.Cholesky("the updated precision, in units of the predicted one,",
-		m.MustAdd(eye(size(m, 0), m), false),
-		"Outer must be log-concave in the outputs, and LR not too large")
-	if err != nil {
-		return nil, err
-	}
-	return &byMatrix{c}, nil
+func conditionOn(m *ts.Tensor) whitened {
+	return &byMatrix{torch.Must(approx.Cholesky("the updated precision, in units of the predicted one,",
+		m.MustAdd(approx.Eye(size(m, 0), m), false), "Outer must be log-concave in the outputs, and LR not too large"))}
 }
 
 type byMatrix struct{ c *ts.Tensor }
 
 func (w *byMatrix) root(l *ts.Tensor) *ts.Tensor {
-	return transposed(w.c).MustLinalgSolveTriangular(l, true, false, false, false)
+	return approx.T(w.c).MustLinalgSolveTriangular(l, true, false, false, false)
 }
 
-func (w *byMatrix) solve(b *ts.Tensor) (*ts.Tensor, error) {
-	x, err := b.MustUnsqueeze(1, false).CholeskySolve(w.c, false, false)
-	if err != nil {
-		return nil, err
-	}
-	return x.SqueezeDim(1, false)
+func (w *byMatrix) solve(b *ts.Tensor) *ts.Tensor {
+	return b.MustUnsqueeze(1, false).MustCholeskySolve(w.c, false, false).MustSqueezeDim(1, false)
 }
 
-func (w *byMatrix) logDet() (float64, error) { return logOf(w.c) }
-
-// ggn makes the update of a chain for the Gauss-Newton matrix of a batch, times lr.
-func (t *gaussNewton) ggn(at infer.Params, b infer.Batch, root *ts.Tensor, lr float64) (whitened, error) {
-	options := curvature.Options{Memory: t.memory, MemoryField: t.name + ".Memory"}
-	a, err := curvature.GGNFactor(t.c.Forward, t.c.Outer, at, b, options)
-	if err == nil {
-		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false)), nil
-	}
-	if !errors.Is(err, curvature.ErrIndefinite) {
-		return nil, err
-	}
-	f, err := curvature.GGN(t.c.Forward, t.c.Outer, at, b, options)
-	if err != nil {
-		return nil, err
-	}
-	m := transposed(root).MustMatmul(f, false).MustMatmul(root, false).MustMulScalar(ts.FloatScalar(lr/2), false)
-	return conditionOn(m.MustAdd(transposed(m), false))
-}
+func (w *byMatrix) logDet() float64 { return logOf(w.c) }
 
 // size is one of a tensor's dimensions.
 func size(x *ts.Tensor, dim int) int64 { return x.MustSize()[dim] }

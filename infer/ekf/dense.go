@@ -5,10 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -63,119 +62,179 @@ type DenseState struct {
 
 // Build checks the configuration and binds it to a target.
 func (c Dense) Build(target infer.Target) (infer.Transform, error) {
-	const name = "ekf.Dense"
-	from, err := newSource(name, target, c.PerDatum, c.LR, c.InitSD != 0 || c.InitSDs != nil || c.InitCov != nil, c.Memory)
+	o, err := options{name: "ekf.Dense", target: target, perDatum: c.PerDatum, lr: c.LR, memory: c.Memory,
+		walk: walk{c.TransitionSD, c.TransitionSDs}, sd: c.InitSD, sds: c.InitSDs, cov: c.InitCov}.checked()
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
-	if err != nil {
-		return nil, err
-	}
-	g.source = from
-	return &dense{g}, nil
+	return o.rooted(o.fisher, false), nil
 }
 
 // Defaults are 1000 draws after one pass over the data.
 func (Dense) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
-type dense struct{ gaussian }
-
-func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := method.StateAs[DenseState](state, t.name)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	lr, err := t.rate(s.Step, b)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	q, err := t.walk.at(s.Step)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	next := DenseState{Params: s.Params, Step: s.Step + 1}
-	var info infer.Info
-	err = torch.Do(func(scope *torch.Scope) error {
-		each, err := t.each(s.Params, b) // before the prior, which cannot tell why a model fails at a part of its data
-		if err != nil {
-			return err
-		}
-		if s, err = t.started(s, b); err != nil {
-			return err
-		}
-		predicted, err := t.predict(s, q)
-		if err != nil {
-			return err
-		}
-		scores, err := scoresOf(t.name, each, s.Params, b, t.memory, true)
-		if err != nil {
-			return err
-		}
-		info = scores.info(lr)
-		means, roots := make([]*ts.Tensor, len(scores.each)), make([]*ts.Tensor, len(scores.each))
-		for k, g := range scores.each {
-			mu := chain(s.Params, s.Params.Flat, k)
-			if held(info.Diverged, k) {
-				means[k] = same(mu)
-				continue
-			}
-			l := predicted[k]
-			w := condition(g.MustMatmul(l, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr/float64(size(g, 0)))), false))
-			v, err := w.solve(transposed(l).MustMv(scores.mean[k], false))
-			if err != nil {
-				return err
-			}
-			roots[k] = w.root(l)
-			if means[k], err = torch.Combine(torch.Term{Coeff: 1, Tensor: mu},
-				torch.Term{Coeff: lr, Tensor: l.MustMv(v, false)}); err != nil {
-				return err
-			}
-		}
-		return next.set(scope, s, means, roots)
-	})
-	if err != nil {
-		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return next, info, nil
+// step is an update of one chain. The mean is nil where the log likelihood or its gradient is not finite.
+type step struct {
+	value, norm, predictive float64
+	mean, root              *ts.Tensor
 }
 
-// set puts the chains' means and roots into the state, and the covariances that these make. A chain without a root
-// keeps what it had.
-func (s *DenseState) set(scope *torch.Scope, old DenseState, means, roots []*ts.Tensor) (err error) {
-	p := old.Params
-	covs := make([]*ts.Tensor, len(roots))
-	for k, root := range roots {
-		if root != nil {
-			covs[k] = root.MustMatmul(transposed(root), false)
-			continue
-		}
-		covs[k] = same(chain(p, old.Covariance, k))
-		if roots[k], err = old.rootOf(k); err != nil {
-			return err
-		}
-		roots[k] = same(roots[k])
+// stepper makes the update of a chain, with the root L of its predicted covariance.
+type stepper func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step
+
+// fisher is the update of [Dense].
+func (o *options) fisher(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step) {
+	limits := o.limits()
+	limits.Normalize = true
+	values, grads, err := curvature.Gradients(each, at, b, limits)
+	if err != nil {
+		approx.Fail("log likelihood: %w", err)
 	}
-	if s.Params.Flat, err = stack(p, means); err != nil {
-		return err
+	mean := grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
+	v, norms, err := torch.ValuesAndNorms(values.MustMean(values.DType(), false), mean, 1)
+	approx.Try(err)
+	if u.value, u.norm = v[0], norms[0]; !finite(u.value, u.norm) {
+		return u
 	}
-	if s.Covariance, err = stack(p, covs); err != nil {
-		return err
+	root := math.Sqrt(lr / float64(size(grads, 0)))
+	w := condition(grads.MustMatmul(l, false).MustMulScalar(ts.FloatScalar(root), false))
+	jump := l.MustMv(w.solve(approx.T(l).MustMv(mean, false)), false)
+	u.root, u.mean = w.root(l), method.Combine(method.Term(1, at.Flat), method.Term(lr, jump))
+	return u
+}
+
+// rooted is the transform of the square-root filters. tells says that they know the predictive density.
+func (o options) rooted(step stepper, tells bool) infer.Transform {
+	return &filter[DenseState]{options: o, init: o.beginDense,
+		update: func(s DenseState, each curvature.PerDatum, b infer.Batch, lr, q float64) (DenseState, infer.Info) {
+			n := s.Params.Chains()
+			e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
+			predictive := make([]float64, n)
+			means, roots, covs := make([]*ts.Tensor, n), make([]*ts.Tensor, n), make([]*ts.Tensor, n)
+			for k := range n {
+				at := approx.Point(s.Params, k)
+				u := step(each, at, o.predicted(s, k, q), b, lr)
+				e.Values[k], e.Norms[k], predictive[k], means[k], roots[k] = u.value, u.norm, u.predictive, u.mean, u.root
+				if u.mean == nil { // it keeps what it had
+					means[k], roots[k] = approx.Copy(at.Flat), approx.Copy(s.rootOf(k))
+					covs[k] = approx.Copy(approx.Chain(s.Params, s.Covariance, k))
+				} else {
+					covs[k] = u.root.MustMatmul(approx.T(u.root), false)
+				}
+			}
+			info := method.NewInfo(e, lr, 0)
+			if tells {
+				info.Stats = map[string][]float64{"log_predictive": predictive}
+			}
+			p := s.Params
+			p.Flat = approx.Stack(p, means)
+			return DenseState{Params: p, Covariance: approx.Stack(p, covs), Root: approx.Stack(p, roots),
+				Step: s.Step + 1}, info
+		},
+		restore: func(p infer.Params, saved infer.Saved) (DenseState, error) {
+			cov, err := saved.Tensor("covariance")
+			// A state that a user made may have no root.
+			return DenseState{Params: p, Covariance: cov, Root: saved.Tensors["root"], Step: saved.Steps}, err
+		}}
+}
+
+// predicted is a root of chain k's covariance after a step of the random walk: L_pred L_predᵀ = L Lᵀ + Q.
+func (o *options) predicted(s DenseState, k int, q float64) *ts.Tensor {
+	l := s.rootOf(k)
+	if q == 0 {
+		return l
 	}
-	s.Root, err = stack(p, roots)
-	method.Keep(scope, *s)
-	return err
+	sd := o.walk.variance(q, s.Params).MustSqrt(false).MustExpand([]int64{size(l, 0)}, true, false)
+	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{approx.T(l), sd.MustDiagEmbed(0, -2, -1, false)}, 0), "r")
+	return approx.T(r)
+}
+
+// beginDense is the state to start with.
+func (o *options) beginDense(p infer.Params) DenseState {
+	d := p.Layout.Dim()
+	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
+	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
+	if err := method.CheckMemory(what, bytes, o.memory, o.name+".Memory",
+		"use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
+		approx.Fail("%s: %w", o.name, err)
+	}
+	if o.cov != nil {
+		cov, root := o.given(p)
+		return DenseState{Params: p, Covariance: everyChain(p, cov), Root: everyChain(p, root)}
+	}
+	variance := o.initialVariance(p)
+	return DenseState{Params: p, Covariance: variance.MustDiagEmbed(0, -2, -1, false),
+		Root: variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)}
+}
+
+// given is InitCov after a check, and its root.
+func (o *options) given(p infer.Params) (cov, root *ts.Tensor) {
+	shape, err := torch.Shape(o.cov)
+	if err != nil {
+		approx.Fail("%s: InitCov: %w", o.name, err)
+	}
+	if d := int64(p.Layout.Dim()); !slices.Equal(shape, []int64{d, d}) {
+		approx.Try(&infer.FieldError{Type: o.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
+			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)})
+	}
+	cov = like(p.Flat, o.cov)
+	approx.Try(approx.CheckSymmetric(o.name, "InitCov", cov))
+	return cov, torch.Must(approx.Cholesky(o.name+": InitCov", cov,
+		"a covariance must be, and a parameter that is known belongs outside the params"))
+}
+
+// everyChain is a matrix for each chain of a point.
+func everyChain(p infer.Params, m *ts.Tensor) *ts.Tensor {
+	if !p.Batched() {
+		return m
+	}
+	return m.MustUnsqueeze(0, false).MustRepeat([]int64{int64(p.Chains()), 1, 1}, false)
 }
 
 // lost is what to do about a covariance that is not positive definite.
 const lost = "rounding has used up its digits: use float64, a smaller InitSD, or a TransitionSD above 0"
 
-// rootOf is the root of chain k's covariance.
-func (s DenseState) rootOf(k int) (*ts.Tensor, error) {
+// roots are those of the covariances, of their shape.
+func (s DenseState) roots() *ts.Tensor {
 	if s.Root != nil {
-		return chain(s.Params, s.Root, k), nil
+		return s.Root
 	}
-	return linalg.Cholesky("the covariance", chain(s.Params, s.Covariance, k), lost)
+	return torch.Must(approx.Cholesky("the covariance", s.Covariance, lost))
+}
+
+// rootOf is the root of chain k's covariance.
+func (s DenseState) rootOf(k int) *ts.Tensor {
+	if s.Root != nil {
+		return approx.Chain(s.Params, s.Root, k)
+	}
+	return torch.Must(approx.Cholesky("the covariance", approx.Chain(s.Params, s.Covariance, k), lost))
+}
+
+func (s DenseState) from(mean, precision *ts.Tensor) DenseState {
+	var root *ts.Tensor
+	if len(precision.MustSize()) == 1 {
+		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
+	} else {
+		l := torch.Must(approx.Cholesky("the precision of the prior", precision, "set InitSD"))
+		// P⁻¹ = L⁻ᵀL⁻¹
+		root = approx.T(l).MustLinalgSolveTriangular(approx.Eye(size(l, 0), l), true, true, false, false)
+	}
+	root = everyChain(s.Params, root)
+	s.Params.Flat, s.Root, s.Covariance = mean, root, root.MustMatmul(approx.T(root), false)
+	return s
+}
+
+func (s DenseState) deviations(z *ts.Tensor) *ts.Tensor {
+	l := s.roots()
+	if !s.Params.Batched() {
+		l = l.MustUnsqueeze(0, false)
+	}
+	return l.MustMatmul(z, false)
+}
+
+func (s DenseState) logDet() []float64 {
+	_, det := s.roots().MustSlogdet(false)
+	return torch.Must(torch.ToSlice[float64](det.MustReshape([]int64{-1}, false)))
 }
 
 // Position is μ.
@@ -191,206 +250,6 @@ func (s DenseState) Save() infer.Saved {
 		saved.Tensors["root"] = s.Root
 	}
 	return saved
-}
-
-// gaussian is what [Dense] and [GaussNewton] share: the Gaussian to start with, the random walk, the update of a
-// covariance, draws.
-type gaussian struct {
-	source
-	walk walk
-	sd   float64
-	sds  *ts.Tensor
-	cov  *ts.Tensor
-}
-
-// started is a state with the target's prior in it, where that is the one to start with and no batch has been seen.
-func (g *gaussian) started(s DenseState, b infer.Batch) (DenseState, error) {
-	if s.Step > 0 || !g.prior {
-		return s, nil
-	}
-	mean, precision, err := g.begin(s.Params, b)
-	if err != nil {
-		return s, err
-	}
-	var root *ts.Tensor
-	if len(precision.MustSize()) == 1 {
-		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
-	} else {
-		l, err := linalg.Cholesky("the precision of the prior", precision, "set InitSD")
-		if err != nil {
-			return s, err
-		}
-		root = transposed(l).MustLinalgSolveTriangular(eye(size(l, 0), l), true, true, false, false) // P⁻¹ = L⁻ᵀL⁻¹
-	}
-	if s.Params.Batched() {
-		root = root.MustUnsqueeze(0, false).MustRepeat([]int64{int64(s.Params.Chains()), 1, 1}, false)
-	}
-	s.Params.Flat, s.Root, s.Covariance = mean, root, root.MustMatmul(transposed(root), false)
-	return s, nil
-}
-
-func newGaussian(name string, transitionSD infer.Schedule, transitionSDs *ts.Tensor, sd float64, sds, cov *ts.Tensor,
-	memory int64) (gaussian, error) {
-	g := gaussian{source: source{name: name, memory: memory}, sd: sd, sds: sds, cov: cov}
-	var err error
-	if g.walk, err = newWalk(name, transitionSD, transitionSDs); err != nil {
-		return g, err
-	}
-	if g.sd == 0 {
-		g.sd = 1
-	}
-	if err := method.CheckValue(name, "InitSD", g.sd, 0, true); err != nil {
-		return g, err
-	}
-	return g, method.CheckValue(name, "Memory", float64(memory), 0, false)
-}
-
-func (g *gaussian) Init(p infer.Params) (infer.State, error) {
-	start, err := copyOf(g.name, p)
-	if err != nil {
-		return nil, err
-	}
-	d := p.Layout.Dim()
-	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
-	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
-	if err := method.CheckMemory(what, bytes, g.memory, g.name+".Memory",
-		"use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
-		return nil, fmt.Errorf("%s: %w", g.name, err)
-	}
-	if err := g.walk.check(p); err != nil {
-		return nil, err
-	}
-	s := DenseState{Params: start}
-	if g.cov != nil {
-		s.Covariance, s.Root, err = g.given(start)
-		return s, err
-	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		variance, err := initialVariance(g.name, g.sd, g.sds, start)
-		if err != nil {
-			return err
-		}
-		s.Covariance = variance.MustDiagEmbed(0, -2, -1, false)
-		s.Root = variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)
-		method.Keep(scope, s)
-		return nil
-	})
-	return s, err
-}
-
-// given is InitCov after a check, and its root, with a chain axis where the point has one.
-func (g *gaussian) given(p infer.Params) (cov, root *ts.Tensor, err error) {
-	shape, err := torch.Shape(g.cov)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: InitCov: %w", g.name, err)
-	}
-	d := int64(p.Layout.Dim())
-	if !slices.Equal(shape, []int64{d, d}) {
-		return nil, nil, &infer.FieldError{Type: g.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
-			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)}
-	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		m, err := like(p.Flat, g.cov)
-		if err != nil {
-			return err
-		}
-		if err := linalg.CheckSymmetric(g.name, "InitCov", m); err != nil {
-			return err
-		}
-		l, err := linalg.Cholesky(g.name+": InitCov", m,
-			"a covariance must be, and a parameter that is known belongs outside the params")
-		if err != nil {
-			return err
-		}
-		cov, root = m, l
-		if p.Batched() {
-			chains := []int64{int64(p.Chains()), 1, 1}
-			cov, root = m.MustUnsqueeze(0, false).MustRepeat(chains, false), l.MustUnsqueeze(0, false).MustRepeat(chains, false)
-		}
-		scope.Keep(cov, root)
-		return nil
-	})
-	return cov, root, err
-}
-
-// predict is a root of each chain's covariance after a step of the random walk: L_pred L_predᵀ = L Lᵀ + Q.
-func (g *gaussian) predict(s DenseState, q float64) ([]*ts.Tensor, error) {
-	roots := make([]*ts.Tensor, s.Params.Chains())
-	for k := range roots {
-		l, err := s.rootOf(k)
-		if err != nil {
-			return nil, err
-		}
-		if roots[k] = l; q == 0 {
-			continue
-		}
-		q2, err := g.walk.variance(q, s.Params)
-		if err != nil {
-			return nil, err
-		}
-		d := int64(s.Params.Layout.Dim())
-		step := q2.MustSqrt(false).MustExpand([]int64{d}, true, false).MustDiagEmbed(0, -2, -1, false)
-		_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{transposed(l), step}, 0), "r")
-		roots[k] = transposed(r)
-	}
-	return roots, nil
-}
-
-// Sample draws from N(μ, P). With K chains draw i is of chain i mod K.
-func (g *gaussian) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := method.StateAs[DenseState](state, g.name)
-	if err != nil {
-		return infer.Params{}, err
-	}
-	return draw(g.name, s.Params, n, streams, s.deviations)
-}
-
-// Notes are what a run says of its Gaussians.
-func (g *gaussian) Notes(state infer.State, run infer.RunSummary) []draws.Note {
-	s, err := method.StateAs[DenseState](state, g.name)
-	if err != nil {
-		return nil
-	}
-	return g.notes(s.Params, g.walk, run, s.deviations, func() ([]float64, error) {
-		out := make([]float64, s.Params.Chains())
-		for k := range out {
-			root, err := s.rootOf(k)
-			if err != nil {
-				return nil, err
-			}
-			_, det := root.MustSlogdet(false)
-			if out[k], err = torch.Item(det); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	})
-}
-
-// deviations turns standard normal numbers [K, d, n] into draws from N(0, P).
-func (s DenseState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
-	l := s.Root
-	if l == nil {
-		var err error
-		if l, err = linalg.Cholesky("the covariance", s.Covariance, lost); err != nil {
-			return nil, err
-		}
-	}
-	if !s.Params.Batched() {
-		l = l.MustUnsqueeze(0, false)
-	}
-	return l.Matmul(z, false)
-}
-
-func (g *gaussian) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
-	flat, err := saved.Tensor("params")
-	if err != nil {
-		return nil, err
-	}
-	cov, err := saved.Tensor("covariance")
-	// A state that a user made may have no root.
-	return DenseState{Params: infer.Params{Layout: layout, Flat: flat}, Covariance: cov, Root: saved.Tensors["root"],
-		Step: saved.Steps}, err
 }
 
 // Tensors are what the state owns, and what it shares with others.

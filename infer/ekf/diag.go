@@ -1,11 +1,9 @@
 package ekf
 
 import (
-	"fmt"
-
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -52,158 +50,75 @@ type DiagState struct {
 
 // Build checks the configuration and binds it to a target.
 func (c Diag) Build(target infer.Target) (infer.Transform, error) {
-	const name = "ekf.Diag"
-	from, err := newSource(name, target, c.PerDatum, c.LR, c.InitSD != 0 || c.InitSDs != nil, c.Memory)
+	o, err := options{name: "ekf.Diag", target: target, perDatum: c.PerDatum, lr: c.LR, memory: c.Memory,
+		walk: walk{c.TransitionSD, c.TransitionSDs}, sd: c.InitSD, sds: c.InitSDs}.checked()
 	if err != nil {
 		return nil, err
 	}
-	walk, err := newWalk(name, c.TransitionSD, c.TransitionSDs)
-	if err != nil {
-		return nil, err
-	}
-	if c.InitSD == 0 {
-		c.InitSD = 1
-	}
-	if err := method.CheckValue(name, "InitSD", c.InitSD, 0, true); err != nil {
-		return nil, err
-	}
-	if err := method.CheckValue(name, "Memory", float64(c.Memory), 0, false); err != nil {
-		return nil, err
-	}
-	return &diag{c: c, source: from, walk: walk}, nil
+	return &filter[DiagState]{options: o, update: o.diagonal,
+		init: func(start infer.Params) DiagState {
+			return DiagState{Params: start, Variance: o.initialVariance(start)}
+		},
+		restore: func(p infer.Params, saved infer.Saved) (DiagState, error) {
+			v, err := saved.Tensor("variance")
+			return DiagState{Params: p, Variance: v, Step: saved.Steps}, err
+		}}, nil
 }
 
 // Defaults are 1000 draws after one pass over the data.
 func (Diag) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
-type diag struct {
-	source
-	c    Diag
-	walk walk
-}
+// diagonal is an update of independent normals.
+func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, lr, q float64) (DiagState,
+	infer.Info) {
+	limits := o.limits()
+	limits.Normalize = true
+	var e infer.Evaluation
+	var grads, squares []*ts.Tensor
+	for k := range s.Params.Chains() {
+		value, grad, square, err := curvature.GradientSums(each, approx.Point(s.Params, k), b, limits)
+		if err != nil {
+			approx.Fail("log likelihood: %w", err)
+		}
+		v, norm, err := torch.ValuesAndNorms(value, grad, 1)
+		approx.Try(err)
+		e.Values, e.Norms = append(e.Values, v...), append(e.Norms, norm...)
+		grads, squares = append(grads, grad), append(squares, square)
+	}
+	info := method.NewInfo(e, lr, 0)
+	grad, fisher := approx.Stack(s.Params, grads), approx.Stack(s.Params, squares)
 
-func (t *diag) Init(p infer.Params) (infer.State, error) {
-	start, err := copyOf(t.name, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.walk.check(p); err != nil {
-		return nil, err
-	}
-	s := DiagState{Params: start}
-	if s.Variance, err = initialVariance(t.name, t.c.InitSD, t.c.InitSDs, start); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
+	// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
+	predicted := s.Variance.MustAdd(o.walk.variance(q, s.Params), false)
+	shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1),
+		false)
+	variance := predicted.MustDiv(shrink, false)
+	mean := method.Combine(method.Term(1, s.Params.Flat), method.Term(lr, variance.MustMul(grad, false)))
 
-func (t *diag) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := method.StateAs[DiagState](state, t.name)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	lr, err := t.rate(s.Step, b)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	q, err := t.walk.at(s.Step)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
 	next := DiagState{Params: s.Params, Step: s.Step + 1}
-	var info infer.Info
-	err = torch.Do(func(scope *torch.Scope) error {
-		each, err := t.each(s.Params, b) // before the prior, which cannot tell why a model fails at a part of its data
-		if err != nil {
-			return err
-		}
-		if s.Step == 0 && t.prior {
-			mean, precision, err := t.begin(s.Params, b)
-			if err != nil {
-				return err
-			}
-			if len(precision.MustSize()) == 2 {
-				precision = precision.MustDiagonal(0, 0, 1, false)
-			}
-			s.Params.Flat, s.Variance = mean, same(precision.MustReciprocal(false).MustExpandAs(mean, false))
-		}
-		q2, err := t.walk.variance(q, s.Params)
-		if err != nil {
-			return err
-		}
-		scores, err := scoresOf(t.name, each, s.Params, b, t.memory, false)
-		if err != nil {
-			return err
-		}
-		info = scores.info(lr)
-		fisher, err := stack(s.Params, scores.squares)
-		if err != nil {
-			return err
-		}
-		grad, err := stack(s.Params, scores.mean)
-		if err != nil {
-			return err
-		}
-
-		// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
-		predicted := s.Variance.MustAdd(q2, false)
-		shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1),
-			false)
-		next.Variance = predicted.MustDiv(shrink, false)
-		step := next.Variance.MustMul(grad, false)
-		next.Params.Flat, err = torch.Combine(torch.Term{Coeff: 1, Tensor: s.Params.Flat},
-			torch.Term{Coeff: lr, Tensor: step})
-		if err != nil {
-			return err
-		}
-
-		if next.Params.Flat, err = method.Hold(s.Params.Flat, next.Params.Flat, info.Diverged); err != nil {
-			return err
-		}
-		next.Variance, err = method.Hold(s.Variance, next.Variance, info.Diverged)
-		scope.Keep(next.Params.Flat, next.Variance)
-		return err
-	})
-	if err != nil {
-		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return next, info, nil
+	next.Params.Flat = torch.Must(method.Hold(s.Params.Flat, mean, info.Diverged))
+	next.Variance = torch.Must(method.Hold(s.Variance, variance, info.Diverged))
+	return next, info
 }
 
-// Sample draws from N(μ, v). With K chains draw i is of chain i mod K.
-func (t *diag) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := method.StateAs[DiagState](state, t.name)
-	if err != nil {
-		return infer.Params{}, err
+func (s DiagState) from(mean, precision *ts.Tensor) DiagState {
+	if len(precision.MustSize()) == 2 {
+		precision = precision.MustDiagonal(0, 0, 1, false)
 	}
-	return draw(t.name, s.Params, n, streams, s.deviations)
+	s.Params.Flat = mean
+	s.Variance = approx.Copy(precision.MustReciprocal(false).MustExpandAs(mean, false))
+	return s
 }
 
-// Notes are what a run says of its Gaussians.
-func (t *diag) Notes(state infer.State, run infer.RunSummary) []draws.Note {
-	s, err := method.StateAs[DiagState](state, t.name)
-	if err != nil {
-		return nil
-	}
-	return t.notes(s.Params, t.walk, run, s.deviations, func() ([]float64, error) {
-		logs := s.Variance.MustReshape([]int64{int64(s.Params.Chains()), -1}, false).MustLog(false)
-		sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
-		return torch.ToSlice[float64](sum.MustMulScalar(ts.FloatScalar(0.5), false))
-	})
+func (s DiagState) deviations(z *ts.Tensor) *ts.Tensor {
+	sd := s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false)
+	return z.MustMul(sd, false)
 }
 
-// deviations turns standard normal numbers [K, d, n] into draws from N(0, diag v).
-func (s DiagState) deviations(z *ts.Tensor) (*ts.Tensor, error) {
-	return z.Mul(s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false), false)
-}
-
-func (t *diag) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
-	flat, err := saved.Tensor("params")
-	if err != nil {
-		return nil, err
-	}
-	v, err := saved.Tensor("variance")
-	return DiagState{Params: infer.Params{Layout: layout, Flat: flat}, Variance: v, Step: saved.Steps}, err
+func (s DiagState) logDet() []float64 {
+	logs := s.Variance.MustReshape([]int64{int64(s.Params.Chains()), -1}, false).MustLog(false)
+	sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
+	return torch.Must(torch.ToSlice[float64](sum.MustMulScalar(ts.FloatScalar(0.5), false)))
 }
 
 // Position is μ.

@@ -1,7 +1,6 @@
 package ekf_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -17,87 +16,96 @@ import (
 func lrOf(step int64) float64 { return 0.5 + float64(step) }
 func sdOf(step int64) float64 { return 0.2 / float64(step+1) }
 
-// The update equations, written out in plain Go, for several updates with everything that can be set.
-func TestDiagFollowsItsEquations(t *testing.T) {
+// spreadOf is the covariance of a state, as a matrix.
+func spreadOf(s infer.State, d int) *mat.SymDense {
+	if dense, ok := s.(ekf.DenseState); ok {
+		return mat.NewSymDense(d, values(dense.Covariance))
+	}
+	return diagonal(values(s.(ekf.DiagState).Variance)...)
+}
+
+// diagonal is a diagonal matrix.
+func diagonal(x ...float64) *mat.SymDense {
+	m := mat.NewSymDense(len(x), nil)
+	for i, v := range x {
+		m.SetSym(i, i, v)
+	}
+	return m
+}
+
+// fisherOf is the mean of g gᵀ, or its diagonal.
+func fisherOf(grads [][]float64, isDiagonal bool) *mat.SymDense {
+	d := len(grads[0])
+	fisher, squares := mat.NewSymDense(d, nil), make([]float64, d)
+	for _, g := range grads {
+		fisher.SymRankOne(fisher, 1/float64(len(grads)), mat.NewVecDense(d, g))
+	}
+	if !isDiagonal {
+		return fisher
+	}
+	for i := range squares {
+		squares[i] = fisher.At(i, i)
+	}
+	return diagonal(squares...)
+}
+
+// The update equations of the Fisher filters, written out in plain Go, for several updates with everything that can be
+// set.
+func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 	const d, n = 3, 5
 	l := layout(infer.Shapes{"w": {d}})
 	factors, sds := []float64{1, 0, 3}, []float64{0.5, 1, 2}
-	mu := []float64{0.1, -0.2, 0.3}
-	v := []float64{0.25, 1, 4}
-	each := ekf.Diag{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors), InitSDs: vector(sds)}
-	whole := each
+	diag := ekf.Diag{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors), InitSDs: vector(sds)}
+	whole := diag
 	whole.PerDatum = logisticEach
-	for name, transform := range map[string]infer.Transform{"one datum at a time": build(t, each, logistic),
-		"all at once": build(t, whole, nil)} {
-		s := begin(t, transform, params(l, []float64{0.1, -0.2, 0.3}, 0))
-		mu, v := append([]float64(nil), mu...), append([]float64(nil), v...)
+	full := spd(7, d)
+	for name, c := range map[string]struct {
+		transform infer.Transform
+		start     *mat.SymDense
+		diagonal  bool
+	}{
+		"Diag, one datum at a time": {build(t, diag, logistic), diagonal(0.25, 1, 4), true},
+		"Diag, all at once":         {build(t, whole, nil), diagonal(0.25, 1, 4), true},
+		"Dense": {build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors),
+			InitCov: vector(entries(full), d, d)}, logistic), full, false},
+	} {
+		mu, p := []float64{0.1, -0.2, 0.3}, plus(c.start, 0, c.start)
+		s := begin(t, c.transform, params(l, mu, 0))
 		for step := range int64(4) {
 			x, y, batch := logisticData(step, n, d)
 			grads, mean, value := logisticScores(mu, x, y)
+			fisher := fisherOf(grads, c.diagonal)
 			norm := 0.0
-			for j := range mu {
-				f := 0.0
-				for _, g := range grads {
-					f += g[j] * g[j] / n
-				}
+			for j := range d {
 				q := sdOf(step) * factors[j]
-				v[j] = 1 / (1/(v[j]+q*q) + lrOf(step)*f)
-				mu[j] += lrOf(step) * v[j] * mean[j]
+				p.SetSym(j, j, p.At(j, j)+q*q)
 				norm += mean[j] * mean[j]
 			}
+			before := inverse(p)
+			p = inverse(plus(before, lrOf(step), fisher))
+			for j, jump := range times(p, mean) {
+				mu[j] += lrOf(step) * jump
+			}
 			var info infer.Info
-			s, info = update(t, transform, s, batch)
-			state := s.(ekf.DiagState)
-			within(t, mu, values(state.Position().Flat), 1e-14, name+": mean")
-			within(t, v, values(state.Variance), 1e-14, name+": variance")
+			s, info = update(t, c.transform, s, batch)
+			after := spreadOf(s, d)
+			within(t, mu, values(s.Position().Flat), 1e-13, name+": mean")
+			within(t, entries(p), entries(after), 1e-13, name+": covariance")
 			within(t, []float64{value, math.Sqrt(norm), lrOf(step)}, []float64{info.LogPosterior[0], info.GradNorm[0], info.LR},
 				1e-14, name+": info")
 			assert.Nil(t, info.Diverged)
 			assert.Equal(t, step+1, s.Steps())
-		}
-	}
-}
 
-func TestDenseFollowsItsEquations(t *testing.T) {
-	const d, n = 3, 5
-	l := layout(infer.Shapes{"w": {d}})
-	factors := []float64{1, 0, 3}
-	mu, p := []float64{0.1, -0.2, 0.3}, spd(7, d)
-	transform := build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors),
-		InitCov: vector(entries(p), d, d)}, logistic)
-	s := begin(t, transform, params(l, mu, 0))
-	for step := range int64(4) {
-		x, y, batch := logisticData(step, n, d)
-		grads, mean, value := logisticScores(mu, x, y)
-		fisher := mat.NewSymDense(d, nil)
-		for _, g := range grads {
-			fisher.SymRankOne(fisher, 1.0/n, mat.NewVecDense(d, g))
+			// Data narrow the Gaussian: P'⁻¹ − P_pred⁻¹ = εF, which is positive semi-definite and here of full rank.
+			var eigen mat.EigenSym
+			more := plus(inverse(after), -1, before)
+			require.True(t, eigen.Factorize(more, false))
+			for _, e := range eigen.Values(nil) {
+				assert.Greater(t, e, 1e-4, name)
+			}
+			within(t, entries(plus(identity(d, 0), lrOf(step), fisher)), entries(more), 1e-11,
+				name+": what the data add to the precision")
 		}
-		for j := range d {
-			q := sdOf(step) * factors[j]
-			p.SetSym(j, j, p.At(j, j)+q*q)
-		}
-		before := inverse(p)
-		p = inverse(plus(before, lrOf(step), fisher))
-		for j, jump := range times(p, mean) {
-			mu[j] += lrOf(step) * jump
-		}
-		var info infer.Info
-		s, info = update(t, transform, s, batch)
-		state := s.(ekf.DenseState)
-		within(t, mu, values(state.Position().Flat), 1e-13, "mean")
-		within(t, entries(p), values(state.Covariance), 1e-13, "covariance")
-		within(t, []float64{value, lrOf(step)}, []float64{info.LogPosterior[0], info.LR}, 1e-14, "info")
-
-		// Data narrow the Gaussian: P'⁻¹ − P_pred⁻¹ = εF, which is positive semi-definite and here of full rank.
-		var eigen mat.EigenSym
-		after := inverse(mat.NewSymDense(d, values(state.Covariance)))
-		require.True(t, eigen.Factorize(plus(after, -1, before), false))
-		for _, e := range eigen.Values(nil) {
-			assert.Greater(t, e, 1e-4)
-		}
-		within(t, entries(plus(identity(d, 0), lrOf(step), fisher)), entries(plus(after, -1, before)), 1e-11,
-			"what the data add to the precision")
 	}
 }
 
@@ -122,19 +130,19 @@ func TestTransitionIsAScaledIdentity(t *testing.T) {
 	const d = 3
 	l := layout(infer.Shapes{"w": {d}})
 	_, _, batch := logisticData(1, 4, d)
-	cov := spd(3, d)
-	want := entries(plus(cov, 0.09, identity(d, 1)))
-	for _, m := range []infer.Method{
-		ekf.Dense{LR: infer.Constant(0), TransitionSD: infer.Constant(0.3), InitCov: vector(entries(cov), d, d)},
-		ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: infer.Constant(0), TransitionSD: infer.Constant(0.3),
-			InitCov: vector(entries(cov), d, d)},
+	cov, q := spd(3, d), infer.Constant(0.3)
+	for name, c := range map[string]struct {
+		m     infer.Method
+		start *mat.SymDense
+	}{
+		"Diag":  {ekf.Diag{LR: infer.Constant(0), TransitionSD: q, InitSD: 2}, identity(d, 4)},
+		"Dense": {ekf.Dense{LR: infer.Constant(0), TransitionSD: q, InitCov: vector(entries(cov), d, d)}, cov},
+		"GaussNewton": {ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: infer.Constant(0), TransitionSD: q,
+			InitCov: vector(entries(cov), d, d)}, cov},
 	} {
-		transform := build(t, m, logistic)
+		transform := build(t, c.m, logistic)
 		s, _ := update(t, transform, begin(t, transform, params(l, []float64{1, 2, 3}, 0)), batch)
-		within(t, want, values(s.(ekf.DenseState).Covariance), 1e-14, fmt.Sprintf("%T", m))
+		within(t, entries(plus(c.start, 0.09, identity(d, 1))), entries(spreadOf(s, d)), 1e-14, name)
 		assert.Equal(t, []float64{1, 2, 3}, values(s.Position().Flat))
 	}
-	transform := build(t, ekf.Diag{LR: infer.Constant(0), TransitionSD: infer.Constant(0.3), InitSD: 2}, logistic)
-	s, _ := update(t, transform, begin(t, transform, params(l, []float64{1, 2, 3}, 0)), batch)
-	within(t, []float64{4.09, 4.09, 4.09}, values(s.(ekf.DiagState).Variance), 1e-14, "variance")
 }

@@ -1,12 +1,12 @@
 package ekf
 
 import (
-	"fmt"
+	"errors"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -70,142 +70,79 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 			Allowed: "it must be at least 0, where 0 means 1"}
 	}
 	c.Iterations = max(c.Iterations, 1)
-	bayes := c.LR == nil
-	var err error
-	if c.LR, err = method.CheckSchedule(name, "LR", c.LR, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	g, err := newGaussian(name, c.TransitionSD, c.TransitionSDs, c.InitSD, c.InitSDs, c.InitCov, c.Memory)
+	o, err := options{name: name, target: target, perDatum: curvature.Likelihood(c.Forward, c.Outer), lr: c.LR,
+		memory: c.Memory, walk: walk{c.TransitionSD, c.TransitionSDs}, sd: c.InitSD, sds: c.InitSDs,
+		cov: c.InitCov}.checked()
 	if err != nil {
 		return nil, err
 	}
-	g.target, g.perDatum, g.lr = target, curvature.Likelihood(c.Forward, c.Outer), c.LR
-	g.bayes = bayes
-	g.prior = target.Parts != nil && c.InitSD == 0 && c.InitSDs == nil && c.InitCov == nil
-	return &gaussNewton{gaussian: g, c: c}, nil
+	if o.bayes {
+		o.lr = infer.Constant(1)
+	}
+	return o.rooted(func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step {
+		return c.update(each, at, l, b, lr, o.limits())
+	}, true), nil
 }
 
 // Defaults are 1000 draws after one pass over the data.
 func (GaussNewton) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
-type gaussNewton struct {
-	gaussian
-	c GaussNewton
-}
-
-func (t *gaussNewton) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := method.StateAs[DenseState](state, t.name)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	lr, err := t.rate(s.Step, b)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	q, err := t.walk.at(s.Step)
-	if err != nil {
-		return nil, infer.Info{}, err
-	}
-	next := DenseState{Params: s.Params, Step: s.Step + 1}
-	var info infer.Info
-	err = torch.Do(func(scope *torch.Scope) error {
-		if s, err = t.started(s, b); err != nil {
-			return err
-		}
-		predicted, err := t.predict(s, q)
-		if err != nil {
-			return err
-		}
-		n := s.Params.Chains()
-		e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
-		predictive := make([]float64, n)
-		means, roots := make([]*ts.Tensor, n), make([]*ts.Tensor, n)
-		for k := range n {
-			at := infer.Params{Layout: s.Params.Layout, Flat: chain(s.Params, s.Params.Flat, k)}
-			u, err := t.update(at, predicted[k], b, lr)
-			if err != nil {
-				return err
-			}
-			e.Values[k], e.Norms[k], predictive[k], means[k], roots[k] = u.value, u.norm, u.predictive, u.mean, u.root
-			if u.mean == nil {
-				means[k] = same(at.Flat)
-			}
-		}
-		info = method.NewInfo(e, lr, 0)
-		info.Stats = map[string][]float64{"log_predictive": predictive}
-		return next.set(scope, s, means, roots)
-	})
-	if err != nil {
-		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return next, info, nil
-}
-
-// step is an update of one chain. The mean is nil where the log likelihood or its gradient is not finite.
-type step struct {
-	value, norm, predictive float64
-	mean, root              *ts.Tensor
-}
-
 // update works in the coordinates v of θ = μ + L v, with the root L of the predicted covariance.
-func (t *gaussNewton) update(at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step, err error) {
+func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64,
+	limits curvature.Options) (u step) {
 	start, v := at.Flat, at.Flat.MustZerosLike(false)
-	for j := range t.c.Iterations {
-		value, grad, err := t.gradient(at, b)
-		if err != nil {
-			return u, err
-		}
+	for j := range c.Iterations {
+		value, grad := gradient(each, at, b)
 		values, norms, err := torch.ValuesAndNorms(value, grad, 1)
-		if err != nil {
-			return u, err
-		}
+		approx.Try(err)
 		if j == 0 {
 			u.value, u.norm = values[0], norms[0]
 		}
-		if bad := values[0] + norms[0]; math.IsNaN(bad) || math.IsInf(bad, 0) {
+		if !finite(values[0], norms[0]) {
 			// Reported as diverged, also when only a later linearisation fails.
-			return step{value: values[0], norm: norms[0], predictive: math.NaN()}, nil
+			return step{value: values[0], norm: norms[0], predictive: math.NaN()}
 		}
-		w, err := t.ggn(at, b, l, lr)
-		if err != nil {
-			return u, err
-		}
-		pull := transposed(l).MustMv(grad, false).MustMulScalar(ts.FloatScalar(lr), false)
-		jump, err := w.solve(pull)
-		if err != nil {
-			return u, err
-		}
+		w := c.whitened(at, b, l, lr, limits)
+		pull := approx.T(l).MustMv(grad, false).MustMulScalar(ts.FloatScalar(lr), false)
+		jump := w.solve(pull)
 		if j == 0 {
-			logDet, err := w.logDet()
-			if err != nil {
-				return u, err
-			}
-			u.predictive = lr*u.value + torch.Must(torch.Item(pull.MustDot(jump, false)))/2 - logDet/2
+			u.predictive = lr*u.value + approx.Item(pull.MustDot(jump, false))/2 - w.logDet()/2
 		} else {
-			back, err := w.solve(v)
-			if err != nil {
-				return u, err
-			}
-			jump = jump.MustSub(back, false)
+			jump = jump.MustSub(w.solve(v), false)
 		}
 		v = v.MustAdd(jump, false)
 		u.root, u.mean = w.root(l), start.MustAdd(l.MustMv(v, false), false)
 		at.Flat = u.mean
 	}
-	return u, nil
+	return u
 }
 
 // gradient is the log likelihood of the batch, summed over its data, and its gradient.
-func (t *gaussNewton) gradient(p infer.Params, b infer.Batch) (value, grad *ts.Tensor, err error) {
-	value, grad, err = torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
-		each := t.perDatum(infer.Params{Layout: p.Layout, Flat: flat}, b)
-		if len(each.Shape()) == 0 {
-			torch.Must(0, errNoLikelihood)
+func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, grad *ts.Tensor) {
+	value, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
+		l := each(infer.Params{Layout: p.Layout, Flat: flat}, b)
+		if len(l.Shape()) == 0 {
+			approx.Fail("the outer density returned one number, expected a tensor of shape [n]")
 		}
-		return each.Sum().T()
+		return l.Sum().T()
 	}, p.Flat)
 	if err != nil {
-		return nil, nil, fmt.Errorf("log likelihood: %w", err)
+		approx.Fail("log likelihood: %w", err)
 	}
-	return value, grad, nil
+	return value, grad
+}
+
+// whitened makes the update of a chain for the Gauss-Newton matrix of a batch, times lr.
+func (c GaussNewton) whitened(at infer.Params, b infer.Batch, root *ts.Tensor, lr float64,
+	limits curvature.Options) whitened {
+	a, err := curvature.GGNFactor(c.Forward, c.Outer, at, b, limits)
+	if err == nil {
+		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false))
+	}
+	if !errors.Is(err, curvature.ErrIndefinite) {
+		approx.Try(err)
+	}
+	f := torch.Must(curvature.GGN(c.Forward, c.Outer, at, b, limits))
+	m := approx.T(root).MustMatmul(f, false).MustMatmul(root, false).MustMulScalar(ts.FloatScalar(lr/2), false)
+	return conditionOn(m.MustAdd(approx.T(m), false))
 }

@@ -2,8 +2,10 @@ package ekf
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -11,85 +13,87 @@ import (
 
 // walk is the random walk of the parameters before each update: independent normal steps.
 type walk struct {
-	method string
-	sd     infer.Schedule
-	sds    *ts.Tensor // [d], or nil for 1
+	sd  infer.Schedule
+	sds *ts.Tensor // [d], or nil for 1
 }
 
-func newWalk(name string, sd infer.Schedule, sds *ts.Tensor) (walk, error) {
-	least := infer.Constant(0)
-	if sds != nil {
-		least = infer.Constant(1)
+// check looks at the schedule: without one it is 0, or 1 where there are factors.
+func (w *walk) check(c *method.Checks) {
+	least := 0.0
+	if w.sds != nil {
+		least = 1
 	}
-	sd, err := method.CheckSchedule(name, "TransitionSD", sd, least, 0, false)
-	if err != nil || sds == nil {
-		return walk{method: name, sd: sd}, err
-	}
-	// All updates use it, whatever becomes of the given one.
-	err = torch.Do(func(*torch.Scope) error {
-		sds, err = torch.Combine(torch.Term{Coeff: 1, Tensor: sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false)})
-		torch.Detach(sds)
-		return err
-	})
-	if err != nil {
-		return walk{}, fmt.Errorf("%s: TransitionSDs: %w", name, err)
-	}
-	return walk{method: name, sd: sd, sds: sds}, nil
+	c.Schedule("TransitionSD", &w.sd, least, false)
 }
 
-// check checks the factors against the point that the filter starts at.
-func (w walk) check(p infer.Params) error {
+// copied copies the factors: all updates use them, whatever becomes of the given ones.
+func (w *walk) copied(name string) error {
 	if w.sds == nil {
 		return nil
 	}
-	factors, err := positive(w.method, "TransitionSDs", w.sds, p, false, true)
-	torch.Free(factors)
-	return err
+	err := torch.Do(func(*torch.Scope) error {
+		w.sds = approx.Copy(w.sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false))
+		torch.Detach(w.sds)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: TransitionSDs: %w", name, err)
+	}
+	return nil
 }
 
 // at is q at an update.
-func (w walk) at(step int64) (float64, error) {
+func (w walk) at(name string, step int64) (float64, error) {
 	q := w.sd(step)
-	return q, method.CheckValue(w.method, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
+	return q, method.CheckValue(name, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
 }
 
 // variance is the variance of a step: a tensor of shape [d], or [1] where all parameters have the same.
-func (w walk) variance(q float64, p infer.Params) (*ts.Tensor, error) {
-	device, err := torch.DeviceOf(p.Flat)
-	if err != nil {
-		return nil, err
-	}
+func (w walk) variance(q float64, p infer.Params) *ts.Tensor {
+	device := torch.Must(torch.DeviceOf(p.Flat))
 	if w.sds == nil {
-		return ts.Full([]int64{1}, ts.FloatScalar(q*q), p.Flat.DType(), device)
+		return ts.MustFull([]int64{1}, ts.FloatScalar(q*q), p.Flat.DType(), device)
 	}
-	factors, err := torch.To(w.sds, device, p.Flat.DType())
-	if err != nil {
-		return nil, err
-	}
-	return factors.MustDetach(false).MustSquare(false).MulScalar(ts.FloatScalar(q*q), false)
+	factors := torch.Must(torch.To(w.sds, device, p.Flat.DType())).MustDetach(false)
+	return factors.MustSquare(false).MustMulScalar(ts.FloatScalar(q*q), false)
 }
 
 // initialVariance is the variance to start with, of the shape of the point.
-func initialVariance(method string, sd float64, sds *ts.Tensor, p infer.Params) (v *ts.Tensor, err error) {
-	if sds != nil {
-		if sds, err = positive(method, "InitSDs", sds, p, true, false); err != nil {
-			return nil, err
-		}
+func (o *options) initialVariance(p infer.Params) *ts.Tensor {
+	if o.sds == nil {
+		return ts.MustFull(p.Flat.MustSize(), ts.FloatScalar(o.sd*o.sd), p.Flat.DType(),
+			torch.Must(torch.DeviceOf(p.Flat)))
 	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		if sds == nil {
-			device, err := torch.DeviceOf(p.Flat)
-			if err != nil {
-				return err
-			}
-			v, err = ts.Full(torch.Must(torch.Shape(p.Flat)), ts.FloatScalar(sd*sd), p.Flat.DType(), device)
-			scope.Keep(v)
-			return err
+	sds := positive(o.name, "InitSDs", o.sds, p, true, false)
+	return approx.Copy(sds.MustSquare(false).MustExpandAs(p.Flat, false))
+}
+
+// positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the
+// type and on the device of the point. The shape is [d], or that of the point where chains is set.
+func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) *ts.Tensor {
+	shape, err := torch.Shape(given)
+	if err != nil {
+		approx.Fail("%s: %s: %w", name, field, err)
+	}
+	d, want := p.Layout.Dim(), p.Flat.MustSize()
+	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
+		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
+		if chains && len(want) == 2 {
+			allowed += fmt.Sprintf(", or %v", want)
 		}
-		zeros, err := torch.Combine(torch.Term{Coeff: 0, Tensor: p.Flat}, torch.Term{Coeff: 1, Tensor: sds.MustSquare(false)})
-		v = zeros
-		scope.Keep(v)
-		return err
-	})
-	return v, err
+		approx.Try(&infer.FieldError{Type: name, Field: field, Value: fmt.Sprintf("of shape %v", shape), Allowed: allowed})
+	}
+	v, err := torch.ToSlice[float64](given)
+	if err != nil {
+		approx.Fail("%s: %s: %w", name, field, err)
+	}
+	for i, x := range v {
+		approx.Try(method.CheckValue(name, field+" of "+p.Layout.At(i%d), x, 0, !zero))
+	}
+	return like(p.Flat, given)
+}
+
+// like copies x in the type and on the device of another tensor, outside any graph.
+func like(other, x *ts.Tensor) *ts.Tensor {
+	return approx.Copy(torch.Must(torch.To(x, torch.Must(torch.DeviceOf(other)), other.DType())).MustDetach(false))
 }

@@ -2,95 +2,24 @@ package laplace
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"reflect"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
-// Gaussian is what [DiagState] and [DenseState] hold. Curvature, Prior and Jacobian have the shape of the precision.
-type Gaussian struct {
-	Params      infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
-	Curvature   *ts.Tensor   // of the data, without the prior where that is known by itself
-	Prior       *ts.Tensor   // prior precision
-	Jacobian    *ts.Tensor   // −∇² log |Jacobian|, which the precision has T times; nil where there is no Jacobian
-	Data        *ts.Tensor   // number of data so far, of shape [] or [K]
-	Gradient    *ts.Tensor   // of the log density at temperature T, on the scale of the sum over data: 0 at a mode
-	Damping     float64      // δ, added to the diagonal of the precision
-	Temperature float64      // T
-	Step        int64        // updates so far
-}
-
-// Position is θ̂.
-func (s Gaussian) Position() infer.Params { return s.Params }
-
-// Steps is the number of updates so far.
-func (s Gaussian) Steps() int64 { return s.Step }
-
-// Tensors are what the state owns, and what it shares with others: all states of a pass share the
-// prior and the Jacobian.
-func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
-	owned = infer.Tensors{"params": s.Params.Flat, "curvature": s.Curvature, "data": s.Data, "gradient": s.Gradient}
-	shared = infer.Tensors{"prior": s.Prior}
-	if s.Jacobian != nil {
-		shared["jacobian"] = s.Jacobian
-	}
-	return owned, shared
-}
-
-// Save names the parts of the state.
-func (s Gaussian) Save() infer.Saved {
-	owned, shared := s.Tensors()
-	return infer.Saved{Steps: s.Step, Tensors: owned, Shared: shared}
-}
-
-func (s Gaussian) tempering() float64 { return s.Temperature }
-
-func (s Gaussian) slope() *ts.Tensor { return s.Gradient }
-
-// of is chain k.
-func (s Gaussian) of(k int) Gaussian {
-	p := s.Params
-	s.Params, s.Curvature, s.Prior = point(p, k), chain(p, s.Curvature, k), chain(p, s.Prior, k)
-	s.Data, s.Gradient = chain(p, s.Data, k), chain(p, s.Gradient, k)
-	if s.Jacobian != nil {
-		s.Jacobian = chain(p, s.Jacobian, k)
-	}
-	return s
-}
-
-// own gives the state tensors of its own, so that freeing another leaves it whole.
-func (s *Gaussian) own() {
-	s.Params.Flat, s.Curvature, s.Data, s.Gradient = same(s.Params.Flat), same(s.Curvature), same(s.Data),
-		same(s.Gradient)
-}
-
-// sum is the curvature of the log density at temperature T: of the data, the Jacobian and the prior.
-func (s Gaussian) sum() *ts.Tensor { return s.likelihood().MustAdd(s.Prior, false) }
-
-// likelihood is the curvature of the data and the Jacobian.
-func (s Gaussian) likelihood() *ts.Tensor {
-	if s.Jacobian == nil || s.Temperature == 0 {
-		return s.Curvature
-	}
-	return plus(1, s.Curvature, s.Temperature, s.Jacobian)
-}
-
-// bayes is the state at temperature 1, without damping: what another model takes for its prior.
-func (s Gaussian) bayes() Gaussian {
-	s.Temperature, s.Damping = 1, 0
-	return s
-}
-
-// accumulator is the transform of all methods but KFAC: they differ in the curvature of a batch.
+// accumulator is the transform of all methods: they differ in the curvature of a batch, and in its structure.
 type accumulator struct {
 	options
-	dense bool
-	// curvature is that of a batch at a single point, [d] or [d, d], and how many data it is of.
-	curvature func(p infer.Params, b infer.Batch) (c *ts.Tensor, data float64, err error)
+	structure structure
+	// curvature is that of a batch at a single point, as the structure's sums, and how many data it is of. It is called
+	// inside torch.Do, and may panic with errors that this returns.
+	curvature func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64)
 	// mean says that a batch's curvature is an estimate of the whole: the state has their mean, weighted by their data,
 	// instead of their sum.
 	mean bool
@@ -98,59 +27,47 @@ type accumulator struct {
 	all float64
 }
 
-// state is the state of the transform's structure.
-func (t *accumulator) state(g Gaussian) infer.State {
-	if t.dense {
-		return DenseState{g}
-	}
-	return DiagState{g}
-}
-
-func (t *accumulator) gaussian(s infer.State) (Gaussian, error) {
-	if t.dense {
-		d, err := method.StateAs[DenseState](s, t.name)
-		return d.Gaussian, err
-	}
-	d, err := method.StateAs[DiagState](s, t.name)
-	return d.Gaussian, err
-}
-
 func (t *accumulator) Init(p infer.Params) (infer.State, error) {
-	start, err := copyOf(t.name, p)
+	start, err := approx.Start(t.name, p)
 	if err != nil {
 		return nil, err
-	}
-	d := p.Layout.Dim()
-	if t.dense {
-		what := fmt.Sprintf("a precision of shape [%d, %d] for each of %d chains", d, d, p.Chains())
-		if err := checkMemory(t.name, what, p, float64(d)*float64(d)*float64(p.Chains()), t.memory, t.name+".Memory",
-			"use a diagonal method or KFAC, or the last layer alone by infer.Subspace"); err != nil {
-			return nil, err
-		}
 	}
 	g := Gaussian{Params: start, Damping: t.damping}
 	if g.Temperature, err = t.at(0); err != nil {
 		return nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		if t.dense {
-			g.Prior, err = t.prior.matrix(t.name, start)
+		what, numbers, instead := t.structure.size(t.name, p)
+		checkMemory(t.name, what, p, numbers, t.memory, t.name+".Memory", instead)
+		g.Prior = t.structure.prior(t.name, start, t.prior)
+		g.Gradient = start.Flat.MustZerosLike(false)
+		g.Data = g.Gradient.MustSelect(-1, 0, false).MustZerosLike(false)
+		if q, ok := t.structure.(kronecker); ok {
+			zeros := func(n int64) *ts.Tensor {
+				shape := append(g.Data.MustSize(), n)
+				return ts.MustZeros(shape, g.Data.DType(), torch.Must(torch.DeviceOf(g.Data)))
+			}
+			a, b := q.numbers(p.Layout)
+			g.Layers, g.Inputs, g.Outputs = q.layers, zeros(a), zeros(b)
 		} else {
-			g.Prior, err = t.prior.diagonal(t.name, start)
+			g.Curvature = g.Prior.MustZerosLike(false)
 		}
-		if err != nil {
-			return err
-		}
-		g.Curvature, g.Gradient = g.Prior.MustZerosLike(false), start.Flat.MustZerosLike(false)
-		g.Data = start.Flat.MustSelect(-1, 0, false).MustZerosLike(false)
-		scope.Keep(g.Curvature, g.Gradient, g.Data)
 		torch.Detach(g.Prior) // for all states to come, whatever scopes they are of
+		method.Keep(scope, g)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return t.state(g), nil
+	return t.structure.state(g), nil
+}
+
+// take is a state of this method's structure.
+func (t *accumulator) take(s infer.State) (Gaussian, error) {
+	if want := t.structure.state(Gaussian{}); reflect.TypeOf(s) != reflect.TypeOf(want) {
+		return Gaussian{}, fmt.Errorf("%s: the state is a %T, expected %T: it was made by another method", t.name, s, want)
+	}
+	return s.(Posterior).gaussian(), nil
 }
 
 // CheckRows refuses data that the method cannot take one by one, before a run looks for the mode.
@@ -162,7 +79,7 @@ func (t *accumulator) CheckRows(b infer.Batch) error {
 }
 
 func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	s, err := t.gaussian(state)
+	s, err := t.take(state)
 	if err != nil {
 		return nil, infer.Info{}, err
 	}
@@ -182,81 +99,87 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 		}
 		info = method.NewInfo(e, 0, next.Temperature)
 		if s.Step == 0 {
-			if err := t.begin(&next, b); err != nil {
-				return err
-			}
+			t.begin(&next, b)
 		}
-		blocks, data := make([]*ts.Tensor, s.Params.Chains()), make([]float64, s.Params.Chains())
-		for k := range blocks {
-			if info.Diverged != nil && info.Diverged[k] {
-				blocks[k] = chain(s.Params, s.Curvature, k).MustZerosLike(false)
-			} else if blocks[k], data[k], err = t.curvature(point(s.Params, k), b); err != nil {
-				return err
-			}
-		}
-		var share *ts.Tensor // of the batch in the data so far
-		if next.Data, share, err = counted(s.Params, s.Data, data); err != nil {
+		share := t.add(&next, s, b, info.Diverged)
+		// The mean gradient of the batches so far, on the scale of the sum over data; diverged chains keep theirs.
+		gradient := towards(s.Gradient, scaled(t.target.N(), e.Grad), share)
+		if next.Gradient, err = method.Hold(s.Gradient, gradient, info.Diverged); err != nil {
 			return err
 		}
-		more := stack(s.Params, blocks)
-		if t.mean {
-			next.Curvature = towards(s.Curvature, more, share)
-		} else {
-			next.Curvature = plus(1, s.Curvature, t.scale, more)
-		}
-		if next.Gradient, err = t.slopes(s.Gradient, e, share, info.Diverged); err != nil {
-			return err
-		}
-		next.Params.Flat = same(s.Params.Flat)
-		scope.Keep(next.Params.Flat, next.Curvature, next.Data, next.Gradient)
+		next.Params.Flat = approx.Copy(s.Params.Flat)
+		method.Keep(scope, next)
 		method.KeepAux(scope, info.Aux)
 		return nil
 	})
 	if err != nil {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
-	return t.state(next), info, nil
+	return t.structure.state(next), info, nil
 }
 
-// begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
-func (t *accumulator) begin(g *Gaussian, b infer.Batch) error {
-	if t.inferred && !t.mean {
-		prior, err := parts.Curvature(parts.Prior(t.target, 0), g.Params, b, t.dense, t.memory, t.name)
-		if err != nil {
-			return fmt.Errorf("the curvature of the prior: %w", err)
-		}
-		torch.Detach(prior)
-		g.Prior = prior
-	}
-	if t.target.LogJacobian == nil {
-		return nil
-	}
-	jacobian, err := parts.Curvature(t.target.LogJacobian, g.Params, b, t.dense, t.memory, t.name)
-	if err != nil {
-		return fmt.Errorf("the curvature of the log Jacobian: %w", err)
-	}
-	torch.Detach(jacobian)
-	g.Jacobian = jacobian
-	return nil
-}
-
-// slopes is the mean gradient of the batches so far, on the scale of the sum over data; diverged chains keep theirs.
-func (o *options) slopes(old *ts.Tensor, e infer.Evaluation, share *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
-	return method.Hold(old, towards(old, scaled(o.target.N(), e.Grad), share), diverged)
-}
-
-// counted adds data to the number so far, for each chain. share is the share of the new data in the sum; a chain
+// add adds the curvature of a batch and its data to a state. share is that of the batch in the data so far; a chain
 // without data, old or new, has share 0.
-func counted(p infer.Params, old *ts.Tensor, data []float64) (next, share *ts.Tensor, err error) {
-	more, err := torch.FromSliceOn(torch.Must(torch.DeviceOf(old)), old.DType(), data)
-	if err != nil {
-		return nil, nil, err
+func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged []bool) (share *ts.Tensor) {
+	names, p := t.structure.sums(), old.Params
+	sums, data := make([][]*ts.Tensor, len(names)), make([]float64, p.Chains())
+	was, _ := old.parts()
+	for k := range data {
+		c := make([]*ts.Tensor, len(names))
+		if diverged != nil && diverged[k] {
+			for i, name := range names {
+				c[i] = approx.Chain(p, *was[name], k).MustZerosLike(false)
+			}
+		} else {
+			c, data[k] = t.curvature(approx.Point(p, k), b)
+		}
+		for i := range names {
+			sums[i] = append(sums[i], c[i])
+		}
 	}
+	more := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(old.Data)), old.Data.DType(), data))
 	if !p.Batched() {
 		more = more.MustSelect(0, 0, false)
 	}
-	next = old.MustAdd(more, false)
-	return next, more.MustDiv(next.MustClampMin(ts.FloatScalar(1e-30), false), false), nil
+	all := old.Data.MustAdd(more, false)
+	share = more.MustDiv(all.MustClampMin(ts.FloatScalar(1e-30), false), false)
+	if next.Data = all; old.Inputs != nil {
+		next.Data = plus(1, old.Data, t.scale, more)
+	}
+	to, _ := next.parts()
+	for i, name := range names {
+		if c := approx.Stack(p, sums[i]); t.mean {
+			*to[name] = towards(*was[name], c, share)
+		} else {
+			*to[name] = plus(1, *was[name], t.scale, c)
+		}
+	}
+	return share
+}
+
+// begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
+func (t *accumulator) begin(g *Gaussian, b infer.Batch) {
+	_, dense := t.structure.(matrix)
+	of := func(what string, f infer.LogPosterior) (c *ts.Tensor) {
+		if err := torch.Do(func(scope *torch.Scope) error {
+			c = approx.Curvature(f, g.Params, b, dense, t.memory, t.name)
+			scope.Keep(c)
+			return nil
+		}); err != nil {
+			approx.Fail("the curvature of the %s: %w", what, err)
+		}
+		return c
+	}
+	if t.inferred && !t.mean {
+		g.Prior = of("prior", approx.Prior(t.target, 0))
+		if q, ok := t.structure.(kronecker); ok {
+			g.Prior = q.priorOfLayers(t.name, g.Params.Layout, g.Prior)
+		}
+	}
+	if t.target.LogJacobian != nil {
+		g.Jacobian = of("log Jacobian", t.target.LogJacobian)
+	}
+	torch.Detach(g.Prior, g.Jacobian)
 }
 
 // towards is old + share·(to − old), with a share for each chain.
@@ -271,17 +194,18 @@ func towards(old, to, share *ts.Tensor) *ts.Tensor {
 
 // Sample draws n points from N(θ̂, T P⁻¹), a tensor of shape [n, d]. With K chains draw i is of chain i mod K.
 func (t *accumulator) Sample(state infer.State, n int, streams *torch.Streams) (infer.Params, error) {
-	s, err := t.gaussian(state)
+	s, err := t.take(state)
 	if err != nil {
 		return infer.Params{}, err
 	}
-	if err := t.seen(s.Step, n, streams); err != nil {
-		return infer.Params{}, err
+	if s.Step == 0 && n >= 1 && streams != nil { // what else is wrong with the request is said by draw
+		return infer.Params{}, fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over "+
+			"the data first: %w", t.name, infer.ErrConfig)
 	}
 	if err := t.complete(s); err != nil {
 		return infer.Params{}, err
 	}
-	return draw(t.state(s).(Posterior), n, streams)
+	return s.draw(n, streams)
 }
 
 // complete refuses a state that does not have all of the target's data, where their number is known.
@@ -309,13 +233,18 @@ func (t *accumulator) Restore(layout *infer.Layout, saved infer.Saved) (infer.St
 	if g.Temperature, err = t.at(g.Step); err != nil {
 		return nil, err
 	}
-	for name, to := range map[string]**ts.Tensor{"params": &g.Params.Flat, "curvature": &g.Curvature, "data": &g.Data,
-		"gradient": &g.Gradient, "prior": &g.Prior, "jacobian": &g.Jacobian} {
-		if shared, ok := saved.Shared[name]; ok {
-			*to = shared
+	if q, ok := t.structure.(kronecker); ok {
+		g.Layers = q.layers
+	}
+	parts, shared := g.parts()
+	maps.Copy(parts, shared)
+	for _, name := range append(t.structure.sums(), "params", "data", "gradient", "prior", "jacobian") {
+		to := parts[name]
+		if x, ok := saved.Shared[name]; ok {
+			*to = x
 		} else if *to, err = saved.Tensor(name); err != nil && name != "jacobian" { // a checkpoint holds all in one
 			return nil, err
 		}
 	}
-	return t.state(g), nil
+	return t.structure.state(g), nil
 }

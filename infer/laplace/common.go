@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -35,21 +35,12 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if err := o.prior.check(o.name); err != nil {
 		return o, err
 	}
-	if o.scale == 0 {
-		o.scale = 1
-	}
-	if err := method.CheckValue(o.name, "Scale", o.scale, 0, true); err != nil {
-		return o, err
-	}
-	var err error
-	o.temperature, err = method.CheckSchedule(o.name, "Temperature", o.temperature, infer.Constant(1), 0, false)
-	if err != nil {
-		return o, err
-	}
-	if err := method.CheckValue(o.name, "Damping", o.damping, 0, false); err != nil {
-		return o, err
-	}
-	if err := method.CheckValue(o.name, "Memory", float64(o.memory), 0, false); err != nil {
+	check, memory := &method.Checks{Name: o.name}, float64(o.memory)
+	check.Value("Scale", &o.scale, 1, true)
+	check.Schedule("Temperature", &o.temperature, 1, false)
+	check.Value("Damping", &o.damping, 0, false)
+	check.Value("Memory", &memory, 0, false)
+	if err := check.Err(); err != nil {
 		return o, err
 	}
 	chosen := o.optimizer != nil
@@ -60,6 +51,7 @@ func (o options) checked(target infer.Target, likelihood curvature.PerDatum) (op
 	if o.target = target; target.LogPosterior == nil && likelihood != nil {
 		o.target = infer.Sum(sumOf(likelihood), 1)
 	}
+	var err error
 	if o.gradient, err = infer.NewGradient(o.target); err != nil {
 		return o, fmt.Errorf("%s: %w", o.name, err)
 	}
@@ -97,7 +89,7 @@ func sumOf(likelihood curvature.PerDatum) infer.LogPosterior {
 
 // checkRows refuses a batch that a sum over its data cannot take.
 func (o *options) checkRows(b infer.Batch) error {
-	if _, err := parts.Rows(b); err != nil {
+	if _, err := approx.Rows(b); err != nil {
 		return fmt.Errorf("%s: %w", o.name, err)
 	}
 	return nil
@@ -112,46 +104,6 @@ func (o *options) at(step int64) (float64, error) {
 	return t, method.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
 }
 
-// copyOf copies a point, outside any autograd graph, after a check.
-func copyOf(name string, p infer.Params) (infer.Params, error) {
-	if err := p.Check(); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
-	}
-	start := p
-	var err error
-	if start.Flat, err = torch.Copy(p.Flat); err != nil {
-		return infer.Params{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return start, nil
-}
-
-// same copies a tensor, so that freeing one state leaves the others whole.
-func same(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
-
-// chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
-func chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
-	if !p.Batched() {
-		return x
-	}
-	return x.MustSelect(0, int64(k), false)
-}
-
-// point is chain k of a point.
-func point(p infer.Params, k int) infer.Params {
-	return infer.Params{Layout: p.Layout, Flat: chain(p, p.Flat, k)}
-}
-
-// stack puts one tensor for each chain together, with a chain axis where the point has one.
-func stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
-	if !p.Batched() {
-		return x[0]
-	}
-	return ts.MustStack(x, 0)
-}
-
-// transposed swaps the last two dimensions.
-func transposed(m *ts.Tensor) *ts.Tensor { return m.MustTranspose(-2, -1, false) }
-
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(c), false) }
 
@@ -160,27 +112,14 @@ func plus(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
 }
 
-// item is the value of a tensor with one element.
-func item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
-
 // total is the sum of all elements.
-func total(x *ts.Tensor) float64 { return item(x.MustSum(x.DType(), false)) }
+func total(x *ts.Tensor) float64 { return approx.Item(x.MustSum(x.DType(), false)) }
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
 // that sets the limit.
-func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) error {
+func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) {
 	bytes := numbers * float64(p.Flat.DType().Size())
 	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		approx.Fail("%s: %w", name, err)
 	}
-	return nil
-}
-
-// seen refuses to draw from a state that has no data in it yet; what else is wrong with a request is said elsewhere.
-func (o *options) seen(step int64, n int, streams *torch.Streams) error {
-	if step > 0 || n < 1 || streams == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: Sample of a state that has seen no batch: make one pass of updates over the data first: %w",
-		o.name, infer.ErrConfig)
 }

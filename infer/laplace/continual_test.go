@@ -93,36 +93,34 @@ func TestPriorsFromStates(t *testing.T) {
 	r := newRegression(1, 10, 3, 0.7, 0.8)
 	at := params(r.layout, r.mean, 0)
 	one := laplace.Isotropic(0.8)
-	diag := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, nil)
-	dense := build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7},
-		nil)
-	s := pass(t, dense, at, r.batch, 10)
-	checkLogPrior(t, s, r.precision, r.mean)
-	next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
-		PriorPrecision: must(s.(laplace.Posterior).AsPrior())}, nil), at)
-	within(t, entries(r.precision), precision(next), 1e-12, "dense")
-
-	s = pass(t, diag, at, r.batch, 10)
 	d := mat.NewSymDense(3, nil)
 	for i, v := range diagonal(r.precision) {
 		d.SetSym(i, i, v)
 	}
-	checkLogPrior(t, s, d, r.mean)
-	next = begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1),
-		PriorPrecision: must(s.(laplace.Posterior).AsPrior())}, nil), at)
-	within(t, entries(d), precision(next), 1e-12, "diagonal into dense")
-	matrix := must(pass(t, dense, at, r.batch, 10).(laplace.Posterior).AsPrior())
-	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: matrix}, nil).Init(at)
-	assert.EqualError(t, err,
-		"laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
-
 	pair := params(r.layout, append(append([]float64{}, r.mean...), 1, 2, 3), 2)
-	for _, transform := range []infer.Transform{diag, dense} {
-		s := pass(t, transform, pair, r.batch, 10)
-		p := must(s.(laplace.Posterior).AsPrior())
-		next := begin(t, build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil),
-			pair)
+	for name, c := range map[string]struct {
+		m    infer.Method
+		want *mat.SymDense
+	}{
+		"dense": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one, Damping: 7}, r.precision},
+		"diagonal into dense": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s), PriorPrecision: one,
+			Damping: 7}, d},
+	} {
+		transform := build(t, c.m, nil)
+		s := pass(t, transform, at, r.batch, 10)
+		checkLogPrior(t, s, c.want, r.mean)
+		handed := func(s infer.State) laplace.Precision { return must(s.(laplace.Posterior).AsPrior()) }
+		given := func(p laplace.Precision) infer.Transform {
+			return build(t, laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: p}, nil)
+		}
+		within(t, entries(c.want), precision(begin(t, given(handed(s)), at)), 1e-12, name)
+
+		next := begin(t, given(handed(pass(t, transform, pair, r.batch, 10))), pair)
 		assert.Len(t, precision(next), 2*9)
 		within(t, precision(must(next.(laplace.Posterior).Chain(0))), precision(next)[:9], 0, "chain 0")
 	}
+	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1),
+		PriorPrecision: laplace.Matrix(vector(entries(r.precision), 3, 3))}, nil).Init(at)
+	assert.EqualError(t, err,
+		"laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
 }

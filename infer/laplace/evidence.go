@@ -1,32 +1,16 @@
 package laplace
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// logEvidence is LogEvidence.
-func logEvidence(p Posterior, logJoint float64) (log float64, err error) {
-	if err := single("LogEvidence", p); err != nil {
-		return 0, err
-	}
-	if math.IsNaN(logJoint) || math.IsInf(logJoint, 0) {
-		return 0, fmt.Errorf("laplace.LogEvidence: the log joint density is %v: %w", logJoint, infer.ErrNonFinite)
-	}
-	err = torch.Do(func(*torch.Scope) error {
-		logDet, err := p.logDet(false)
-		log = logJoint + 0.5*float64(p.Position().Layout.Dim())*math.Log(2*math.Pi) - 0.5*logDet
-		return err
-	})
-	return log, err
-}
 
 // PriorOptions are the options of [OptimizePriorPrecision]; the zero value is fine.
 type PriorOptions struct {
@@ -54,7 +38,7 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	if err != nil {
 		return nil, found, err
 	}
-	if err := single(name, p); err != nil {
+	if err := p.single(name); err != nil {
 		return nil, found, err
 	}
 	at := s.Position()
@@ -77,12 +61,10 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	}
 	var sites map[string]float64
 	err = torch.Do(func(*torch.Scope) error {
-		search, err := p.search(delta, o.PerSite)
-		if err != nil {
-			return err
-		}
-		sites, err = search.maximize()
-		return err
+		p := p
+		p.Temperature = 1
+		sites = p.structure().search(p, delta, o.PerSite)
+		return nil
 	})
 	if err != nil {
 		return nil, found, fmt.Errorf("laplace.%s: %w", name, err)
@@ -90,13 +72,12 @@ func OptimizePriorPrecision(s infer.State, o PriorOptions) (next infer.State, fo
 	if found = PerSite(sites); !o.PerSite {
 		found = Isotropic(sites[at.Layout.Sites[0].Name])
 	}
-	next, err = p.withPrior(found)
-	return next, found, err
-}
-
-// priorSearch finds the best precision of each site.
-type priorSearch interface {
-	maximize() (map[string]float64, error)
+	err = torch.Do(func(scope *torch.Scope) (err error) {
+		p.Prior = p.structure().prior(nameOf(p.structure()), at, found)
+		p.kept(scope)
+		return nil
+	})
+	return p.structure().state(p), found, err
 }
 
 // block is a group of parameters with one precision λ, whose part of the evidence is ½ (d log λ − λ square −
@@ -114,32 +95,28 @@ func (b *block) add(eigen, delta float64) {
 }
 
 // clean puts eigenvalues that are below 0 by rounding, up to d·ε times the largest, at 0, and returns the largest.
-func (b *block) clean() (largest float64, err error) {
+func (b *block) clean() (largest float64) {
 	largest = slices.Max(b.eigen)
 	for i, e := range b.eigen {
 		if math.IsNaN(e) || e < -float64(len(b.eigen))*b.eps*math.Abs(largest) || largest < 0 {
-			return 0, fmt.Errorf("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not "+
+			approx.Fail("the curvature of %q has the eigenvalue %g: there is no best precision for one that is not "+
 				"positive: use a Gauss-Newton or Fisher method, or find a better optimum with more updates "+
 				"(infer.Options.Warmup): %w", b.sites, e, curvature.ErrIndefinite)
 		}
 		b.eigen[i] = max(e, 0)
 	}
-	return largest, nil
+	return largest
 }
 
 // best is the λ where the derivative, ½ (Σ e/(λ(e + λ)) − square), is zero. For e ≥ 0 it falls with λ, from infinity to
 // below 0, so there is one such λ and it is a maximum; it is found by bisection of log λ. (It is also MacKay's fixed
 // point λ = γ/square with γ = Σ e/(e + λ).)
-func (b *block) best() (float64, error) {
-	largest, err := b.clean()
-	if err != nil {
-		return 0, err
-	}
-	if largest <= 0 {
-		return 0, fmt.Errorf("the data say nothing about %q, their curvature is 0: there is no best precision", b.sites)
+func (b *block) best() float64 {
+	if b.clean() <= 0 {
+		approx.Fail("the data say nothing about %q, their curvature is 0: there is no best precision", b.sites)
 	}
 	if b.square == 0 {
-		return 0, fmt.Errorf("all of %q is at the mean of the prior: the evidence grows with the precision without end",
+		approx.Fail("all of %q is at the mean of the prior: the evidence grows with the precision without end",
 			b.sites)
 	}
 	slope := func(logLambda float64) float64 {
@@ -156,7 +133,7 @@ func (b *block) best() (float64, error) {
 		low -= step
 	}
 	if math.IsInf(math.Exp(high), 0) || math.Exp(low) == 0 {
-		return 0, fmt.Errorf("the best precision of %q is out of the range of numbers", b.sites)
+		approx.Fail("the best precision of %q is out of the range of numbers", b.sites)
 	}
 	for range 200 {
 		middle := low + (high-low)/2
@@ -169,11 +146,12 @@ func (b *block) best() (float64, error) {
 			high = middle
 		}
 	}
-	return math.Exp(low + (high-low)/2), nil
+	return math.Exp(low + (high-low)/2)
 }
 
-// separate is the search where each block can be maximised by itself; one precision for all makes one block of them.
-func separate(blocks []block, perSite bool) priorSearch {
+// separate is the best precision of each site where each block can be maximised by itself; one precision for all makes
+// one block of them.
+func separate(blocks []block, perSite bool) map[string]float64 {
 	if !perSite {
 		var all block
 		for _, b := range blocks {
@@ -183,23 +161,14 @@ func separate(blocks []block, perSite bool) priorSearch {
 		}
 		blocks = []block{all}
 	}
-	return separated(blocks)
-}
-
-type separated []block
-
-func (s separated) maximize() (map[string]float64, error) {
 	out := map[string]float64{}
-	for _, b := range s {
-		lambda, err := b.best()
-		if err != nil {
-			return nil, err
-		}
+	for _, b := range blocks {
+		lambda := b.best()
 		for _, site := range b.sites {
 			out[site] = lambda
 		}
 	}
-	return out, nil
+	return out
 }
 
 // coupled is the search for a precision for each site under a dense curvature: each site in turn, the others held
@@ -212,7 +181,7 @@ type coupled struct {
 	delta  []float64
 }
 
-func (c *coupled) maximize() (map[string]float64, error) {
+func (c *coupled) maximize() map[string]float64 {
 	start := torch.Must(torch.ToSlice[float64](c.prior.MustDiagonal(0, 0, 1, false)))
 	lambda := map[string]float64{}
 	for _, site := range c.layout.Sites {
@@ -238,32 +207,27 @@ func (c *coupled) maximize() (map[string]float64, error) {
 				}
 			}
 			b := block{sites: []string{site.Name}}
-			err := torch.Do(func(*torch.Scope) (err error) {
-				b.eigen, err = c.schur(own, rest, restPrior)
-				return err
-			})
-			if err != nil {
-				return nil, err
-			}
+			approx.Try(torch.Do(func(*torch.Scope) error {
+				b.eigen = c.schur(own, rest, restPrior)
+				return nil
+			}))
 			for j := site.Offset; j < site.Offset+site.Size; j++ {
 				b.square += c.delta[j] * c.delta[j]
 			}
-			best, err := b.best()
-			if err != nil {
-				return nil, err
-			}
+			best := b.best()
 			change = max(change, math.Abs(math.Log(best/lambda[site.Name])))
 			lambda[site.Name] = best
 		}
 		if change < 1e-9 || len(c.layout.Sites) == 1 { // the evidence is flat at its maximum: it is off by 1e-18 or so
-			return lambda, nil
+			return lambda
 		}
 	}
-	return nil, errors.New("the precisions of the sites did not settle in 2000 rounds: use one for all sites")
+	approx.Fail("the precisions of the sites did not settle in 2000 rounds: use one for all sites")
+	return nil
 }
 
 // schur are the eigenvalues of M for the parameters own, given the precisions of the rest.
-func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
+func (c *coupled) schur(own, rest, restPrior []float64) []float64 {
 	device := torch.Must(torch.DeviceOf(c.fixed))
 	index := func(i []float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int64](), i)) }
 	part := func(rows, columns []float64) *ts.Tensor {
@@ -274,13 +238,12 @@ func (c *coupled) schur(own, rest, restPrior []float64) ([]float64, error) {
 		inner := part(rest, rest)
 		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
 		l, status := inner.MustLinalgCholeskyEx(false, false, false)
-		if item(status) != 0 {
-			return nil, fmt.Errorf(
-				"the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with",
+		if approx.Item(status) != 0 {
+			approx.Fail("the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with",
 				curvature.ErrIndefinite)
 		}
 		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
-		m = m.MustSub(transposed(half).MustMatmul(half, false), false)
+		m = m.MustSub(approx.T(half).MustMatmul(half, false), false)
 	}
-	return torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0), false))
+	return torch.Must(torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0), false)))
 }

@@ -8,13 +8,9 @@ import (
 // SampleOutputs are the draws of outputs that [Softmax] averages: [samples, n, C].
 func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		root, err := outputRoot("Softmax", mean, cov, samples, streams)
-		if err != nil {
-			return err
-		}
-		z, err = drawOutputs(mean, root, int64(samples), streams)
+		z = drawOutputs(mean, outputRoot("Softmax", mean, cov, samples, streams), int64(samples), streams)
 		scope.Keep(z)
-		return err
+		return nil
 	})
 	return z, err
 }

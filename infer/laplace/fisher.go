@@ -3,7 +3,8 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/parts"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -29,7 +30,7 @@ type DenseFisher struct {
 // likelihood of the batch.
 func (c DenseFisher) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DenseFisher", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
-		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.fisher(target, c.LogLikelihood, true,
+		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.fisher(target, c.LogLikelihood, matrix{},
 		curvature.Fisher)
 }
 
@@ -63,15 +64,15 @@ type DiagFisher struct {
 func (c DiagFisher) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DiagFisher", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
 		damping: c.Damping, memory: c.Memory, tables: c.Tables, optimizer: c.Optimizer}.fisher(target, c.LogLikelihood,
-		false, curvature.FisherDiag)
+		diagonal{}, curvature.FisherDiag)
 }
 
 // Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DiagFisher) Defaults() infer.Options { return defaults() }
 
-// fisher builds a Fisher method; matrix is the function of package curvature.
-func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, dense bool,
-	matrix func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (infer.Transform,
+// fisher builds a Fisher method; of is the function of package curvature.
+func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, as structure,
+	of func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (infer.Transform,
 	error) {
 	if logLikelihood == nil && target.Parts == nil {
 		return nil, &infer.FieldError{Type: o.name, Field: "LogLikelihood", Value: "nil",
@@ -83,21 +84,16 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, d
 	if err != nil {
 		return nil, err
 	}
-	t := &accumulator{options: o, dense: dense}
+	t := &accumulator{options: o, structure: as}
 	if logLikelihood == nil {
 		t.all = target.N()
 	}
-	t.curvature = func(p infer.Params, b infer.Batch) (c *ts.Tensor, data float64, err error) {
-		each := logLikelihood
+	t.curvature = func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+		each, data := logLikelihood, dataIn(b)
 		if each == nil {
-			if each, data, err = parts.Data(target, p, b); err != nil {
-				return nil, 0, err
-			}
-		} else {
-			data = dataIn(b)
+			each, data = approx.Data(target, p, b)
 		}
-		c, err = matrix(each, p, b, o.limits())
-		return c, data, err
+		return []*ts.Tensor{torch.Must(of(each, p, b, o.limits()))}, data
 	}
 	return t, nil
 }

@@ -3,6 +3,7 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -30,7 +31,7 @@ type DenseGGN struct {
 // likelihood of the batch.
 func (c DenseGGN) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DenseGGN", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
-		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.ggn(target, c.Forward, c.Outer, true,
+		damping: c.Damping, memory: c.Memory, optimizer: c.Optimizer}.ggn(target, c.Forward, c.Outer, matrix{},
 		curvature.GGN)
 }
 
@@ -64,15 +65,15 @@ type DiagGGN struct {
 func (c DiagGGN) Build(target infer.Target) (infer.Transform, error) {
 	return options{name: "laplace.DiagGGN", prior: c.PriorPrecision, scale: c.Scale, temperature: c.Temperature,
 		damping: c.Damping, memory: c.Memory, tables: c.Tables, optimizer: c.Optimizer}.ggn(target, c.Forward, c.Outer,
-		false, curvature.GGNDiag)
+		diagonal{}, curvature.GGNDiag)
 }
 
 // Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (DiagGGN) Defaults() infer.Options { return defaults() }
 
-// ggn builds a Gauss-Newton method; matrix is the function of package curvature.
-func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.Outer, dense bool,
-	matrix func(curvature.Forward, curvature.Outer, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor,
+// ggn builds a Gauss-Newton method; of is the function of package curvature.
+func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.Outer, as structure,
+	of func(curvature.Forward, curvature.Outer, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor,
 		error)) (infer.Transform, error) {
 	if f == nil {
 		return nil, o.missing("Forward", "the outputs z = f(θ, x), of shape [n, ...]")
@@ -84,10 +85,9 @@ func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.O
 	if err != nil {
 		return nil, err
 	}
-	return &accumulator{options: o, dense: dense,
-		curvature: func(p infer.Params, b infer.Batch) (c *ts.Tensor, data float64, err error) {
-			c, err = matrix(f, outer, p, b, o.limits())
-			return c, dataIn(b), err
+	return &accumulator{options: o, structure: as,
+		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+			return []*ts.Tensor{torch.Must(of(f, outer, p, b, o.limits()))}, dataIn(b)
 		}}, nil
 }
 

@@ -191,6 +191,22 @@ func TestPrecisionThatIsNotANumber(t *testing.T) {
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 }
 
+// States that no transform made are errors, whatever is asked of them.
+func TestEmptyStates(t *testing.T) {
+	for _, s := range []laplace.Posterior{laplace.DiagState{}, laplace.DenseState{}, laplace.KFACState{}} {
+		for what, f := range map[string]func() error{
+			"Precision":   func() error { return second(s.Precision()) },
+			"AsPrior":     func() error { return second(s.AsPrior()) },
+			"LogEvidence": func() error { return second(s.LogEvidence(0)) },
+			"LogPrior":    func() error { return second(s.LogPrior(1)) },
+		} {
+			assert.ErrorContains(t, f(), "an operand is nil", "%T.%s", s, what)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
 // LinearizedNetwork takes as many data at a time as its memory allows, with the same result.
 func TestLinearizedNetworkInBlocks(t *testing.T) {
 	const n = 40

@@ -3,6 +3,8 @@ package laplace
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -32,13 +34,10 @@ func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &accumulator{options: o, dense: true, mean: true,
-		curvature: func(p infer.Params, b infer.Batch) (*ts.Tensor, float64, error) {
-			h, err := curvature.Hessian(target.LogPosterior, p, b, o.limits())
-			if err != nil {
-				return nil, 0, err
-			}
-			return symmetric(target.N(), h), dataIn(b), nil
+	return &accumulator{options: o, structure: matrix{}, mean: true,
+		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+			h := torch.Must(curvature.Hessian(target.LogPosterior, p, b, o.limits()))
+			return []*ts.Tensor{symmetric(target.N(), h)}, dataIn(b)
 		}}, nil
 }
 
@@ -47,7 +46,7 @@ func (DenseHessian) Defaults() infer.Options { return defaults() }
 
 // symmetric is c·h with the rounding between its two triangles taken out.
 func symmetric(c float64, h *ts.Tensor) *ts.Tensor {
-	return scaled(c/2, h.MustAdd(transposed(h), false))
+	return scaled(c/2, h.MustAdd(approx.T(h), false))
 }
 
 // dataIn is how many data a batch counts for: 1 where it does not count data.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -39,18 +39,13 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 		return nil
 	}
 	var notes []draws.Note
-	p := s.Position()
 	err = torch.Do(func(scope *torch.Scope) error {
-		k := int64(p.Chains())
-		unit := max(s.tempering(), math.SmallestNonzeroFloat64)
-		if s.tempering() == 0 {
+		unit := max(s.Temperature, math.SmallestNonzeroFloat64)
+		if s.Temperature == 0 {
 			unit = 1
 		}
-		slope := s.slope().MustReshape([]int64{k, -1, 1}, false)
-		step, err := s.newton(slope)
-		if err != nil {
-			return err
-		}
+		slope := column(s.Params, s.Gradient)
+		step := s.structure().solve(s, slope)
 		away, err := torch.ToSlice[float64](slope.MustMul(step, false).MustSumDimIntlist([]int64{1, 2}, false, slope.DType(),
 			false))
 		if err != nil {
@@ -69,7 +64,7 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 			notes = append(notes, draws.Note{Kind: "not_at_a_mode", Serious: true,
 				Text: fmt.Sprintf(
 					"The point of %d of %d chains is no mode: by its gradient that of chain %d is %.3g standard deviations away.",
-					count, k, worst, math.Sqrt(away[worst]/unit)),
+					count, s.Params.Chains(), worst, math.Sqrt(away[worst]/unit)),
 				Advice: fmt.Sprintf("Increase infer.Options.Warmup, the updates that look for the mode, or set "+
 					"%s{Optimizer: optim.Adam{LR: ...}}, which minibatches need; %d updates of optim.LBFGS are the default.",
 					o.name, climb)})
@@ -89,45 +84,35 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 }
 
 // closeness compares Gaussians at modes with the posterior.
-func (o *options) closeness(s Posterior, run infer.RunSummary) []draws.Note {
+func (o *options) closeness(s Gaussian, run infer.RunSummary) []draws.Note {
 	if !o.given {
 		return nil // there is no density but the likelihood
 	}
-	p := s.Position()
-	return fitcheck.Notes(fitcheck.Fit{Name: o.name, Target: o.target, Temperature: s.tempering(), Batch: run.Batch,
-		Mean: p, Width: int64(p.Layout.Dim()),
+	return approx.Closeness(approx.Fit{Name: o.name, Target: o.target, Temperature: s.Temperature, Batch: run.Batch,
+		Mean: s.Params, Width: int64(s.Params.Layout.Dim()),
 		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
-			x, err := s.deviations(transposed(eps))
-			if err != nil {
-				return nil, nil, err
-			}
-			logDet := make([]float64, p.Chains()) // of P^(-1/2)
+			logDet := make([]float64, s.Params.Chains()) // of P^(-1/2)
 			for k := range logDet {
-				v, err := s.chain(k).logDet(false)
-				if err != nil {
-					return nil, nil, err
-				}
-				logDet[k] = -v / 2
+				one := s.of(k)
+				one.Temperature = 1
+				logDet[k] = -one.structure().logDet(one) / 2
 			}
-			return scaled(math.Sqrt(s.tempering()), transposed(x)), fitcheck.Standard(eps, logDet), nil
+			return s.deviations(eps), approx.Standard(eps, logDet), nil
 		},
 		Advice: "a Gaussian at the mode misses skewness: use vi.Dense, which is centred at the mean, or hmc.NUTS."})
 }
 
 // modes compares the chains' points, in standard deviations of the first chain's Gaussian.
-func (o *options) modes(scope *torch.Scope, s Posterior, run infer.RunSummary, unit float64) []draws.Note {
-	p := s.Position()
+func (o *options) modes(scope *torch.Scope, s Gaussian, run infer.RunSummary, unit float64) []draws.Note {
+	p := s.Params
 	if p.Chains() < 2 {
 		return nil
 	}
-	first := point(p, 0)
-	quadratic, err := s.chain(0).quadratic(scope)
-	if err != nil {
-		return nil
-	}
+	first := s.of(0).bayes()
+	quadratic := first.structure().quadratic(first, scope)
 	farthest, most := 0, 0.0
 	for k := 1; k < p.Chains(); k++ {
-		away := math.Sqrt(max(item(quadratic(point(p, k).Flat.MustSub(first.Flat, false)))/unit, 0))
+		away := math.Sqrt(max(approx.Item(quadratic(approx.Point(p, k).Flat.MustSub(first.Params.Flat, false)))/unit, 0))
 		if away > most {
 			farthest, most = k, away
 		}

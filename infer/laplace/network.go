@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -71,7 +72,7 @@ func layerOf(layers []Layer, weight string) Layer {
 	for _, l := range layers {
 		names = append(names, l.Weight)
 	}
-	torch.Must(0, fmt.Errorf("the network uses a layer %q, and Layers has %q", weight, names))
+	approx.Fail("the network uses a layer %q, and Layers has %q", weight, names)
 	return Layer{}
 }
 
@@ -94,27 +95,18 @@ type recorded struct {
 }
 
 // record evaluates the network at a single point. It is called inside torch.Do.
-func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded, error) {
-	n, err := b.Size()
-	if err != nil {
-		return nil, err
-	}
+func record(f Network, layers []Layer, p infer.Params, b infer.Batch) *recorded {
+	n := torch.Must(b.Size())
 	r := &recorded{n: n, inputs: make([]*ts.Tensor, len(layers)), outputs: make([]*ts.Tensor, len(layers))}
-	leaf, err := torch.Leaf(p.Flat)
-	if err != nil {
-		return nil, err
-	}
-	at := infer.Params{Layout: p.Layout, Flat: leaf}
+	at := infer.Params{Layout: p.Layout, Flat: torch.Must(torch.Leaf(p.Flat))}
 	z := f(at, b, func(weight string, x torch.Tensor) torch.Tensor {
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
 		if r.outputs[i] != nil {
-			torch.Must(0,
-				fmt.Errorf("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight))
+			approx.Fail("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight)
 		}
 		if shape := x.Shape(); len(shape) != 2 || shape[0] != n {
-			torch.Must(0, fmt.Errorf("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n,
-				n))
+			approx.Fail("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n, n)
 		}
 		r.inputs[i], r.outputs[i] = x.T().MustDetach(false), layer.output(at, x).T()
 		if layer.Bias != "" {
@@ -125,29 +117,26 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) (*recorded
 	})
 	for i, out := range r.outputs {
 		if out == nil {
-			return nil, fmt.Errorf("the network does not use the layer %q", layers[i].Weight)
+			approx.Fail("the network does not use the layer %q", layers[i].Weight)
 		}
 	}
 	if r.shape = z.Shape(); len(r.shape) == 0 || r.shape[0] != n {
-		return nil, fmt.Errorf("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
+		approx.Fail("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
 	}
 	r.z = z.T().MustReshape([]int64{n, -1}, false)
 	r.c = r.z.MustSize()[1]
-	return r, nil
+	return r
 }
 
 // jacobians are the derivatives of the outputs in what each layer puts out: [n, C, out] for each layer, one backward
 // pass for each of C.
-func (r *recorded) jacobians() ([]*ts.Tensor, error) {
+func (r *recorded) jacobians() []*ts.Tensor {
 	rows := make([][]*ts.Tensor, len(r.outputs))
 	for c := range r.c {
 		unit := r.z.MustZerosLike(false)
 		unit.MustNarrow(1, c, 1, false).MustFill_(ts.FloatScalar(1))
-		grads, err := torch.Grad([]*ts.Tensor{r.z}, r.outputs,
-			&torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true})
-		if err != nil {
-			return nil, err
-		}
+		grads := torch.Must(torch.Grad([]*ts.Tensor{r.z}, r.outputs,
+			&torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true}))
 		for i, g := range grads {
 			rows[i] = append(rows[i], g)
 		}
@@ -156,54 +145,51 @@ func (r *recorded) jacobians() ([]*ts.Tensor, error) {
 	for i := range rows {
 		out[i] = ts.MustStack(rows[i], 1)
 	}
-	return out, nil
+	return out
 }
 
 // checkLayers checks layers against a layout: every site belongs to one layer.
-func checkLayers(method string, layers []Layer, l *infer.Layout) error {
-	bad := func(value, allowed string) error {
-		return &infer.FieldError{Type: method, Field: "Layers", Value: value, Allowed: allowed}
+func checkLayers(method string, layers []Layer, l *infer.Layout) {
+	bad := func(allowed, value string, args ...any) {
+		approx.Try(&infer.FieldError{Type: method, Field: "Layers", Value: fmt.Sprintf(value, args...), Allowed: allowed})
 	}
 	seen := map[string]bool{}
-	for _, layer := range layers {
-		weight, ok := l.Site(layer.Weight)
+	find := func(kind, name string) infer.Site {
+		site, ok := l.Site(name)
 		if !ok {
-			return bad(fmt.Sprintf("with weights %q", layer.Weight), fmt.Sprintf("there are the sites %q", l.Names()))
+			bad(fmt.Sprintf("there are the sites %q", l.Names()), "with %s %q", kind, name)
 		}
+		return site
+	}
+	for _, layer := range layers {
+		weight, names := find("weights", layer.Weight), []string{layer.Weight}
 		if len(weight.Shape) != 2 {
-			return bad(fmt.Sprintf("with weights %q of shape %v", layer.Weight, weight.Shape),
-				"weights have shape [out, in]")
+			bad("weights have shape [out, in]", "with weights %q of shape %v", layer.Weight, weight.Shape)
 		}
-		names := []string{layer.Weight}
 		if layer.Bias != "" {
-			bias, ok := l.Site(layer.Bias)
-			if !ok {
-				return bad(fmt.Sprintf("with bias %q", layer.Bias), fmt.Sprintf("there are the sites %q", l.Names()))
-			}
+			bias := find("bias", layer.Bias)
 			if !slices.Equal(bias.Shape, weight.Shape[:1]) {
-				return bad(fmt.Sprintf("with bias %q of shape %v", layer.Bias, bias.Shape),
-					fmt.Sprintf("the bias of weights of shape %v has shape %v", weight.Shape, weight.Shape[:1]))
+				bad(fmt.Sprintf("the bias of weights of shape %v has shape %v", weight.Shape, weight.Shape[:1]),
+					"with bias %q of shape %v", layer.Bias, bias.Shape)
 			}
 			names = append(names, layer.Bias)
 		}
 		for _, name := range names {
 			if seen[name] {
-				return bad(fmt.Sprintf("with the site %q twice", name), "a site belongs to one layer")
+				bad("a site belongs to one layer", "with the site %q twice", name)
 			}
 			seen[name] = true
 		}
 	}
 	for _, name := range l.Names() {
 		if !seen[name] {
-			return bad(fmt.Sprintf("without the site %q", name),
-				"each site belongs to a linear layer; hold others fixed by infer.Subspace")
+			bad("each site belongs to a linear layer; hold others fixed by infer.Subspace", "without the site %q", name)
 		}
 	}
-	return nil
 }
 
 // gradients records gradients while f runs, whatever the caller's mode.
-func gradients(f func() error) error {
+func gradients(f func()) {
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
-	return f()
+	f()
 }

@@ -1,45 +1,38 @@
 package laplace
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
 // outputRoot checks what draws of outputs are made from, and returns a root of the covariances, [n, C, C].
-func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) (*ts.Tensor, error) {
+func outputRoot(function string, mean, cov *ts.Tensor, samples int, streams *torch.Streams) *ts.Tensor {
 	if samples < 1 || streams == nil || len(streams.Chains) != 1 {
-		return nil, fmt.Errorf("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random stream, "+
+		approx.Fail("laplace.%s: it needs a number of samples of at least 1, which is %d, and a random stream, "+
 			"for example of torch.NewStreams(seed, 1): %w", function, samples, infer.ErrConfig)
 	}
-	if err := checkOutputs(function, mean, cov); err != nil {
-		return nil, err
-	}
+	checkOutputs(function, mean, cov)
 	// The symmetric eigendecomposition serves singular covariances too: those of a softmax with
 	// shared weights, for example.
 	values, vectors := cov.MustLinalgEigh("L", false)
-	if err := checkNegative(function, "eigenvalue", values); err != nil {
-		return nil, err
-	}
+	checkNegative(function, "eigenvalue", values)
 	return vectors.MustMul(values.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false).MustUnsqueeze(1, false),
-		false), nil
+		false)
 }
 
 // drawOutputs are draws from N(mean, root rootᵀ), [samples, n, C].
-func drawOutputs(mean, root *ts.Tensor, samples int64, streams *torch.Streams) (*ts.Tensor, error) {
+func drawOutputs(mean, root *ts.Tensor, samples int64, streams *torch.Streams) *ts.Tensor {
 	shape := append([]int64{samples}, mean.MustSize()...)
-	eps, err := streams.Normal(shape, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-	if err != nil {
-		return nil, err
-	}
+	eps := torch.Must(streams.Normal(shape, mean.DType(), torch.Must(torch.DeviceOf(mean))))
 	eps = eps.MustReshape(shape, false).MustPermute([]int64{1, 2, 0}, false)
-	return root.MustBmm(eps, false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean, false), nil
+	return root.MustBmm(eps, false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean, false)
 }
 
 // drawNumbers is how many numbers Softmax draws at a time: 8 MB of float64, and some times that on the way.
@@ -51,24 +44,16 @@ const drawNumbers = 1 << 20
 // more memory for a larger number of samples.
 func Softmax(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		root, err := outputRoot("Softmax", mean, cov, samples, streams)
-		if err != nil {
-			return err
-		}
+		root := outputRoot("Softmax", mean, cov, samples, streams)
 		shape := mean.MustSize()
 		p = mean.MustDetach(false).MustZerosLike(false)
 		rows := max(1, drawNumbers/max(1, shape[0]*shape[1]))
 		for left := int64(samples); left > 0; left -= rows {
-			if err := torch.Do(func(*torch.Scope) error {
-				z, err := drawOutputs(mean, root, min(rows, left), streams)
-				if err != nil {
-					return err
-				}
+			approx.Try(torch.Do(func(*torch.Scope) error {
+				z := drawOutputs(mean, root, min(rows, left), streams)
 				p.MustAdd_(probabilities(z).MustSumDimIntlist([]int64{0}, false, z.DType(), false))
 				return nil
-			}); err != nil {
-				return err
-			}
+			}))
 		}
 		p = scaled(1/float64(samples), p)
 		if shape[1] == 1 {
@@ -96,13 +81,9 @@ func probabilities(z *ts.Tensor) *ts.Tensor {
 // The second ignores covariances between logits.
 func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		if err := checkOutputs("Probit", mean, cov); err != nil {
-			return err
-		}
+		checkOutputs("Probit", mean, cov)
 		v := cov.MustDiagonal(0, 1, 2, false)
-		if err := checkNegative("Probit", "variance", v); err != nil {
-			return err
-		}
+		checkNegative("Probit", "variance", v)
 		scale := scaled(math.Pi/8, v.MustClampMin(ts.FloatScalar(0), false)).MustAddScalar(ts.FloatScalar(1),
 			false).MustSqrt(false)
 		p = probabilities(mean.MustDiv(scale, false))
@@ -116,37 +97,35 @@ func Probit(mean, cov *ts.Tensor) (p *ts.Tensor, err error) {
 }
 
 // checkOutputs checks means [n, C] and covariances [n, C, C]: their shapes, and that they are finite.
-func checkOutputs(function string, mean, cov *ts.Tensor) error {
+func checkOutputs(function string, mean, cov *ts.Tensor) {
 	if mean == nil || cov == nil {
-		return fmt.Errorf("laplace.%s: the mean or the covariance is nil: Posterior.Linearized gives both", function)
+		approx.Fail("laplace.%s: the mean or the covariance is nil: Posterior.Linearized gives both", function)
 	}
 	m, err := torch.Shape(mean)
 	if err != nil {
-		return fmt.Errorf("laplace.%s: the mean: %w", function, err)
+		approx.Fail("laplace.%s: the mean: %w", function, err)
 	}
 	c, err := torch.Shape(cov)
 	if err != nil {
-		return fmt.Errorf("laplace.%s: the covariance: %w", function, err)
+		approx.Fail("laplace.%s: the covariance: %w", function, err)
 	}
 	if len(m) != 2 || !slices.Equal(c, []int64{m[0], m[1], m[1]}) {
-		return fmt.Errorf("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]",
+		approx.Fail("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]",
 			function, m, c)
 	}
 	for what, x := range map[string]*ts.Tensor{"mean": mean, "covariance": cov} {
-		if item(x.MustIsfinite(false).MustAll(false)) == 0 {
-			return fmt.Errorf("laplace.%s: the %s has elements that are %w", function, what, infer.ErrNonFinite)
+		if approx.Item(x.MustIsfinite(false).MustAll(false)) == 0 {
+			approx.Fail("laplace.%s: the %s has elements that are %w", function, what, infer.ErrNonFinite)
 		}
 	}
-	return nil
 }
 
 // checkNegative refuses variances or eigenvalues, [n, C], that are below 0 by more than rounding may make them: a
 // covariance J Σ Jᵀ is a sum with terms of either sign.
-func checkNegative(function, what string, v *ts.Tensor) error {
-	least, largest := item(v.MustMin(false)), item(v.MustAbs(false).MustMax(false))
-	if least >= 0 || least >= -math.Sqrt(linalg.Epsilon(v))*largest {
-		return nil
+func checkNegative(function, what string, v *ts.Tensor) {
+	least, largest := approx.Item(v.MustMin(false)), approx.Item(v.MustAbs(false).MustMax(false))
+	if least < 0 && least < -math.Sqrt(method.Epsilon(v))*largest {
+		approx.Fail("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least,
+			curvature.ErrIndefinite)
 	}
-	return fmt.Errorf("laplace.%s: a covariance has the %s %g: it must have none below 0: %w", function, what, least,
-		curvature.ErrIndefinite)
 }

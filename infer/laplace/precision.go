@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -74,50 +74,43 @@ func (p Precision) check(name string) error {
 	return nil
 }
 
+// fail panics with the error of a method's PriorPrecision.
+func (p Precision) fail(method, value, allowed string) {
+	approx.Try(&infer.FieldError{Type: method, Field: "PriorPrecision", Value: value, Allowed: allowed})
+}
+
 // perSite is the precision of each site of a layout, in its order.
-func (p Precision) perSite(method string, l *infer.Layout) ([]float64, error) {
+func (p Precision) perSite(method string, l *infer.Layout) []float64 {
 	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
 		if _, ok := l.Site(name); !ok {
-			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
-				Value:   fmt.Sprintf("given for site %q", name),
-				Allowed: fmt.Sprintf("there are the sites %q", l.Names())}
+			p.fail(method, fmt.Sprintf("given for site %q", name), fmt.Sprintf("there are the sites %q", l.Names()))
 		}
 	}
 	out := make([]float64, len(l.Sites))
 	for i, site := range l.Sites {
 		v, ok := p.Site(site.Name)
 		if !ok {
-			return nil, &infer.FieldError{Type: method, Field: "PriorPrecision",
-				Value:   fmt.Sprintf("missing for site %q", site.Name),
-				Allowed: "PerSite needs a number for each site, 0 for a flat prior"}
+			p.fail(method, fmt.Sprintf("missing for site %q", site.Name),
+				"PerSite needs a number for each site, 0 for a flat prior")
 		}
 		out[i] = v
 	}
-	return out, nil
+	return out
 }
 
 // diagonal is the precision as a tensor of the shape of the point.
-func (p Precision) diagonal(method string, at infer.Params) (*ts.Tensor, error) {
+func (p Precision) diagonal(method string, at infer.Params) *ts.Tensor {
 	if p.square {
-		return nil, &infer.FieldError{Type: method, Field: "PriorPrecision", Value: "a matrix",
-			Allowed: "matrices are for the dense methods; use PerElement"}
+		p.fail(method, "a matrix", "matrices are for the dense methods; use PerElement")
 	}
 	if p.given != nil {
 		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.MustSize())
 	}
-	each, err := p.perSite(method, at.Layout)
-	if err != nil {
-		return nil, err
-	}
-	return spread(at, each), nil
-}
-
-// spread is a tensor of the shape of the point with one number for each site.
-func spread(at infer.Params, perSite []float64) *ts.Tensor {
 	row := make([]float64, at.Layout.Dim())
-	for i, site := range at.Layout.Sites {
+	for i, v := range p.perSite(method, at.Layout) {
+		site := at.Layout.Sites[i]
 		for j := range site.Size {
-			row[site.Offset+j] = perSite[i]
+			row[site.Offset+j] = v
 		}
 	}
 	flat := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), row))
@@ -125,57 +118,44 @@ func spread(at infer.Params, perSite []float64) *ts.Tensor {
 }
 
 // matrix is the precision as a matrix, with a chain axis where the point has one.
-func (p Precision) matrix(method string, at infer.Params) (*ts.Tensor, error) {
+func (p Precision) matrix(method string, at infer.Params) *ts.Tensor {
 	if p.square {
 		d := int64(at.Layout.Dim())
 		return p.tensor(method, at, []int64{d, d}, append(at.Flat.MustSize(), d))
 	}
-	diagonal, err := p.diagonal(method, at)
-	if err != nil {
-		return nil, err
-	}
-	return diagonal.MustDiagEmbed(0, -2, -1, false), nil
+	return p.diagonal(method, at).MustDiagEmbed(0, -2, -1, false)
 }
 
 // tensor is a copy of the given tensor, of one shape or the other, in the type and on the device of the point.
-func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) (*ts.Tensor, error) {
-	bad := func(value, allowed string) error {
-		return &infer.FieldError{Type: method, Field: "PriorPrecision", Value: value, Allowed: allowed}
-	}
+func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) *ts.Tensor {
 	have, err := torch.Shape(p.given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: PriorPrecision: %w", method, err)
+		approx.Fail("%s: PriorPrecision: %w", method, err)
 	}
 	if !slices.Equal(have, shape) && !slices.Equal(have, whole) {
 		allowed := fmt.Sprintf("it must be of shape %v", shape)
 		if !slices.Equal(shape, whole) {
 			allowed += fmt.Sprintf(", or %v for the chains", whole)
 		}
-		return nil, bad(fmt.Sprintf("of shape %v", have), allowed)
+		p.fail(method, fmt.Sprintf("of shape %v", have), allowed)
 	}
 	v, err := torch.ToSlice[float64](p.given)
 	if err != nil {
-		return nil, fmt.Errorf("%s: PriorPrecision: %w", method, err)
+		approx.Fail("%s: PriorPrecision: %w", method, err)
 	}
 	d := at.Layout.Dim()
 	for i, x := range v {
-		name := at.Layout.At(i % d)
+		name, allowed := at.Layout.At(i%d), "it must be finite and at least 0"
 		if p.square {
-			name = at.Layout.At(i/d%d) + " and " + name
+			name, allowed = at.Layout.At(i/d%d)+" and "+name, "it must be finite"
 		}
 		if math.IsNaN(x) || math.IsInf(x, 0) || !p.square && x < 0 {
-			allowed := "it must be finite and at least 0"
-			if p.square {
-				allowed = "it must be finite"
-			}
-			return nil, bad(fmt.Sprintf("%v for %s", x, name), allowed)
+			p.fail(method, fmt.Sprintf("%v for %s", x, name), allowed)
 		}
 	}
 	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType())).MustDetach(false)
 	if p.square {
-		if err := linalg.CheckSymmetric(method, "PriorPrecision", t); err != nil {
-			return nil, err
-		}
+		approx.Try(approx.CheckSymmetric(method, "PriorPrecision", t))
 	}
-	return torch.Combine(torch.Term{Coeff: 1, Tensor: t.MustExpand(whole, true, false).MustContiguous(false)})
+	return approx.Copy(t.MustExpand(whole, true, false).MustContiguous(false))
 }

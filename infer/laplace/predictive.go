@@ -5,36 +5,11 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// linearized is Linearized.
-func linearized(p Posterior, f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
-	err error) {
-	if err := single("Linearized", p); err != nil {
-		return nil, nil, err
-	}
-	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
-		return nil, nil, err
-	}
-	noise := o.NoiseSD
-	o.NoiseSD = 0
-	err = torch.Do(func(scope *torch.Scope) error {
-		if mean, cov, err = p.linearized(f, b, o); err != nil {
-			return err
-		}
-		cov = scaled(p.tempering(), cov)
-		cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(noise * noise))
-		scope.Keep(mean, cov)
-		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("laplace.Linearized: %w", err)
-	}
-	return mean, cov, nil
-}
 
 // LinearizedNetwork is Linearized from the Kronecker factors: no matrix in all parameters is made. With the inputs a of
 // a layer and S = ∂z/∂s the covariance is the sum over layers of T Σ_oi (S U_G)_co (S U_G)_eo (U_Aᵀa)_i² / value_oi for
@@ -45,7 +20,7 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 	if f == nil {
 		return nil, nil, fmt.Errorf("%s: the network is nil: %w", name, infer.ErrConfig)
 	}
-	if err := single("LinearizedNetwork", s); err != nil {
+	if err := s.single("LinearizedNetwork"); err != nil {
 		return nil, nil, err
 	}
 	if err := method.CheckValue(name, "NoiseSD", o.NoiseSD, 0, false); err != nil {
@@ -55,19 +30,12 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 		return nil, nil, err
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		spectra, err := s.spectra(true)
-		if err != nil {
-			return err
-		}
-		return gradients(func() error {
-			if mean, cov, err = s.linearizedBlocks(f, spectra, b, o.Memory); err != nil {
-				return err
-			}
-			cov.MustMulScalar_(ts.FloatScalar(s.Temperature))
-			cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
-			scope.Keep(mean, cov)
-			return nil
-		})
+		spectra := kronecker{s.Layers}.positive(s.Gaussian)
+		gradients(func() { mean, cov = s.linearizedBlocks(f, spectra, b, o.Memory) })
+		cov.MustMulScalar_(ts.FloatScalar(s.Temperature))
+		cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
+		scope.Keep(mean, cov)
+		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
@@ -77,66 +45,46 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 
 // linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the
 // memory beside the result.
-func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean, cov *ts.Tensor,
-	err error) {
-	n, err := b.Size()
-	if err != nil {
-		return nil, nil, err
-	}
+func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean,
+	cov *ts.Tensor) {
+	n := torch.Must(b.Size())
 	if memory == 0 {
 		memory = method.DefaultMemory
 	}
-	first, err := record(f, s.Layers, s.Params, part(b, 0, 1))
-	if err != nil {
-		return nil, nil, err
-	}
-	c := first.c
-	numbers, result, row := float64(memory)/float64(s.Params.Flat.DType().Size()), float64(n)*float64(c)*float64(1+c),
-		2*float64(c)*float64(c)
+	first := record(f, s.Layers, s.Params, part(b, 0, 1))
+	c, bytes := first.c, float64(s.Params.Flat.DType().Size())
+	numbers, result, row := float64(memory)/bytes, float64(n)*float64(c)*float64(1+c), 2*float64(c)*float64(c)
 	for _, sp := range spectra {
 		// Jacobians, turned and weighted; inputs
 		row += 3*float64(c)*float64(sp.out) + float64(sp.out) + 3*float64(sp.in)
 	}
-	if err := method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c,
-		c),
-		(result+row)*float64(s.Params.Flat.DType().Size()), memory, "curvature.LinearizedOptions.Memory",
-		"take fewer data at a time"); err != nil {
-		return nil, nil, err
-	}
+	approx.Try(method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
+		(result+row)*bytes, memory, "curvature.LinearizedOptions.Memory", "take fewer data at a time"))
 	device := torch.Must(torch.DeviceOf(first.z))
 	mean, cov = ts.MustZeros([]int64{n, c}, first.z.DType(), device), ts.MustZeros([]int64{n, c, c}, first.z.DType(),
 		device)
 	for from, rows := int64(0), max(1, int64((numbers-result)/row)); from < n; from += rows {
 		rows := min(rows, n-from)
-		err := torch.Do(func(*torch.Scope) error {
-			r, err := record(f, s.Layers, s.Params, part(b, from, rows))
-			if err != nil {
-				return err
-			}
+		approx.Try(torch.Do(func(*torch.Scope) error {
+			r := record(f, s.Layers, s.Params, part(b, from, rows))
 			mean.MustNarrow(0, from, rows, false).Copy_(r.z.MustDetach(false))
-			return r.addCovariance(cov.MustNarrow(0, from, rows, false), spectra)
-		})
-		if err != nil {
-			return nil, nil, err
-		}
+			r.addCovariance(cov.MustNarrow(0, from, rows, false), spectra)
+			return nil
+		}))
 	}
-	return mean, cov, nil
+	return mean, cov
 }
 
 // addCovariance adds J P⁻¹ Jᵀ of each datum to cov, [n, C, C].
-func (r *recorded) addCovariance(cov *ts.Tensor, spectra []spectrum) error {
-	jacobians, err := r.jacobians()
-	if err != nil {
-		return err
-	}
+func (r *recorded) addCovariance(cov *ts.Tensor, spectra []spectrum) {
+	jacobians := r.jacobians()
 	for i, sp := range spectra {
 		along := r.inputs[i].MustMatmul(sp.a.MustSelect(0, 0, false), false).MustSquare(false)
 		// [n, out]
-		weight := along.MustMatmul(transposed(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false)
+		weight := along.MustMatmul(approx.T(sp.values.MustSelect(0, 0, false).MustReciprocal(false)), false)
 		j := jacobians[i].MustMatmul(sp.g.MustSelect(0, 0, false), false)
-		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(transposed(j), false))
+		cov.MustAdd_(j.MustMul(weight.MustUnsqueeze(1, false), false).MustBmm(approx.T(j), false))
 	}
-	return nil
 }
 
 // part is rows data of a batch.

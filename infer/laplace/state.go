@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -57,105 +58,239 @@ type Posterior interface {
 	// draws of θ into the network itself, which they do not describe away from θ̂, often underfits.
 	Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error)
 
-	// method names the kind of state, for messages.
-	method() string
-	// tempering is T.
-	tempering() float64
-	// deviations turns standard normal numbers [K, d, m] into draws from N(0, P⁻¹).
-	deviations(z *ts.Tensor) (*ts.Tensor, error)
-	// logDet is log |P| of a single chain; with handed, that of P without the damping.
-	logDet(handed bool) (float64, error)
-	// quadratic returns x ↦ xᵀ P x for x of shape [d], with P of a single chain and without the damping. The tensors
-	// that it needs are kept.
-	quadratic(scope *torch.Scope) (func(x *ts.Tensor) *ts.Tensor, error)
-	// linearized is the distribution of a linearised model's outputs at T = 1.
-	linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error)
-	// search prepares the search for the prior precision.
-	search(delta []float64, perSite bool) (priorSearch, error)
-	// withPrior is the state with another prior precision.
-	withPrior(lambda Precision) (infer.State, error)
-	// slope is the gradient of the log density at θ̂, on the scale of the sum over data, of the shape of the point.
-	slope() *ts.Tensor
-	// newton is P⁻¹g for g of shape [K, d, 1].
-	newton(g *ts.Tensor) (*ts.Tensor, error)
-	// chain is one chain of the state.
-	chain(k int) Posterior
+	gaussian() Gaussian
+}
+
+// Gaussian is what all states hold: their fields and methods. Its structure, a diagonal, a matrix or Kronecker factors,
+// is that of its tensors. They have a leading K for K chains.
+type Gaussian struct {
+	Params    infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
+	Curvature *ts.Tensor   // of the data, without the prior where that is known by itself; nil for KFAC
+	// Inputs and Outputs are the curvature of KFAC, flat, one layer after the other: Σ a aᵀ, each [in + 1, in + 1] (or
+	// [in, in] without bias), and Σ Sᵀ H S, each [out, out].
+	Inputs, Outputs *ts.Tensor
+	Prior           *ts.Tensor // prior precision, of the shape of P; of KFAC one number for each layer
+	Jacobian        *ts.Tensor // −∇² log |Jacobian|, which the precision has T times; nil where there is no Jacobian
+	Data            *ts.Tensor // number of data so far, of shape [] or [K]; times Scale for KFAC
+	Gradient        *ts.Tensor // of the log density at temperature T, on the scale of the sum over data: 0 at a mode
+	Layers          []Layer    // of KFAC
+	Damping         float64    // δ, added to the diagonal of the precision
+	Temperature     float64    // T
+	Step            int64      // updates so far
+}
+
+// DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the
+// point, and so has Precision.
+type DiagState struct{ Gaussian }
+
+// DenseState is the state of [DenseFisher], [DenseGGN] and [DenseHessian]. Curvature, Prior and Precision have shape
+// [d, d] or [K, d, d].
+type DenseState struct{ Gaussian }
+
+// KFACState is the state of [KFAC]. Its Precision is a matrix with zeros between layers: for small networks, and
+// refused beyond 1 GiB.
+type KFACState struct{ Gaussian }
+
+// structure is that of the state's tensors; of a state without any a diagonal, whose functions say what is missing.
+func (s Gaussian) structure() structure {
+	point, _ := torch.Shape(s.Params.Flat)
+	curvature, _ := torch.Shape(s.Curvature)
+	switch {
+	case s.Inputs != nil:
+		return kronecker{s.Layers}
+	case len(curvature) <= len(point):
+		return diagonal{}
+	}
+	return matrix{}
+}
+
+// parts are the tensors of the state by their names, nil where it has none: its own, and those of all states of a pass.
+func (s *Gaussian) parts() (own, shared map[string]**ts.Tensor) {
+	return map[string]**ts.Tensor{"params": &s.Params.Flat, "curvature": &s.Curvature, "inputs": &s.Inputs,
+			"outputs": &s.Outputs, "data": &s.Data, "gradient": &s.Gradient},
+		map[string]**ts.Tensor{"prior": &s.Prior, "jacobian": &s.Jacobian}
+}
+
+func (s Gaussian) gaussian() Gaussian { return s }
+
+// Position is θ̂.
+func (s Gaussian) Position() infer.Params { return s.Params }
+
+// Steps is the number of updates so far.
+func (s Gaussian) Steps() int64 { return s.Step }
+
+// Tensors are what the state owns, and what it shares with others: all states of a pass share the
+// prior and the Jacobian.
+func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
+	own, others := s.parts()
+	have := func(from map[string]**ts.Tensor) infer.Tensors {
+		out := infer.Tensors{}
+		for name, x := range from {
+			if *x != nil {
+				out[name] = *x
+			}
+		}
+		return out
+	}
+	return have(own), have(others)
+}
+
+// Save names the parts of the state.
+func (s Gaussian) Save() infer.Saved {
+	owned, shared := s.Tensors()
+	return infer.Saved{Steps: s.Step, Tensors: owned, Shared: shared}
+}
+
+// of is chain k.
+func (s Gaussian) of(k int) Gaussian {
+	p := s.Params
+	own, shared := s.parts()
+	for _, parts := range []map[string]**ts.Tensor{own, shared} {
+		for _, x := range parts {
+			*x = approx.Chain(p, *x, k)
+		}
+	}
+	return s
+}
+
+// kept gives the state tensors of its own, which outlive the scope, so that freeing another leaves it whole.
+func (s *Gaussian) kept(scope *torch.Scope) {
+	own, shared := s.parts()
+	for _, x := range own {
+		if *x != nil {
+			*x = approx.Copy(*x)
+			scope.Keep(*x)
+		}
+	}
+	for _, x := range shared {
+		torch.Detach(*x) // for all states to come, whatever scopes they are of
+	}
+}
+
+// likelihood is the curvature of the data and the Jacobian.
+func (s Gaussian) likelihood() *ts.Tensor {
+	if s.Jacobian == nil || s.Temperature == 0 {
+		return s.Curvature
+	}
+	return plus(1, s.Curvature, s.Temperature, s.Jacobian)
+}
+
+// sum is the curvature of the log density at temperature T: of the data, the Jacobian and the prior.
+func (s Gaussian) sum() *ts.Tensor { return s.likelihood().MustAdd(s.Prior, false) }
+
+// bayes is the state at temperature 1, without damping: what another model takes for its prior.
+func (s Gaussian) bayes() Gaussian {
+	s.Temperature, s.Damping = 1, 0
+	return s
 }
 
 // posteriorOf is a state as one of this package.
-func posteriorOf(function string, s infer.State) (Posterior, error) {
+func posteriorOf(function string, s infer.State) (g Gaussian, err error) {
 	p, ok := s.(Posterior)
 	if !ok {
-		return nil, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, "+
+		return g, fmt.Errorf("laplace.%s: the state is a %T, expected one of this package: laplace.DiagState, "+
 			"DenseState or KFACState", function, s)
 	}
-	return p, nil
+	return p.gaussian(), nil
 }
 
 // single refuses a state with a chain axis.
-func single(function string, p Posterior) error {
-	if !p.Position().Batched() {
+func (s Gaussian) single(function string) error {
+	if !s.Params.Batched() {
 		return nil
 	}
 	return fmt.Errorf("laplace.%s: the state has %d chains, each a Gaussian of its own: pick one with Posterior.Chain",
-		function, p.Position().Chains())
+		function, s.Params.Chains())
 }
 
-// pick is Chain.
-func pick(p Posterior, k int) (chosen Posterior, err error) {
-	if n := p.Position().Chains(); k < 0 || k >= n {
-		return nil, fmt.Errorf("laplace.Chain: chain %d of a state with %d: they count from 0: %w", k, n, infer.ErrConfig)
-	}
-	if !p.Position().Batched() {
-		return p, nil
-	}
+// Precision is that of [Posterior].
+func (s Gaussian) Precision() (p *ts.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		chosen = p.chain(k)
-		method.Keep(scope, chosen)
-		for _, x := range chosen.Save().Shared {
-			torch.Detach(x)
-		}
+		p = s.structure().precision(s)
+		scope.Keep(p)
 		return nil
 	})
-	return chosen, err
+	return p, err
+}
+
+// AsPrior is that of [Posterior].
+func (s Gaussian) AsPrior() (Precision, error) {
+	p, err := s.bayes().Precision()
+	if _, ok := s.structure().(diagonal); ok {
+		return PerElement(p), err
+	}
+	return Matrix(p), err
+}
+
+// Chain is that of [Posterior].
+func (s Gaussian) Chain(k int) (Posterior, error) {
+	if n := s.Params.Chains(); k < 0 || k >= n {
+		return nil, fmt.Errorf("laplace.Chain: chain %d of a state with %d: they count from 0: %w", k, n, infer.ErrConfig)
+	}
+	as := s.structure().state
+	if !s.Params.Batched() {
+		return as(s), nil
+	}
+	err := torch.Do(func(scope *torch.Scope) error {
+		s = s.of(k)
+		method.Keep(scope, s)
+		torch.Detach(s.Prior, s.Jacobian)
+		return nil
+	})
+	return as(s), err
 }
 
 // draw draws n points from N(θ̂, T P⁻¹). Draw i is of chain i mod K.
-func draw(s Posterior, n int, streams *torch.Streams) (infer.Params, error) {
-	if err := method.CheckDraws(s.method(), n, streams); err != nil {
+func (s Gaussian) draw(n int, streams *torch.Streams) (infer.Params, error) {
+	if err := method.CheckDraws(nameOf(s.structure()), n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	p := s.Position()
-	return method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
-		x, err := s.deviations(transposed(eps))
-		if err != nil {
-			return nil, err
-		}
-		return scaled(math.Sqrt(s.tempering()), transposed(x)), nil
+	return method.DrawGaussians(s.Params, n, int64(s.Params.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor,
+		error) {
+		return s.deviations(eps), nil
 	})
 }
 
-// logPrior is LogPrior.
-func logPrior(s Posterior, weight float64) (func(p infer.Params) torch.Tensor, error) {
-	if err := single("LogPrior", s); err != nil {
+// deviations turns standard normal numbers [K, n, d] into draws from N(0, T P⁻¹).
+func (s Gaussian) deviations(eps *ts.Tensor) *ts.Tensor {
+	x := s.structure().root(s, approx.T(eps))
+	return scaled(math.Sqrt(s.Temperature), approx.T(x))
+}
+
+// LogEvidence is that of [Posterior].
+func (s Gaussian) LogEvidence(logJoint float64) (log float64, err error) {
+	if err := s.single("LogEvidence"); err != nil {
+		return 0, err
+	}
+	if math.IsNaN(logJoint) || math.IsInf(logJoint, 0) {
+		return 0, fmt.Errorf("laplace.LogEvidence: the log joint density is %v: %w", logJoint, infer.ErrNonFinite)
+	}
+	s.Temperature = 1
+	err = torch.Do(func(*torch.Scope) error {
+		log = logJoint + 0.5*float64(s.Params.Layout.Dim())*math.Log(2*math.Pi) - 0.5*s.structure().logDet(s)
+		return nil
+	})
+	return log, err
+}
+
+// LogPrior is that of [Posterior].
+func (s Gaussian) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, error) {
+	if err := s.single("LogPrior"); err != nil {
 		return nil, err
 	}
 	if err := method.CheckValue("laplace.LogPrior", "weight", weight, 0, true); err != nil {
 		return nil, err
 	}
-	mean := s.Position()
+	mean := s.Params
 	var constant float64
 	var quadratic func(x *ts.Tensor) *ts.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
-		logDet, err := s.logDet(true)
-		if err != nil {
-			return err
-		}
-		constant = 0.5*logDet + 0.5*float64(mean.Layout.Dim())*math.Log(weight/(2*math.Pi))
-		quadratic, err = s.quadratic(scope)
-		mean.Flat = same(mean.Flat) // the prior may outlive the state
+		s := s.bayes()
+		constant = 0.5*s.structure().logDet(s) + 0.5*float64(mean.Layout.Dim())*math.Log(weight/(2*math.Pi))
+		quadratic = s.structure().quadratic(s, scope)
+		mean.Flat = approx.Copy(mean.Flat) // the prior may outlive the state
 		scope.Keep(mean.Flat)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("laplace.LogPrior: %w", err)
@@ -168,4 +303,34 @@ func logPrior(s Posterior, weight float64) (func(p infer.Params) torch.Tensor, e
 		x := p.Flat.MustSub(mean.Flat, false)
 		return torch.Of(quadratic(x)).Mul(-weight / 2).Add(constant)
 	}, nil
+}
+
+// Linearized is that of [Posterior].
+func (s Gaussian) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+	err error) {
+	if err := s.single("Linearized"); err != nil {
+		return nil, nil, err
+	}
+	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
+		return nil, nil, err
+	}
+	noise := o.NoiseSD
+	o.NoiseSD = 0
+	err = torch.Do(func(scope *torch.Scope) error {
+		linearized, spread := curvature.LinearizedFactor, s.structure().spread(s)
+		if len(spread.MustSize()) == 1 {
+			linearized = curvature.Linearized
+		}
+		if mean, cov, err = linearized(f, s.Params, b, spread, o); err != nil {
+			return err
+		}
+		cov = scaled(s.Temperature, cov)
+		cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(noise * noise))
+		scope.Keep(mean, cov)
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("laplace.Linearized: %w", err)
+	}
+	return mean, cov, nil
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // CheckSchedule returns the schedule, or the default when it is nil, after a look at its value at the first update: it
@@ -41,8 +43,16 @@ func CheckMemory(what string, bytes float64, allowed int64, field, instead strin
 		Instead: instead}
 }
 
-// checkStreams makes sure that the point is sound and that there is a stream for each chain.
-func checkStreams(name string, p infer.Params, chains int) error {
+// Epsilon is the distance from 1 to the next number of a tensor's type, float64 or float32.
+func Epsilon(x *ts.Tensor) float64 {
+	if x.DType() == gotch.Float {
+		return 0x1p-23
+	}
+	return 0x1p-52
+}
+
+// CheckStreams makes sure that the point is sound and that there is a stream for each chain.
+func CheckStreams(name string, p infer.Params, chains int) error {
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -87,3 +87,9 @@ func TestHold(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, gotch.Float, held.DType())
 }
+
+func TestEpsilon(t *testing.T) {
+	x := vector([]float64{1})
+	assert.Equal(t, math.Nextafter(1, 2)-1, method.Epsilon(x))
+	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), method.Epsilon(must(torch.To(x, torch.CPU, gotch.Float))))
+}

@@ -10,7 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/internal/pathfind"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
@@ -340,9 +340,9 @@ func within(weights []float64, each int) (effective float64) {
 
 // Notes say where the draws are not to be trusted.
 func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
-	bad, whose, worst, limit, least := fitcheck.Uneven, "a path's draws", math.Inf(-1), 0.0, math.Inf(1)
+	bad, whose, worst, limit, least := approx.Uneven, "a path's draws", math.Inf(-1), 0.0, math.Inf(1)
 	if t.Plain { // no weights mend its draws
-		bad, whose = fitcheck.Far, "the draws of all paths"
+		bad, whose = approx.Far, "the draws of all paths"
 	}
 	for _, d := range run.Details {
 		detail, ok := d.(*Detail)
@@ -359,7 +359,7 @@ func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 	if math.IsInf(least, 1) {
 		return nil
 	}
-	return []draws.Note{{Kind: fitcheck.Kind, Serious: true,
+	return []draws.Note{{Kind: approx.FarFromPosterior, Serious: true,
 		Text: fmt.Sprintf("By the ratios of the posterior to the approximation %.2g %% of %s are effective, and the tail "+
 			"of the ratios has a Pareto k of %.2f, where %.2f is the limit: means and intervals are those of the "+
 			"approximation, not of the posterior.", 100*least, whose, worst, limit),

@@ -6,8 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -175,11 +174,11 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	if err != nil || s.trend == nil {
 		return nil
 	}
-	notes, _ := s.trend.Notes(name, climb.Decay, climb.LongerSteps(name), s.Steps(), run.Info.Temperature)
+	notes, _ := s.trend.Notes(name, approx.Decay, approx.LongerSteps(name), s.Steps(), run.Info.Temperature)
 	if len(notes) > 0 || t.KLWeight(max(s.Steps()-1, 0)) != 1 || t.plan.part != "" {
 		return notes // the fit is of another distribution, or what the program was made with is a part of the data
 	}
-	return fitcheck.Notes(fitcheck.Fit{Name: name, Target: infer.Target{Data: int64(t.data)},
+	return approx.Closeness(approx.Fit{Name: name, Target: infer.Target{Data: int64(t.data)},
 		Temperature: run.Info.Temperature, Mean: s.Point, Advice: far,
 		Draw: func(chains, n int) (*ts.Tensor, []float64, error) {
 			return t.ratios(s, run.Batch, run.Info.Temperature, chains, n)
@@ -269,7 +268,7 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 	if err := s.readExtra(saved.Extra); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", name, err, infer.ErrCheckpoint)
 	}
-	s.Optimizer, err = optimizer.(infer.Restorer).Restore(t.plan.layout, inner) // climb.Optimizer has seen that it is one
+	s.Optimizer, err = optimizer.(infer.Restorer).Restore(t.plan.layout, inner) // approx.Optimizer has seen that it is one
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -18,9 +18,9 @@ type State struct {
 	Streams   torch.Streams // of the K chains
 
 	plan    *plan
-	average *average     // the baselines of a single sample
-	spread  *average     // variances over the samples of ℓ and log p(y, z)
-	trend   *climb.Trend // of the NELBO
+	average *average      // the baselines of a single sample
+	spread  *average      // variances over the samples of ℓ and log p(y, z)
+	trend   *approx.Trend // of the NELBO
 }
 
 // Position is a draw of the guide: that of the last update.
@@ -77,7 +77,7 @@ func (s *State) readExtra(b []byte) error {
 	err := json.Unmarshal(b, &m)
 	if err == nil {
 		s.average, s.spread = m.Average, m.Spread
-		s.trend, err = climb.ReadTrend(m.Trend)
+		s.trend, err = approx.ReadTrend(m.Trend)
 	}
 	if err != nil {
 		return fmt.Errorf("the baselines and the NELBO so far cannot be read: %w", err)
@@ -114,11 +114,11 @@ func (s State) Params(chain int) (ppl.Values, error) {
 			phi = infer.Params{Layout: phi.Layout, Flat: phi.Flat.MustSelect(0, int64(chain), false)}
 		}
 		for key, v := range s.plan.values(phi) {
-			own, err := torch.Copy(v)
+			own, err := torch.Copy(v.T())
 			if err != nil {
 				return err
 			}
-			out[key] = own
+			out[key] = torch.Of(own)
 			scope.Keep(own)
 		}
 		return nil
@@ -134,7 +134,7 @@ func (l *latent) unconstrained(s *ppl.Site) *ts.Tensor {
 	if l.discrete {
 		return s.Value
 	}
-	return l.at(s).Inverse(torch.Of(s.Value)).T()
+	return l.at(s).Inverse(s.Value).T()
 }
 
 // Bound estimates a bound on a batch at T = 1, for each chain, from samples draws of the guide of the stream (seed,

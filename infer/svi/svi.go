@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/svi/guide"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -34,7 +34,7 @@ const name = "svi.SVI"
 const defaultSamples = 8
 
 // Defaults are 4000 updates in the warm-up, which fit the guide, and then 1000 draws from it.
-func (SVI) Defaults() infer.Options { return climb.Defaults() }
+func (SVI) Defaults() infer.Options { return approx.Defaults() }
 
 // Build checks the configuration, and runs guide and model once: a guide that lacks a variable of the model, or has one
 // that the model lacks, is an error that names both. The target must be that of a compiled model.
@@ -98,6 +98,6 @@ func (t *fit) check() (err error) {
 	if err := t.ELBO.check(t.Temperature(0)); err != nil {
 		return err
 	}
-	t.method, err = climb.Optimizer(name, t.Optimizer)
+	t.method, err = approx.Optimizer(name, t.Optimizer)
 	return err
 }

@@ -5,8 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
-	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -48,42 +47,22 @@ type Dense struct {
 
 // Build checks the configuration and binds it to a target.
 func (c Dense) Build(target infer.Target) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
-	}
-	return common.build(target)
+	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		scale: c.InitScale, family: dense{&lower{}}}.build(target)
 }
 
 // Defaults are 900 updates in the warm-up, which fit the distribution, and then 1000 draws from it; with an Optimizer,
 // or at T = 0, 4000 updates.
 func (c Dense) Defaults() infer.Options {
-	defaults := climb.Defaults()
+	defaults := approx.Defaults()
 	if takesNatural(dense{}, c.Optimizer, c.Temperature) {
 		defaults.Warmup = naturalUpdates
 	}
 	return defaults
 }
 
-func (c Dense) common() (config, error) {
-	scale, err := initScale("vi.Dense", c.InitScale)
-	return config{name: "vi.Dense", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
-		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
-		family: dense{math.Log(scale), &lower{}}}, err
-}
-
-// initScale is a scale to start with, checked.
-func initScale(name string, scale float64) (float64, error) {
-	if scale == 0 {
-		scale = 0.1
-	}
-	return scale, method.CheckValue(name, "InitScale", scale, 0, true)
-}
-
-type dense struct {
-	logScale float64
-	lower    *lower
-}
+type dense struct{ lower *lower }
 
 func (dense) name() string { return "dense" }
 
@@ -101,16 +80,14 @@ func (dense) matrix(d int64) (what string, columns int64, instead string) {
 	return "the scale factor L", d, "use vi.Diag, vi.LowRank, or fewer parameters by infer.Subspace"
 }
 
-func (f dense) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
-	shape := mean.MustSize()
-	k, d := shape[0], shape[1]
-	logDiag := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logScale), false)
-	parts := []*ts.Tensor{logDiag, mean}
+func (dense) start(mean *ts.Tensor, scale float64, _ *torch.Streams) *ts.Tensor {
+	k, d := mean.MustSize()[0], mean.MustSize()[1]
+	parts := []*ts.Tensor{filled(mean, math.Log(scale)), mean}
 	if d > 1 {
 		lower := ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-		parts = []*ts.Tensor{logDiag, lower, mean}
+		parts = []*ts.Tensor{parts[0], lower, mean}
 	}
-	return ts.Cat(parts, 1)
+	return ts.MustCat(parts, 1)
 }
 
 func (f dense) at(phi infer.Params) gaussian {

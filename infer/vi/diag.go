@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -36,24 +36,15 @@ type Diag struct {
 
 // Build checks the configuration and binds it to a target.
 func (c Diag) Build(target infer.Target) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
-	}
-	return common.build(target)
+	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		scale: c.InitScale, family: diag{}}.build(target)
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
-func (Diag) Defaults() infer.Options { return climb.Defaults() }
+func (Diag) Defaults() infer.Options { return approx.Defaults() }
 
-func (c Diag) common() (config, error) {
-	scale, err := initScale("vi.Diag", c.InitScale)
-	return config{name: "vi.Diag", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
-		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
-		family: diag{math.Log(scale)}}, err
-}
-
-type diag struct{ logSD float64 }
+type diag struct{}
 
 func (diag) name() string { return "diag" }
 
@@ -65,9 +56,8 @@ func (diag) noise(d int64) int64 { return d }
 
 func (diag) matrix(int64) (what string, columns int64, instead string) { return "", 0, "" }
 
-func (f diag) start(mean *ts.Tensor, _ *torch.Streams) (*ts.Tensor, error) {
-	logSD := scaled(0, mean).MustAddScalar(ts.FloatScalar(f.logSD), false)
-	return ts.Cat([]*ts.Tensor{logSD, mean}, 1)
+func (diag) start(mean *ts.Tensor, scale float64, _ *torch.Streams) *ts.Tensor {
+	return ts.MustCat([]*ts.Tensor{filled(mean, math.Log(scale)), mean}, 1)
 }
 
 func (diag) at(phi infer.Params) gaussian {

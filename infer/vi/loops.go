@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"gonum.org/v1/gonum/floats"
@@ -28,24 +29,13 @@ const mostLoops = 1 << 13
 
 // small says whether an update is made in loops: float64 in main memory, and few numbers.
 func (o *objective) small(p infer.Params) bool {
-	dtype, err := torch.DTypeOfTensor(p.Flat)
-	if err != nil || dtype != gotch.Double {
-		return false
-	}
-	device, err := torch.DeviceOf(p.Flat)
-	return err == nil && device == torch.CPU && o.natural == nil && p.Layout.Dim()*o.samples*p.Chains() <= mostLoops
+	return o.natural == nil && torch.Must(torch.DTypeOfTensor(p.Flat)) == gotch.Double &&
+		torch.Must(torch.DeviceOf(p.Flat)) == torch.CPU && p.Layout.Dim()*o.samples*p.Chains() <= mostLoops
 }
 
 // inLoops is ValueAndGrad without tensors but for the noise and the model.
-func (o *objective) inLoops(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
-	phi, err := torch.ToSlice[float64](p.Flat)
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
-	eps, err := torch.ToSlice[float64](o.noise)
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
+func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
+	phi, eps := torch.Must(torch.ToSlice[float64](p.Flat)), torch.Must(torch.ToSlice[float64](o.noise))
 	k, s, d, width := p.Chains(), o.samples, o.layout.Dim(), p.Layout.Dim()
 	n := len(eps) / (k * s)
 	site, _ := p.Layout.Site("mean")
@@ -66,18 +56,10 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) (infer.Evaluation, er
 			shape = shape[1:] // one point does not need vmap
 		}
 	}
-	at := infer.Params{Layout: o.layout}
-	if at.Flat, err = torch.FromSlice(theta, shape...); err != nil {
-		return infer.Evaluation{}, err
-	}
+	at := infer.Params{Layout: o.layout, Flat: torch.Must(torch.FromSlice(theta, shape...))}
 	model, err := o.model.ValueAndGrad(at, b, o.jacobian)
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
-	slopes, err := torch.ToSlice[float64](model.Grad)
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
+	approx.Try(err)
+	slopes := torch.Must(torch.ToSlice[float64](model.Grad))
 	e := infer.Evaluation{Values: make([]float64, k), Norms: make([]float64, k),
 		Aux: shaped(model.Aux, int64(k), int64(s), p.Batched())}
 	logp, grad, u, share := make([]float64, k), make([]float64, k*width), make([]float64, d), 1/float64(s)
@@ -99,14 +81,10 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) (infer.Evaluation, er
 		}
 		e.Norms[i] = floats.Norm(own, 2)
 	}
-	if e.Value, err = torch.FromSlice(e.Values, lead...); err != nil {
-		return e, err
-	}
-	if e.Grad, err = torch.FromSlice(grad, append(lead, int64(width))...); err != nil {
-		return e, err
-	}
+	e.Value = torch.Must(torch.FromSlice(e.Values, lead...))
+	e.Grad = torch.Must(torch.FromSlice(grad, append(lead, int64(width))...))
 	o.report(e, logp)
-	return e, nil
+	return e
 }
 
 // standardLog is −½|ε|² − (d/2) log 2π.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -44,31 +44,19 @@ type LowRank struct {
 
 // Build checks the configuration and binds it to a target.
 func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
-	common, err := c.common()
-	if err != nil {
-		return nil, err
+	if c.Rank < 0 {
+		return nil, &infer.FieldError{Type: "vi.LowRank", Field: "Rank", Value: c.Rank,
+			Allowed: "it must be at least 1, or 0 for the square root of the number of parameters"}
 	}
-	return common.build(target)
+	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
+		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
+		scale: c.InitScale, family: lowRank{int64(c.Rank)}}.build(target)
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
-func (LowRank) Defaults() infer.Options { return climb.Defaults() }
+func (LowRank) Defaults() infer.Options { return approx.Defaults() }
 
-func (c LowRank) common() (config, error) {
-	if c.Rank < 0 {
-		return config{}, &infer.FieldError{Type: "vi.LowRank", Field: "Rank", Value: c.Rank,
-			Allowed: "it must be at least 1, or 0 for the square root of the number of parameters"}
-	}
-	scale, err := initScale("vi.LowRank", c.InitScale)
-	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
-		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
-		family: lowRank{rank: int64(c.Rank), scale: scale}}, err
-}
-
-type lowRank struct {
-	rank  int64
-	scale float64
-}
+type lowRank struct{ rank int64 }
 
 // r is the rank for d parameters.
 func (f lowRank) r(d int64) int64 {
@@ -94,18 +82,13 @@ func (f lowRank) matrix(d int64) (what string, columns int64, instead string) {
 	return "the factor W", f.r(d), "use a smaller Rank, vi.Diag, or fewer parameters by infer.Subspace"
 }
 
-func (f lowRank) start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error) {
-	shape := mean.MustSize()
-	k, d := shape[0], shape[1]
+func (f lowRank) start(mean *ts.Tensor, scale float64, streams *torch.Streams) *ts.Tensor {
+	k, d := mean.MustSize()[0], mean.MustSize()[1]
 	r := f.r(d)
-	w, err := streams.Normal([]int64{d * r}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-	if err != nil {
-		return nil, err
-	}
-	sd := f.scale * math.Sqrt(0.5)
-	logSD := scaled(0, mean).MustAddScalar(ts.FloatScalar(math.Log(sd)), false)
-	return ts.Cat([]*ts.Tensor{scaled(sd/math.Sqrt(float64(r)), w).MustReshape([]int64{k, d * r}, false), logSD, mean},
-		1)
+	w := torch.Must(streams.Normal([]int64{d * r}, mean.DType(), torch.Must(torch.DeviceOf(mean))))
+	sd := scale * math.Sqrt(0.5)
+	w = scaled(sd/math.Sqrt(float64(r)), w).MustReshape([]int64{k, d * r}, false)
+	return ts.MustCat([]*ts.Tensor{w, filled(mean, math.Log(sd)), mean}, 1)
 }
 
 func (f lowRank) at(phi infer.Params) gaussian {

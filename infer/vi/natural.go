@@ -170,25 +170,22 @@ func (n natural) middle(v *ts.Tensor) *ts.Tensor {
 // shortened are steps, [K, P], in the direction of step, after which the objective for the same noise is not much less
 // than here, [K]. A step that suits a normal distribution is far too long on some densities. One that is too long at
 // each of the lengths tried is not made.
-func (o *objective) shortened(phi infer.Params, b infer.Batch, step, here *ts.Tensor) (*ts.Tensor, error) {
+func (o *objective) shortened(phi infer.Params, b infer.Batch, step, here *ts.Tensor) *ts.Tensor {
 	// At the optimum the objective has noise of about this size, which says nothing of a step.
 	noise := o.entropy * float64(o.layout.Dim())
 	least := here.MustSubScalar(ts.FloatScalar(noise), false)
 	taken, left := step.MustZerosLike(false), here.MustIsfinite(false)
 	for _, length := range []float64{1, 0.3, 0.1, 0.01} {
 		tried := scaled(length, step)
-		there, err := o.sampled(infer.Params{Layout: phi.Layout, Flat: sum(1, phi.Flat, 1, tried)}, b, true)
-		if err != nil {
-			return nil, err
-		}
+		there := o.sampled(infer.Params{Layout: phi.Layout, Flat: sum(1, phi.Flat, 1, tried)}, b, true)
 		accepted := there.objective.MustGeTensor(least, false).MustLogicalAnd(left, false)
 		taken = tried.MustWhereSelf(accepted.MustUnsqueeze(1, false), taken, false)
 		left = left.MustLogicalAnd(accepted.MustLogicalNot(false), false)
-		if waits, err := torch.ToSlice[bool](left.MustAny(false)); err != nil || !waits[0] {
-			return taken, err
+		if waits := torch.Must(torch.ToSlice[bool](left.MustAny(false))); !waits[0] {
+			break
 		}
 	}
-	return taken, nil
+	return taken
 }
 
 // takesNatural says that a method takes natural steps: Dense without an optimiser of its own. At T = 0, where the
@@ -207,8 +204,7 @@ func (t *fit) step(s State, temperature, weight float64) *natural {
 		directions /= 2 // a pair tells of one direction
 	}
 	return &natural{matches: s.Steps() < matchUpdates, rate: rate(s.Steps(), directions, s.Mean.Layout.Dim()),
-		temperature: max(temperature*max(weight, 0.01), 1e-6) / t.data,
-		stick:       t.stickTheLanding == nil || *t.stickTheLanding}
+		temperature: max(temperature*max(weight, 0.01), 1e-6) / t.data, stick: t.stick()}
 }
 
 // count is S for a model of the dimension of p.

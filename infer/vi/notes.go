@@ -6,8 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
-	"github.com/kelvin-ppl/kelvin/infer/internal/fitcheck"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -28,7 +27,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	if err != nil || s.trend == nil {
 		return nil
 	}
-	updates, longer := climb.Decay, climb.LongerSteps(t.name)
+	updates, longer := approx.Decay, approx.LongerSteps(t.name)
 	if t.natural {
 		updates = naturalUpdates
 		longer = fmt.Sprintf("Set vi.Dense.Samples to %d or more: steps are as long as there are samples for the "+
@@ -78,7 +77,7 @@ func (t *fit) closeness(s State, run infer.RunSummary) []draws.Note {
 	if t.klWeight(max(s.Steps()-1, 0)) != 1 {
 		return nil // it is of another distribution
 	}
-	return fitcheck.Notes(fitcheck.Fit{Name: t.name, Target: t.target, Temperature: run.Info.Temperature,
+	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: run.Info.Temperature,
 		Batch: run.Batch, Mean: s.Mean, Advice: far[t.family.name()],
 		Width: t.family.noise(int64(s.Mean.Layout.Dim())),
 		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {

@@ -2,6 +2,7 @@ package vi
 
 import (
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -17,7 +18,7 @@ type family interface {
 	// where nothing is larger than the mean.
 	matrix(d int64) (what string, columns int64, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
-	start(mean *ts.Tensor, streams *torch.Streams) (*ts.Tensor, error)
+	start(mean *ts.Tensor, scale float64, streams *torch.Streams) *ts.Tensor
 	// at is the distribution with variational parameters [K, P].
 	at(phi infer.Params) gaussian
 	// loops is the distribution of one chain with P variational parameters, for d of the model.
@@ -67,18 +68,16 @@ type objective struct {
 
 func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
 	if o.small(p) {
-		return o.inLoops(p, b)
+		return o.inLoops(p, b), nil
 	}
-	return o.inTensors(p, b)
+	return o.inTensors(p, b), nil
 }
 
-func (o *objective) inTensors(p infer.Params, b infer.Batch) (infer.Evaluation, error) {
+// inTensors is called inside torch.Do, and so is inLoops: both may panic with errors that it returns.
+func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
 	k, s := o.noise.MustSize()[0], o.noise.MustSize()[1]
 	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
-	at, err := o.sampled(phi, b, p.Batched())
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
+	at := o.sampled(phi, b, p.Batched())
 	a := at.grad
 	var score *ts.Tensor
 	if o.entropy != 0 {
@@ -92,21 +91,17 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) (infer.Evaluation, 
 		grad = sum(1, grad, -o.entropy, score)
 	}
 	e := infer.Evaluation{Value: at.objective, Grad: grad, Aux: shaped(at.aux, k, s, p.Batched())}
-	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
-		return infer.Evaluation{}, err
-	}
+	var err error
+	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k))
+	approx.Try(err)
 	if o.natural != nil {
-		e.Grad, err = o.shortened(phi, b, o.natural.step(at.q.(denseGaussian), a, o.noise), e.Value)
-		if err != nil {
-			return infer.Evaluation{}, err
-		}
+		e.Grad = o.shortened(phi, b, o.natural.step(at.q.(denseGaussian), a, o.noise), e.Value)
 	}
 	if !p.Batched() {
 		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)
 	}
-	means, err := torch.ToSlice[float64](average(at.logp))
-	o.report(e, means)
-	return e, err
+	o.report(e, torch.Must(torch.ToSlice[float64](average(at.logp))))
+	return e
 }
 
 // sampled is the distribution with variational parameters φ, [K, P], and the model at its samples.
@@ -119,7 +114,7 @@ type sampled struct {
 	aux       infer.Aux
 }
 
-func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) (sampled, error) {
+func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) sampled {
 	shape := o.noise.MustSize()
 	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
 	at := sampled{q: o.family.at(phi)}
@@ -129,9 +124,7 @@ func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) (samp
 		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
 	}
 	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, o.jacobian)
-	if err != nil {
-		return at, err
-	}
+	approx.Try(err)
 	at.aux = model.Aux
 	at.logp, at.grad = model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
 	objective := at.logp
@@ -142,7 +135,7 @@ func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) (samp
 		objective = sum(1, objective, -o.entropy, logq)
 	}
 	at.objective = average(objective)
-	return at, nil
+	return at
 }
 
 // report keeps what Info tells of the first evaluation, whose samples have log densities of the mean logp. The NELBO is
@@ -187,6 +180,11 @@ func last(x *ts.Tensor) *ts.Tensor { return x.MustSumDimIntlist([]int64{-1}, fal
 // scaled is c·x.
 func scaled(c float64, x *ts.Tensor) *ts.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
+}
+
+// filled is c for each element of x.
+func filled(x *ts.Tensor, c float64) *ts.Tensor {
+	return scaled(0, x).MustAddScalar(ts.FloatScalar(c), false)
 }
 
 // sum is a·x + b·y.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -18,7 +18,7 @@ type State struct {
 
 	family family
 	limit  limit
-	trend  *climb.Trend // of the NELBO
+	trend  *approx.Trend // of the NELBO
 }
 
 // Position is the mean.
@@ -169,14 +169,12 @@ func (s State) Linearized(f curvature.Forward, b infer.Batch, o curvature.Linear
 			mean, cov, err = curvature.Linearized(f, p, b, one(q.variance()), o)
 		case lowRankGaussian:
 			// The factor [W, diag e^s] has d columns too many.
-			if mean, cov, err = curvature.LinearizedFactor(f, p, b, one(q.w), o); err != nil {
-				return err
-			}
+			mean, cov, err = curvature.LinearizedFactor(f, p, b, one(q.w), o)
+			approx.Try(err)
 			o.NoiseSD = 0
-			_, rest, failed := curvature.Linearized(f, p, b, one(one(q.sd)).MustSquare(false), o)
-			if failed != nil {
-				return failed
-			}
+			var rest *ts.Tensor
+			_, rest, err = curvature.Linearized(f, p, b, one(one(q.sd)).MustSquare(false), o)
+			approx.Try(err)
 			cov = cov.MustAdd(rest, false)
 		default:
 			mean, cov, err = curvature.LinearizedFactor(f, p, b, one(q.factor()), o)

@@ -7,11 +7,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/climb"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -25,8 +24,12 @@ type config struct {
 	stickTheLanding *bool
 	antithetic      bool
 	memory          int64
+	scale           float64 // to start with
 	family          family
 }
+
+// stick says whether the score is left out of the gradient.
+func (c *config) stick() bool { return c.stickTheLanding == nil || *c.stickTheLanding }
 
 // fit is the transform of the three methods.
 type fit struct {
@@ -46,32 +49,49 @@ func (t *fit) Name() string { return t.name }
 
 // build binds a configuration to a target.
 func (c config) build(target infer.Target) (infer.Transform, error) {
-	gradient, err := infer.NewGradient(target)
+	isWeighted := c.klWeight != nil
+	check := &method.Checks{Name: c.name}
+	check.Value("InitScale", &c.scale, 0.1, true)
+	check.Require(c.samples >= 0, "Samples", c.samples,
+		fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples))
+	check.Require(!c.antithetic || c.samples%2 == 0, "Samples", c.samples, "with Antithetic it must be even")
+	check.Schedule("Temperature", &c.temperature, 1, false)
+	check.Schedule("KLWeight", &c.klWeight, 1, false)
+	check.Require(c.memory >= 0, "Memory", c.memory, "it must be at least 1, or 0 for 1 GiB")
+	check.Require(!isWeighted || target.Parts != nil, "KLWeight", "set",
+		"it needs the log prior by itself: make the target with infer.FromParts, or compile a model")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	t := &fit{config: c, target: target, data: target.N(), natural: takesNatural(c.family, c.optimizer, c.temperature)}
+	if t.natural {
+		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
+	}
+	var err error
+	if t.method, err = approx.Optimizer(c.name, c.optimizer); err != nil {
+		return nil, err
+	}
+	byTarget := target
+	tempering, stays := level(c.temperature)
+	if isWeighted {
+		byTarget = target.ByPrior(tempering)
+	}
+	gradient, err := infer.NewGradient(byTarget)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	n := target.N()
-	if c.klWeight == nil {
-		return c.bind(target, func(_, temperature float64) (infer.Gradient, float64, error) {
-			return gradient, temperature / n, nil
-		})
-	}
-	if target.Parts == nil {
-		return nil, &infer.FieldError{Type: c.name, Field: "KLWeight", Value: "set",
-			Allowed: "it needs the log prior by itself: make the target with infer.FromParts, or compile a model"}
-	}
-	tempering, stays := level(c.temperature)
-	if gradient, err = infer.NewGradient(target.ByPrior(tempering)); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
-	}
-	return c.bind(target, func(weight, temperature float64) (infer.Gradient, float64, error) {
-		if stays && temperature == tempering {
-			return gradient, weight / n, nil
+	t.model = func(weight, temperature float64) (infer.Gradient, float64, error) {
+		switch {
+		case !isWeighted:
+			return gradient, temperature / t.data, nil
+		case stays && temperature == tempering:
+			return gradient, weight / t.data, nil
 		}
 		// Code for every temperature of a schedule would take longer to compile than it saves.
 		g, err := infer.NewGradient(weighted(target, weight))
-		return g, temperature / n, err
-	})
+		return g, temperature / t.data, err
+	}
+	return t, nil
 }
 
 // level is the value of a temperature at the first update, and whether others have it, as far as can be seen.
@@ -91,76 +111,27 @@ func level(temperature infer.Schedule) (first float64, stays bool) {
 // defaultSamples is S where the configuration has none.
 const defaultSamples = 8
 
-func (c config) bind(target infer.Target, m model) (infer.Transform, error) {
-	var err error
-	if c.samples < 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
-			Allowed: fmt.Sprintf("it must be at least 1, or 0 for the default of %d", defaultSamples)}
-	}
-	if c.antithetic && c.samples%2 != 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Samples", Value: c.samples,
-			Allowed: "with Antithetic it must be even"}
-	}
-	if c.temperature, err = method.CheckSchedule(c.name, "Temperature", c.temperature, infer.Constant(1), 0,
-		false); err != nil {
-		return nil, err
-	}
-	if c.klWeight, err = method.CheckSchedule(c.name, "KLWeight", c.klWeight, infer.Constant(1), 0, false); err != nil {
-		return nil, err
-	}
-	if c.memory < 0 {
-		return nil, &infer.FieldError{Type: c.name, Field: "Memory", Value: c.memory,
-			Allowed: "it must be at least 1, or 0 for 1 GiB"}
-	}
-	steps := takesNatural(c.family, c.optimizer, c.temperature)
-	if steps {
-		c.optimizer = optim.SGD{LR: infer.Constant(1)} // adds what natural.step returns
-	}
-	method, err := climb.Optimizer(c.name, c.optimizer)
-	if err != nil {
-		return nil, err
-	}
-	return &fit{config: c, natural: steps, target: target, method: method, data: target.N(), model: m}, nil
-}
-
 func (t *fit) Init(p infer.Params) (infer.State, error) {
 	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
 }
 
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
-	}
-	if len(streams.Chains) != p.Chains() {
-		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w",
-			t.name, len(streams.Chains), p.Chains(), infer.ErrConfig)
+	if err := method.CheckStreams(t.name, p, len(streams.Chains)); err != nil {
+		return nil, err
 	}
 	if err := t.fits(p.Layout, p); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	s := State{Mean: p, Streams: streams, family: t.family, limit: t.limit()}
 	err := torch.Do(func(scope *torch.Scope) error {
-		layout, err := t.layout(p.Layout)
-		if err != nil {
-			return err
-		}
-		if s.Mean.Flat, err = torch.Copy(p.Flat); err != nil {
-			return err
-		}
-		start, err := t.family.start(rows(s.Mean.Flat), &s.Streams)
-		if err != nil {
-			return err
-		}
+		layout := torch.Must(t.layout(p.Layout))
+		s.Mean.Flat = torch.Must(torch.Copy(p.Flat))
+		start := t.family.start(rows(s.Mean.Flat), t.scale, &s.Streams)
 		if !p.Batched() {
 			start = start.MustSelect(0, 0, false)
 		}
-		optimizer, err := t.method.BuildGradient(&objective{})
-		if err != nil {
-			return err
-		}
-		if s.Optimizer, err = optimizer.Init(infer.Params{Layout: layout, Flat: start}); err != nil {
-			return err
-		}
+		optimizer := torch.Must(t.method.BuildGradient(&objective{}))
+		s.Optimizer = torch.Must(optimizer.Init(infer.Params{Layout: layout, Flat: start}))
 		method.Keep(scope, s)
 		return nil
 	})
@@ -192,7 +163,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 	var info infer.Info
 	err = torch.Do(func(scope *torch.Scope) error {
 		o := &objective{family: t.family, layout: s.Mean.Layout, samples: t.count(s.Mean), entropy: tau * weight,
-			data: t.data, stick: t.stickTheLanding == nil || *t.stickTheLanding}
+			data: t.data, stick: t.stick()}
 		if t.natural {
 			o.natural = t.step(s, temperature, weight)
 		}
@@ -200,21 +171,14 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if o.model, o.jacobian, err = t.model(weight, temperature); err != nil {
 			return err
 		}
-		if o.noise, err = t.noise(s.Mean, &next.Streams); err != nil {
-			return err
-		}
+		o.noise = t.noise(s.Mean, &next.Streams)
 		// The optimiser is built anew around the noise of this update, so that nothing is handed over behind its back.
-		optimizer, err := t.method.BuildGradient(o)
-		if err != nil {
-			return err
-		}
+		optimizer := torch.Must(t.method.BuildGradient(o))
 		var moved infer.Info
 		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
 			return err
 		}
-		if next.Mean.Flat, err = torch.Copy(next.Optimizer.Position().Get("mean").T()); err != nil {
-			return err
-		}
+		next.Mean.Flat = torch.Must(torch.Copy(next.Optimizer.Position().Get("mean").T()))
 		if o.natural != nil {
 			moved.LR = o.natural.rate
 		}
@@ -236,10 +200,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 func (t *fit) fits(model *infer.Layout, p infer.Params) error {
 	d := int64(model.Dim())
 	what, columns, instead := t.family.matrix(d)
-	if err := t.limit().check(what, p, d, columns, instead); err != nil {
-		return fmt.Errorf("%s: %w", t.name, err)
-	}
-	return nil
+	return t.limit().check(what, p, d, columns, instead)
 }
 
 func (t *fit) limit() limit { return limit{field: t.name + ".Memory", bytes: t.memory} }
@@ -252,16 +213,13 @@ type limit struct {
 
 // check refuses a matrix for each of the chains of p, in its type.
 func (l limit) check(what string, p infer.Params, rows, columns int64, instead string) error {
-	size := 8.0
-	if p.Flat.DType() == gotch.Float {
-		size = 4
+	k, each := p.Chains(), ""
+	if k > 1 {
+		each = fmt.Sprintf(" for each of %d chains", k)
 	}
-	if k := p.Chains(); k > 1 {
-		what = fmt.Sprintf("%s, of shape [%d, %d] for each of %d chains,", what, rows, columns, k)
-	} else {
-		what = fmt.Sprintf("%s, of shape [%d, %d],", what, rows, columns)
-	}
-	return method.CheckMemory(what, size*float64(rows)*float64(columns)*float64(p.Chains()), l.bytes, l.field, instead)
+	what = fmt.Sprintf("%s, of shape [%d, %d]%s,", what, rows, columns, each)
+	bytes := float64(p.Flat.DType().Size()) * float64(rows) * float64(columns) * float64(k)
+	return method.CheckMemory(what, bytes, l.bytes, l.field, instead)
 }
 
 // own is a state of this method's family.
@@ -274,17 +232,17 @@ func (t *fit) own(state infer.State) (State, error) {
 }
 
 // noise draws ε for an update: [K, S, n].
-func (t *fit) noise(mean infer.Params, streams *torch.Streams) (*ts.Tensor, error) {
+func (t *fit) noise(mean infer.Params, streams *torch.Streams) *ts.Tensor {
 	s := int64(t.count(mean))
 	if t.antithetic {
 		s /= 2
 	}
 	shape := []int64{s, t.family.noise(int64(mean.Layout.Dim()))}
-	eps, err := streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat)))
-	if err != nil || !t.antithetic {
-		return eps, err
+	eps := torch.Must(streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat))))
+	if t.antithetic {
+		eps = ts.MustCat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
 	}
-	return ts.Cat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
+	return eps
 }
 
 // layout is that of the variational parameters of a model with a layout.
@@ -307,35 +265,37 @@ func (t *fit) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, err
 			inner.Tensors[own] = x
 		}
 	}
-	variational, err := t.layout(layout)
-	if err != nil {
+	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family, limit: t.limit()}
+	if s.trend, err = approx.ReadTrend(saved.Extra); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
+	}
+	if s.Optimizer, err = t.restoreOptimizer(layout, inner); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	flat, err := inner.Tensor("params")
+	return s, nil
+}
+
+func (t *fit) restoreOptimizer(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
+	variational, err := t.layout(layout)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+		return nil, err
+	}
+	flat, err := saved.Tensor("params")
+	if err != nil {
+		return nil, err
 	}
 	phi := infer.Params{Layout: variational, Flat: flat}
 	if err := phi.Check(); err != nil {
-		return nil, fmt.Errorf("%s: the saved state is of another method: %w: %w", t.name, err, infer.ErrCheckpoint)
+		return nil, fmt.Errorf("the saved state is of another method: %w: %w", err, infer.ErrCheckpoint)
 	}
 	if err := t.fits(layout, phi); err != nil {
 		return nil, err
 	}
 	optimizer, err := t.method.BuildGradient(&objective{})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+		return nil, err
 	}
-	s := State{Mean: infer.Params{Layout: layout, Flat: mean}, Streams: saved.Streams, family: t.family,
-		limit: t.limit()}
-	if s.trend, err = climb.ReadTrend(saved.Extra); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", t.name, err, infer.ErrCheckpoint)
-	}
-	s.Optimizer, err = optimizer.(infer.Restorer).Restore(variational, inner) // climb.Optimizer has seen that it is one
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
-	}
-	return s, nil
+	return optimizer.(infer.Restorer).Restore(variational, saved) // approx.Optimizer has seen that it is one
 }
 
 // Sample draws n points from q, a tensor of shape [n, d]. With K chains point i is from that of chain i mod K.

@@ -1,5 +1,4 @@
-// Package climb checks the optimisers that move variational parameters, and says whether the ELBO has settled.
-package climb
+package approx
 
 import (
 	"fmt"
@@ -72,18 +71,8 @@ func Optimizer(name string, method infer.Method) (infer.GradientMethod, error) {
 // probed is where one update from (0, 1) leads.
 func probed(t infer.Transform) (at []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		layout, err := infer.NewLayout(infer.Shapes{"x": {2}})
-		if err != nil {
-			return err
-		}
-		start, err := infer.NewParams(layout, []float64{0, 1})
-		if err != nil {
-			return err
-		}
-		s, err := t.Init(start)
-		if err != nil {
-			return err
-		}
+		layout := torch.Must(infer.NewLayout(infer.Shapes{"x": {2}}))
+		s := torch.Must(t.Init(torch.Must(infer.NewParams(layout, []float64{0, 1}))))
 		if s, _, err = t.Update(s, infer.Batch{}); err != nil {
 			return err
 		}
@@ -98,19 +87,9 @@ func probed(t infer.Transform) (at []float64, err error) {
 // probe is the log density −½(x₀ − 1)², of one point of two numbers: its gradient is 1 at x₀ = 0, and 0 in x₁.
 type probe struct{}
 
-func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (infer.Evaluation, error) {
-	x, err := p.Values()
-	if err != nil {
-		return infer.Evaluation{}, err
-	}
-	g := 1 - x[0]
-	var e infer.Evaluation
-	if e.Value, err = torch.Scalar(-0.5 * g * g); err != nil {
-		return e, err
-	}
-	if e.Grad, err = torch.FromSlice([]float64{g, 0}); err != nil {
-		return e, err
-	}
+func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (e infer.Evaluation, err error) {
+	g := 1 - torch.Must(p.Values())[0]
+	e.Value, e.Grad = torch.Must(torch.Scalar(-0.5*g*g)), torch.Must(torch.FromSlice([]float64{g, 0}))
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, 1)
 	return e, err
 }

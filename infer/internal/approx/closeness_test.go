@@ -1,4 +1,4 @@
-package fitcheck
+package approx
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func normalFit(t *testing.T, sd float64, means ...float64) Fit {
 
 func notes(t *testing.T, sd float64, means ...float64) []draws.Note {
 	t.Helper()
-	return Notes(normalFit(t, sd, means...))
+	return Closeness(normalFit(t, sd, means...))
 }
 
 // Means and standard deviations that are off by known factors. Weights are exp(½|ε|²(1 − s²)) for a fit of standard
@@ -52,7 +52,7 @@ func TestNotesOfNormalFits(t *testing.T) {
 	assert.Equal(t, 0, r.shifted)
 	found := notes(t, 1, -0.5, -0.5)
 	require.Len(t, found, 1)
-	assert.Equal(t, Kind, found[0].Kind)
+	assert.Equal(t, FarFromPosterior, found[0].Kind)
 	assert.False(t, found[0].Serious)
 	assert.Regexp(t, `^By importance weights the mean of the posterior is 0\.\d+ standard deviations of the fit from the `+
 		`fit's, for x\[0\] on unconstrained space\.$`, found[0].Text)
@@ -98,9 +98,9 @@ func TestNotesThatWouldBeExpensive(t *testing.T) {
 	f.Mean.Flat, err = torch.FromSlice([]float64{0}, 1)
 	require.NoError(t, err)
 	f.Target = infer.Mean(density, 1e6)
-	assert.Empty(t, Notes(f))
+	assert.Empty(t, Closeness(f))
 	f.Target, f.Temperature = infer.Mean(density, 1), 0
-	assert.Empty(t, Notes(f), "there is no distribution at temperature 0")
+	assert.Empty(t, Closeness(f), "there is no distribution at temperature 0")
 }
 
 // The rule of docs/vi.md: less than a tenth of the draws effective, or less than half where k is above its limit.

@@ -1,4 +1,4 @@
-package climb
+package approx
 
 import (
 	"encoding/json"

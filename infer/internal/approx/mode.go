@@ -1,4 +1,4 @@
-package parts
+package approx
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/internal/linalg"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -22,36 +21,38 @@ const mostSteps = 200
 // its precision there, of shape [d, d], or [d] where it is diagonal. The search starts at p, a single point, and takes
 // steps of Newton's method, damped until each goes up.
 func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, name string) (mode,
-	precision *ts.Tensor,
-	err error) {
-	at, lambda := p, 0.0
+	precision *ts.Tensor, err error) {
+	err = torch.Do(func(scope *torch.Scope) error {
+		mode, precision = climb(f, p, b, memory, name)
+		mode = Copy(mode)
+		scope.Keep(mode, precision)
+		return nil
+	})
+	return mode, precision, err
+}
+
+func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int64, name string) (mode,
+	precision *ts.Tensor) {
+	lambda := 0.0
 	value, err := evaluate(f, at, b)
-	if err != nil {
-		return nil, nil, err
-	}
+	Try(err)
 	for range mostSteps {
 		grad, _, err := curvature.HVP(f, at, b, at.Flat.MustZerosLike(false))
-		if err != nil {
-			if errors.Is(err, torch.ErrNoGradient) {
-				return nil, nil, fmt.Errorf("it is flat: %w", ErrNoGaussian)
-			}
-			return nil, nil, err
+		if errors.Is(err, torch.ErrNoGradient) {
+			Fail("it is flat: %w", ErrNoGaussian)
 		}
-		h, err := compact(f, at, b, memory, name)
-		if err != nil {
-			return nil, nil, err
+		Try(err)
+		h, ok := diagonalOf(f, at, b)
+		if !ok {
+			h = Curvature(f, at, b, true, memory, name)
 		}
 		for try := 0; ; try++ {
-			step, ok, err := solve(h, lambda, grad)
-			if err != nil {
-				return nil, nil, err
-			}
-			if ok {
-				gain := item(step.MustDot(grad, false)) // twice what a quadratic function would rise
+			if step := solve(h, lambda, grad); step != nil {
+				gain := Item(step.MustDot(grad, false)) // twice what a quadratic function would rise
 				if lambda == 0 && gain < 1e-18*(1+math.Abs(value)) {
-					return at.Flat, h, nil
+					return at.Flat, h
 				}
-				next := infer.Params{Layout: p.Layout, Flat: at.Flat.MustAdd(step, false)}
+				next := infer.Params{Layout: at.Layout, Flat: at.Flat.MustAdd(step, false)}
 				if v, err := evaluate(f, next, b); err == nil && v >= value+1e-4*gain-1e-14*math.Abs(value) {
 					at, value, lambda = next, v, lambda/8
 					if lambda < 1e-8 {
@@ -61,19 +62,19 @@ func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64,
 				}
 			}
 			if lambda = max(4*lambda, 1e-4); try > 60 {
-				return nil, nil, fmt.Errorf("the search for its mode ended at %v: %w", torch.Must(torch.ToSlice[float64](at.Flat)),
-					ErrNoGaussian)
+				Fail("the search for its mode ended at %v: %w", torch.Must(torch.ToSlice[float64](at.Flat)), ErrNoGaussian)
 			}
 		}
 	}
-	return nil, nil, fmt.Errorf("the search for its mode has not ended after %d steps: %w", mostSteps, ErrNoGaussian)
+	Fail("the search for its mode has not ended after %d steps: %w", mostSteps, ErrNoGaussian)
+	return nil, nil
 }
 
 // evaluate is the value of f, which must be finite.
 func evaluate(f infer.LogPosterior, p infer.Params, b infer.Batch) (v float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		value, _ := f(p, b)
-		if v = item(value.T()); math.IsNaN(v) || math.IsInf(v, 0) {
+		if v = Item(value.T()); math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("its value is %v: %w", v, infer.ErrNonFinite)
 		}
 		return nil
@@ -81,33 +82,21 @@ func evaluate(f infer.LogPosterior, p infer.Params, b infer.Batch) (v float64, e
 	return v, err
 }
 
-// compact is −∇²f, its diagonal where it has no other elements.
-func compact(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, name string) (*ts.Tensor, error) {
-	if diagonal, ok, err := diagonalOf(f, p, b); err != nil || ok {
-		return diagonal, err
-	}
-	return Curvature(f, p, b, true, memory, name)
-}
-
-// solve is (H + λ·diag|H|)⁻¹g; ok is false where that matrix is not positive definite.
-func solve(h *ts.Tensor, lambda float64, g *ts.Tensor) (step *ts.Tensor, ok bool, err error) {
+// solve is (H + λ·diag|H|)⁻¹g; nil where that matrix is not positive definite.
+func solve(h *ts.Tensor, lambda float64, g *ts.Tensor) *ts.Tensor {
 	if len(h.MustSize()) == 1 {
 		d := h.MustAdd(damping(h, lambda), false)
-		if !(item(d.MustMin(false)) > 0) {
-			return nil, false, nil
+		if !(Item(d.MustMin(false)) > 0) {
+			return nil
 		}
-		return g.MustDiv(d, false), true, nil
+		return g.MustDiv(d, false)
 	}
 	m := h.MustAdd(damping(h.MustDiagonal(0, 0, 1, false), lambda).MustDiagEmbed(0, -2, -1, false), false)
-	l, err := linalg.Cholesky("the precision", m, "")
+	l, err := Cholesky("the precision", m, "")
 	if errors.Is(err, curvature.ErrIndefinite) {
-		return nil, false, nil
+		return nil
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	step = g.MustUnsqueeze(1, false).MustCholeskySolve(l, false, false).MustSqueezeDim(1, false)
-	return step, true, nil
+	return g.MustUnsqueeze(1, false).MustCholeskySolve(torch.Must(l, err), false, false).MustSqueezeDim(1, false)
 }
 
 // damping is λ(|h| + 1), which makes any h positive that λ is large enough for.

@@ -1,4 +1,4 @@
-package fitcheck
+package approx
 
 import (
 	"fmt"

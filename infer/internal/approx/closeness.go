@@ -1,5 +1,4 @@
-// Package fitcheck asks how well fitted distributions agree with the posterior that they stand for.
-package fitcheck
+package approx
 
 import (
 	"fmt"
@@ -12,8 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// Kind is the kind of the notes.
-const Kind = "far_from_posterior"
+// FarFromPosterior is the kind of the notes on a fit.
+const FarFromPosterior = "far_from_posterior"
 
 // What a check costs at most.
 const (
@@ -49,14 +48,14 @@ type Fit struct {
 	Advice string
 }
 
-// Notes are what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari, Simpson
-// and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their tail lets
-// importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not and less
-// than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By the
-// Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
+// Closeness is what there is to say about a fit by the ratios w = p/q of the densities at its draws (Yao, Vehtari,
+// Simpson and Gelman 2018, Yes, but did it work? Evaluating variational inference, ICML). Where the Pareto k of their
+// tail lets importance sampling be trusted, it tells how far means and standard deviations are off. Where it does not
+// and less than half of the draws are effective, or where less than a tenth are, the fit is far from the posterior. By
+// the Cauchy-Schwarz inequality a mean is off by at most √(1/e − 1) standard deviations, with e the effective part.
 //
-// Notes returns nil if the check would be too expensive.
-func Notes(f Fit) []draws.Note {
+// Closeness is nil if the check would be too expensive.
+func Closeness(f Fit) []draws.Note {
 	chains := float64(min(f.Mean.Chains(), mostChains))
 	if f.Draw == nil && f.Target.LogPosterior == nil || !(f.Temperature > 0) || f.Mean.Layout.Dim() > mostDim ||
 		f.Target.N()*points*chains > mostTerms {
@@ -67,7 +66,7 @@ func Notes(f Fit) []draws.Note {
 		return nil // the model fails at a draw, which what uses the draws will say
 	}
 	note := func(serious bool, format string, a ...any) []draws.Note {
-		return []draws.Note{{Kind: Kind, Serious: serious, Text: fmt.Sprintf(format, a...),
+		return []draws.Note{{Kind: FarFromPosterior, Serious: serious, Text: fmt.Sprintf(format, a...),
 			Advice: f.Name + ": " + f.Advice}}
 	}
 	switch at := f.Mean.Layout.At; {
@@ -123,58 +122,42 @@ func check(f Fit) (r result, err error) {
 				ratios[i] = math.Inf(-1)
 			}
 		}
-		w, err := loo.PSIS(ratios, 1)
-		if err != nil {
-			return err
-		}
-		values, err := torch.ToSlice[float64](x)
-		if err != nil {
-			return err
-		}
+		w := torch.Must(loo.PSIS(ratios, 1))
+		values := torch.Must(torch.ToSlice[float64](x))
 		r = compare(w, values, f.Mean.Layout.Dim())
 		if grads != nil && Far(r.k, r.limit, r.ess) {
-			slopes, err := torch.ToSlice[float64](grads)
-			if err != nil {
-				return err
-			}
-			r.normal = farther(values, slopes, f.Mean.Layout)
+			r.normal = farther(values, torch.Must(torch.ToSlice[float64](grads)), f.Mean.Layout)
 		}
 		return nil
 	})
 	return r, err
 }
 
-// gaussian draws by Map, and has the gradients of the target's log density at the draws.
+// gaussian draws by Map, and has the gradients of the target's log density at the draws, inside torch.Do.
 func (f Fit) gaussian(chains, count int) (x, grads *ts.Tensor, ratios []float64, err error) {
 	gradient, err := infer.NewGradient(f.Target)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	err = torch.Do(func(scope *torch.Scope) error {
-		flat := f.Mean.Flat
-		k, d := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim())
-		streams := torch.NewStreams(0, 1)
-		streams.Chains[0] = 1 << 62 // of its own
-		eps, err := streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat)))
-		if err != nil {
-			return err
-		}
-		deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
-		if err != nil {
-			return err
-		}
-		n := int64(chains * count)
-		x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
-		x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
-		ratios, err = torch.ToSlice[float64](logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false))
-		if err != nil {
-			return err
-		}
-		var all []*ts.Tensor
-		scale := f.Target.N() / f.Temperature
-		for from := int64(0); from < n; from += block {
-			e, err := gradient.ValueAndGrad(infer.Params{Layout: f.Mean.Layout, Flat: x.MustNarrow(0, from, block, false)},
-				f.Batch, 1/scale)
+	flat := f.Mean.Flat
+	k, d, n := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim()), int64(chains*count)
+	streams := torch.NewStreams(0, 1)
+	streams.Chains[0] = 1 << 62 // of its own
+	eps := torch.Must(streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat))))
+	deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
+	x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
+	logq = logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false)
+	ratios = torch.Must(torch.ToSlice[float64](logq))
+	var all []*ts.Tensor
+	scale := f.Target.N() / f.Temperature // of the target at its temperature
+	for from := int64(0); from < n; from += block {
+		Try(torch.Do(func(scope *torch.Scope) error {
+			at := infer.Params{Layout: f.Mean.Layout, Flat: x.MustNarrow(0, from, block, false)}
+			e, err := gradient.ValueAndGrad(at, f.Batch, 1/scale)
 			if err != nil {
 				return err
 			}
@@ -182,12 +165,11 @@ func (f Fit) gaussian(chains, count int) (x, grads *ts.Tensor, ratios []float64,
 				ratios[int(from)+i] = v*scale - ratios[int(from)+i]
 			}
 			all = append(all, e.Grad.MustMulScalar(ts.FloatScalar(scale), false))
-		}
-		grads = ts.MustCat(all, 0)
-		scope.Keep(x, grads)
-		return nil
-	})
-	return x, grads, ratios, err
+			scope.Keep(all[len(all)-1])
+			return nil
+		}))
+	}
+	return x, ts.MustCat(all, 0), ratios, nil
 }
 
 // compare compares weighted means and standard deviations with plain ones.

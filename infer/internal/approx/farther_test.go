@@ -1,4 +1,4 @@
-package fitcheck
+package approx
 
 import (
 	"regexp"
@@ -56,7 +56,7 @@ func TestFartherOfOthers(t *testing.T) {
 		f.Target = infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			return density(p.Get("x")).Sum(), nil
 		}, 1)
-		for _, n := range Notes(f) {
+		for _, n := range Closeness(f) {
 			assert.NotContains(t, n.Text, "By the gradients", name)
 		}
 	}

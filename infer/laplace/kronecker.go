@@ -1,0 +1,264 @@
+package laplace
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
+	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// kronecker has the factors Inputs and Outputs for each layer, and a Prior of shape [layers] or [K, layers].
+type kronecker struct{ layers []Layer }
+
+func (kronecker) state(g Gaussian) Posterior { return KFACState{g} }
+
+func (kronecker) sums() []string { return []string{"inputs", "outputs"} }
+
+func (q kronecker) size(name string, p infer.Params) (what string, numbers float64, instead string) {
+	checkLayers(name, q.layers, p.Layout)
+	a, g := q.numbers(p.Layout)
+	return fmt.Sprintf("Kronecker factors with %d numbers for each of %d chains", a+g, p.Chains()),
+		float64(a+g) * float64(p.Chains()), "use laplace.DiagGGN, or the last layer alone by infer.Subspace"
+}
+
+// numbers are how many numbers Inputs and Outputs have for a chain.
+func (q kronecker) numbers(l *infer.Layout) (a, g int64) {
+	for _, l := range q.sizes(l) {
+		a, g = a+l.in*l.in, g+l.out*l.out
+	}
+	return a, g
+}
+
+// priorOfLayers is a diagonal prior precision, of the shape of the point, as one number for each layer.
+func (q kronecker) priorOfLayers(name string, l *infer.Layout, diagonal *ts.Tensor) *ts.Tensor {
+	columns := make([]*ts.Tensor, len(q.layers))
+	for i, l := range q.sizes(l) {
+		part := diagonal.MustNarrow(-1, int64(l.weight.Offset), int64(l.weight.Size), false)
+		if l.biased {
+			bias := diagonal.MustNarrow(-1, int64(l.bias.Offset), int64(l.bias.Size), false)
+			part = ts.MustCat([]*ts.Tensor{part, bias}, -1)
+		}
+		columns[i] = part.MustSelect(-1, 0, false)
+		apart := approx.Item(part.MustSub(columns[i].MustUnsqueeze(-1, false), false).MustAbs(false).MustMax(false))
+		if apart > 1e-6*approx.Item(part.MustAbs(false).MustMax(false)) {
+			approx.Try(&infer.FieldError{Type: name, Field: "PriorPrecision", Value: "missing",
+				Allowed: fmt.Sprintf("the target's prior has more than one precision in the layer %q, "+
+					"and Kronecker factors allow one: set PriorPrecision, or use laplace.DiagGGN", q.layers[i].Weight)})
+		}
+	}
+	return ts.MustStack(columns, -1)
+}
+
+// size is a layer's place in the flat vector and the sizes of its factors; in counts the bias.
+type size struct {
+	weight, bias infer.Site
+	biased       bool
+	in, out      int64
+}
+
+func (q kronecker) sizes(layout *infer.Layout) []size {
+	out := make([]size, len(q.layers))
+	for i, l := range q.layers {
+		out[i].weight, _ = layout.Site(l.Weight)
+		out[i].out, out[i].in = out[i].weight.Shape[0], out[i].weight.Shape[1]
+		if l.Bias != "" {
+			out[i].bias, out[i].biased = layout.Site(l.Bias)
+			out[i].in++
+		}
+	}
+	return out
+}
+
+// prior is a prior precision as one number for each layer.
+func (q kronecker) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
+	prior.perSite(name, at.Layout)
+	v := make([]float64, len(q.layers))
+	for i, l := range q.layers {
+		v[i], _ = prior.Site(l.Weight)
+		if l.Bias == "" {
+			continue
+		}
+		if b, _ := prior.Site(l.Bias); b != v[i] {
+			approx.Try(&infer.FieldError{Type: name, Field: "PriorPrecision",
+				Value:   fmt.Sprintf("%g for %q and %g for %q", v[i], l.Weight, b, l.Bias),
+				Allowed: "the weights and the bias of a layer share their Kronecker factors, and must share their precision"})
+		}
+	}
+	t := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), v))
+	if !at.Batched() {
+		return t
+	}
+	return t.MustUnsqueeze(0, false).MustRepeat([]int64{int64(at.Chains()), 1}, false)
+}
+
+// spectrum is the eigendecomposition of a layer's precision: (U_G ⊗ U_A) diag(values) (U_G ⊗ U_A)ᵀ, for K chains.
+type spectrum struct {
+	size
+	a, g   *ts.Tensor // U_A [K, in, in], U_G [K, out, out]
+	data   *ts.Tensor // eigenvalues of the data's part, [K, out, in]
+	values *ts.Tensor // with the prior and the damping, [K, out, in]
+}
+
+// spectra are those of all layers.
+func (q kronecker) spectra(s Gaussian) []spectrum {
+	k := int64(s.Params.Chains())
+	count := s.Data.MustReshape([]int64{k, 1, 1}, false).MustClampMin(ts.FloatScalar(1e-30), false) // no data: 0/0 is 0
+	inputs, outputs := s.Inputs.MustReshape([]int64{k, -1}, false), s.Outputs.MustReshape([]int64{k, -1}, false)
+	prior := s.Prior.MustReshape([]int64{k, -1}, false)
+	var out []spectrum
+	var atA, atG int64
+	for i, l := range q.sizes(s.Params.Layout) {
+		a := inputs.MustNarrow(1, atA, l.in*l.in, false).MustReshape([]int64{k, l.in, l.in}, false)
+		g := outputs.MustNarrow(1, atG, l.out*l.out, false).MustReshape([]int64{k, l.out, l.out}, false)
+		atA, atG = atA+l.in*l.in, atG+l.out*l.out
+		sp := spectrum{size: l}
+		var ea, eg *ts.Tensor
+		ea, sp.a = a.MustLinalgEigh("L", false)
+		eg, sp.g = g.MustAdd(approx.T(g), false).MustLinalgEigh("L", false)
+		ea, eg = resolved(ea), resolved(eg)
+		sp.data = scaled(0.5, eg.MustUnsqueeze(2, false).MustMul(ea.MustUnsqueeze(1, false), false)).MustDiv(count,
+			false)
+		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{k, 1, 1}, false)
+		sp.values = sp.data.MustAdd(lambda, false).MustAddScalar(ts.FloatScalar(s.Damping), false)
+		out = append(out, sp)
+	}
+	return out
+}
+
+// positive are the spectra after a check that each value is positive.
+func (q kronecker) positive(s Gaussian) []spectrum {
+	all := q.spectra(s)
+	for i, sp := range all {
+		if least := approx.Item(sp.values.MustMin(false)); !(least > 0) {
+			approx.Fail("%s: the precision of layer %q is %w, its smallest eigenvalue is %g: give a PriorPrecision above 0, "+
+				"or Damping", nameOf(q), q.layers[i].Weight, curvature.ErrIndefinite, least)
+		}
+	}
+	return all
+}
+
+// resolved are eigenvalues of factors, [K, n], with 0 for those that are rounding errors: within n·ε of the largest, of
+// either sign.
+func resolved(e *ts.Tensor) *ts.Tensor {
+	size := e.MustAbs(false)
+	limit := size.MustAmax([]int64{-1}, true,
+		false).MustMulScalar(ts.FloatScalar(float64(e.MustSize()[1])*method.Epsilon(e)), false)
+	return e.MustMul(size.MustGtTensor(limit, false).MustTotype(e.DType(), false), false)
+}
+
+// gather is a layer's part of vectors [K, d, m] as matrices [K, m, out, in], the bias as the last column.
+func (l size) gather(x *ts.Tensor) *ts.Tensor {
+	shape := x.MustSize()
+	k, m := shape[0], shape[2]
+	w := x.MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{k, l.out, -1, m},
+		false)
+	if l.biased {
+		b := x.MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{k, l.out, 1, m},
+			false)
+		w = ts.MustCat([]*ts.Tensor{w, b}, 2)
+	}
+	return w.MustPermute([]int64{0, 3, 1, 2}, false)
+}
+
+// apply is P^power z for z of shape [K, d, m].
+func apply(layout *infer.Layout, spectra []spectrum, power float64, z *ts.Tensor) *ts.Tensor {
+	k, m := z.MustSize()[0], z.MustSize()[2]
+	parts := map[string]*ts.Tensor{}
+	for _, sp := range spectra {
+		ug, ua := sp.g.MustUnsqueeze(1, false), sp.a.MustUnsqueeze(1, false) // the same for all m
+		y := approx.T(ug).MustMatmul(sp.gather(z), false).MustMatmul(ua, false)
+		y = y.MustMul(sp.values.MustPowTensorScalar(ts.FloatScalar(power), false).MustUnsqueeze(1, false), false)
+		// [K, out, in, m]
+		y = ug.MustMatmul(y, false).MustMatmul(approx.T(ua), false).MustPermute([]int64{0, 2, 3, 1}, false)
+		columns := sp.weight.Shape[1]
+		parts[sp.weight.Name] = y.MustNarrow(2, 0, columns, false).MustReshape([]int64{k, -1, m}, false)
+		if sp.biased {
+			parts[sp.bias.Name] = y.MustNarrow(2, columns, 1, false).MustReshape([]int64{k, -1, m}, false)
+		}
+	}
+	all := make([]*ts.Tensor, len(layout.Sites))
+	for i, site := range layout.Sites {
+		all[i] = parts[site.Name]
+	}
+	return ts.MustCat(all, 1)
+}
+
+// matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
+func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) *ts.Tensor {
+	p, d, k := s.Params, int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
+	checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
+		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without")
+	eye := approx.Eye(d, p.Flat).MustExpand([]int64{k, d, d}, true, false)
+	x := apply(p.Layout, spectra(s), power, eye)
+	x = scaled(0.5, x.MustAdd(approx.T(x), false))
+	if !p.Batched() {
+		x = x.MustSelect(0, 0, false)
+	}
+	return x
+}
+
+func (q kronecker) precision(s Gaussian) *ts.Tensor { return q.matrix(s, 1, q.spectra) }
+
+func (q kronecker) spread(s Gaussian) *ts.Tensor { return q.matrix(s, -0.5, q.positive) }
+
+func (q kronecker) root(s Gaussian, z *ts.Tensor) *ts.Tensor {
+	return apply(s.Params.Layout, q.positive(s), -0.5, z)
+}
+
+func (q kronecker) solve(s Gaussian, g *ts.Tensor) *ts.Tensor {
+	return apply(s.Params.Layout, q.positive(s), -1, g)
+}
+
+func (q kronecker) logDet(s Gaussian) (sum float64) {
+	for _, sp := range q.positive(s) {
+		sum += total(sp.values.MustLog(false))
+	}
+	return sum
+}
+
+func (q kronecker) quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *ts.Tensor {
+	spectra := q.spectra(s)
+	for _, sp := range spectra {
+		scope.Keep(sp.a, sp.g, sp.values)
+	}
+	d := int64(s.Params.Layout.Dim())
+	return func(x *ts.Tensor) (sum *ts.Tensor) {
+		for _, sp := range spectra {
+			y := approx.T(sp.g).MustMatmul(sp.gather(x.MustReshape([]int64{1, d, 1}, false)).MustSelect(0, 0, false),
+				false).MustMatmul(sp.a, false)
+			part := y.MustSquare(false).MustMul(sp.values, false).MustSum(y.DType(), false)
+			if sum == nil {
+				sum = part
+			} else {
+				sum = sum.MustAdd(part, false)
+			}
+		}
+		return sum
+	}
+}
+
+func (q kronecker) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
+	var blocks []block
+	for _, sp := range q.spectra(s) {
+		b := block{sites: []string{sp.weight.Name}, eps: method.Epsilon(s.Params.Flat)}
+		b.eigen = torch.Must(torch.ToSlice[float64](sp.data))
+		for i := range b.eigen {
+			b.eigen[i] += s.Damping
+		}
+		sites := []infer.Site{sp.weight}
+		if sp.biased {
+			sites, b.sites = append(sites, sp.bias), append(b.sites, sp.bias.Name)
+		}
+		for _, site := range sites {
+			for _, x := range delta[site.Offset : site.Offset+site.Size] {
+				b.square += x * x
+			}
+		}
+		blocks = append(blocks, b)
+	}
+	return separate(blocks, perSite)
+}
