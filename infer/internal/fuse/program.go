@@ -125,9 +125,13 @@ func (p *Program) Combine(to Register, terms ...Term) {
 	p.add(op)
 }
 
-// Add adds terms to a register: of at most three others.
+// Add adds terms to a register, at most three.
 func (p *Program) Add(to Register, terms ...Term) {
-	p.Combine(to, append([]Term{to.Times(1)}, terms...)...)
+	all := [4]Term{to.Times(1)}
+	if copy(all[1:], terms) < len(terms) {
+		panic(fmt.Sprintf("fuse: Add has at most %d terms", len(all)-1))
+	}
+	p.Combine(to, all[:1+len(terms)]...)
 }
 
 // Multiply sets a register to c·x·y.
