@@ -2,11 +2,13 @@ package sgmcmc_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -64,14 +66,22 @@ func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
 	}
 }
 
+// withMomenta are the samplers that take momenta to start with.
+var withMomenta = map[string]func(*ts.Tensor) infer.Method{
+	"SGHMC": func(m *ts.Tensor) infer.Method { return sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: m} },
+	"BAOA":  func(m *ts.Tensor) infer.Method { return sgmcmc.BAOA{LR: infer.Constant(0.1), Momenta: m} },
+	"SGNHT": func(m *ts.Tensor) infer.Method { return sgmcmc.SGNHT{LR: infer.Constant(0.1), Momenta: m} },
+	"ATMC":  func(m *ts.Tensor) infer.Method { return sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: m} },
+	"SymplecticSGHMC": func(m *ts.Tensor) infer.Method {
+		return sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momenta: m}
+	},
+}
+
+// Momenta that are given are taken as they are, for one chain or all, and copied.
 func TestGivenMomenta(t *testing.T) {
 	q := newQuartic()
 	d := q.layout.Dim()
 	row, all := scaled(3, spread(d)), scaled(2, spread(4*d))
-	var repeated []float64
-	for range 4 {
-		repeated = append(repeated, row...)
-	}
 	for _, c := range []struct {
 		what  string
 		rows  int
@@ -83,21 +93,41 @@ func TestGivenMomenta(t *testing.T) {
 		{"[1, d] for a chain axis of 1", 1, []int64{1, int64(d)}, row, row},
 		{"[d] for a chain axis of 1", 1, []int64{int64(d)}, row, row},
 		{"[K, d] for K chains", 4, []int64{4, int64(d)}, all, all},
-		{"[d] for K chains", 4, []int64{int64(d)}, row, repeated},
+		{"[d] for K chains", 4, []int64{int64(d)}, row, slices.Repeat(row, 4)},
 	} {
-		t.Run(c.what, func(t *testing.T) {
-			given := vector(c.from, c.given...)
-			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: given}, q.logPosterior)
-			start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
-			s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
-			assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(s.Momenta)))
-			identical(t, c.want, values(s.Momenta), "momenta")
-			assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
+		for what, with := range withMomenta {
+			t.Run(what+", "+c.what, func(t *testing.T) {
+				given := vector(c.from, c.given...)
+				start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
+				s := begin[infer.State](t, build(t, with(given), q.logPosterior), start, 1).Save()
+				momenta := s.Tensors["momenta"]
+				assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(momenta)))
+				identical(t, c.want, values(momenta), "momenta")
+				assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
 
-			// The state has a tensor of its own: a later change of the given one does not reach it.
-			require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
-			identical(t, c.want, values(s.Momenta), "momenta after a change of the given tensor")
-		})
+				// The state has a tensor of its own: a later change of the given one does not reach it.
+				require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
+				identical(t, c.want, values(momenta), "momenta after a change of the given tensor")
+			})
+		}
+	}
+}
+
+// Momenta that do not fit are an error that says so.
+func TestGivenMomentaThatDoNotFit(t *testing.T) {
+	q := newQuartic()
+	d := q.layout.Dim()
+	wrong := spread(d)
+	wrong[4] = math.Inf(-1)
+	for what, with := range withMomenta {
+		prefix := "sgmcmc." + what + ": Momenta"
+		_, err := build(t, with(vector(spread(2*d), 2, int64(d))), q.logPosterior).Init(params(q.layout, spread(4*d), 4))
+		field(t, err, "Momenta", prefix+" is of shape [2 9]: it must be of the params' shape, [4 9], or of shape [9] for "+
+			"all chains alike")
+		_, err = build(t, with(vector(spread(8), 8)), q.logPosterior).Init(params(q.layout, spread(d), 0))
+		field(t, err, "Momenta", prefix+" is of shape [8]: it must be of the params' shape, [9]")
+		_, err = build(t, with(vector(wrong)), q.logPosterior).Init(params(q.layout, spread(d), 0))
+		require.EqualError(t, err, prefix+": w[0,1] of chain 0 is -Inf at the start: not finite")
 	}
 }
 
