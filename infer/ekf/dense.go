@@ -77,6 +77,15 @@ func (c Dense) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are 1000 draws after one pass over the data.
 func (Dense) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
+var _ interface {
+	infer.Transform
+	infer.Restorer
+	infer.Sampler
+	infer.Passer
+	infer.Batcher
+	infer.Noter
+} = (*dense)(nil)
+
 type dense struct{ gaussian }
 
 func (t *dense) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {

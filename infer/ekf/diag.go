@@ -76,6 +76,15 @@ func (c Diag) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are 1000 draws after one pass over the data.
 func (Diag) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
+var _ interface {
+	infer.Transform
+	infer.Restorer
+	infer.Sampler
+	infer.Passer
+	infer.Batcher
+	infer.Noter
+} = (*diag)(nil)
+
 type diag struct {
 	source
 	c    Diag

@@ -88,6 +88,15 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are 1000 draws after one pass over the data.
 func (GaussNewton) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
+var _ interface {
+	infer.Transform
+	infer.Restorer
+	infer.Sampler
+	infer.Passer
+	infer.Batcher
+	infer.Noter
+} = (*gaussNewton)(nil)
+
 type gaussNewton struct {
 	gaussian
 	c GaussNewton

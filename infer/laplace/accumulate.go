@@ -85,6 +85,15 @@ func (s Gaussian) bayes() Gaussian {
 	return s
 }
 
+var _ interface {
+	infer.Transform
+	infer.Restorer
+	infer.Sampler
+	infer.ModeFinder
+	infer.Passer
+	infer.Noter
+} = (*accumulator)(nil)
+
 // accumulator is the transform of all methods but KFAC: they differ in the curvature of a batch.
 type accumulator struct {
 	options

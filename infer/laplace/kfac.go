@@ -73,6 +73,15 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are 1000 updates that find the mode, one pass over the data, and then 1000 draws.
 func (KFAC) Defaults() infer.Options { return defaults() }
 
+var _ interface {
+	infer.Transform
+	infer.Restorer
+	infer.Sampler
+	infer.ModeFinder
+	infer.Passer
+	infer.Noter
+} = (*kfac)(nil)
+
 type kfac struct {
 	options
 	c KFAC

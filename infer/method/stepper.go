@@ -164,6 +164,18 @@ type pointer[S any] interface {
 	base() *State
 }
 
+// What every algorithm is, and what those with random numbers and momenta are too.
+var (
+	_ interface {
+		infer.Named
+		infer.Preparer
+		infer.Restorer
+		infer.Noter
+	} = (*stepper[State, *State])(nil)
+	_ infer.Seeded  = (*seeded[State, *State])(nil)
+	_ infer.Thermal = (*thermal[State, *State])(nil)
+)
+
 type stepper[S infer.State, P pointer[S]] struct {
 	Algorithm[S]
 	gradient infer.Gradient

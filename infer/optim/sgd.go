@@ -7,6 +7,11 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var (
+	_              = []infer.GradientMethod{SGD{}, Adam{}, AdamW{}}
+	_ infer.Method = LBFGS{}
+)
+
 // SGD is stochastic gradient ascent with momentum (Polyak 1964; Sutskever et al. 2013), in PyTorch's conventions:
 //
 //	u  = g(θ) − λθ

@@ -11,6 +11,8 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var _ = []infer.Method{SGLD{}, PSGLD{}, SGLRW{}, SGHMC{}, BAOA{}, SGNHT{}, SymplecticSGHMC{}, ATMC{}}
+
 // defaults are the options of a run of every sampler. Steps are small, so neighbouring states are much alike.
 var defaults = infer.Options{Warmup: 2000, Thin: 5}
 

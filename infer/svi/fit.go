@@ -14,6 +14,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var _ interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Sampler
+	infer.Noter
+} = (*fit)(nil)
+
 // fit is the transform of [SVI].
 type fit struct {
 	SVI

@@ -28,6 +28,14 @@ type config struct {
 	family          family
 }
 
+var _ interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Sampler
+	infer.Noter
+} = (*fit)(nil)
+
 // fit is the transform of the three methods.
 type fit struct {
 	config
