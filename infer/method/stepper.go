@@ -410,7 +410,7 @@ func (t *seeded[S, P]) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *seeded[S, P]) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := checkStreams(t.Algorithm.Name, p, len(streams.Chains)); err != nil {
+	if err := CheckStreams(t.Algorithm.Name, p, streams); err != nil {
 		return nil, err
 	}
 	return t.start(p, streams)

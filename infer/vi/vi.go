@@ -136,12 +136,8 @@ func (t *fit) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
-	}
-	if len(streams.Chains) != p.Chains() {
-		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w",
-			t.name, len(streams.Chains), p.Chains(), infer.ErrConfig)
+	if err := method.CheckStreams(t.name, p, streams); err != nil {
+		return nil, err
 	}
 	if err := t.fits(p.Layout, p); err != nil {
 		return nil, err

@@ -623,6 +623,7 @@ var rows = []row{
 	{"method.CheckMasses", method.CheckMasses},
 	{"method.CheckMemory", method.CheckMemory},
 	{"method.CheckSchedule", method.CheckSchedule},
+	{"method.CheckStreams", method.CheckStreams},
 	{"method.CheckValue", method.CheckValue},
 	{"method.DrawGaussians", method.DrawGaussians},
 	{"method.GradientMoments", method.GradientMoments},
