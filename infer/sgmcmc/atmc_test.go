@@ -212,12 +212,7 @@ func last[T any](_ T, err error) error { return err }
 
 func TestATMCErrors(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.ATMC{}, "LR", "sgmcmc.ATMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below 2√(m/λ), with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.ATMC{LR: c(0)}, "LR", "sgmcmc.ATMC: LR is 0: it must be finite and greater than 0"},
@@ -233,26 +228,13 @@ func TestATMCErrors(t *testing.T) {
 			"sgmcmc.ATMC: Speed is +Inf: it must be finite and at least 0"},
 		{sgmcmc.ATMC{LR: c(1), Xi: nan}, "Xi", "sgmcmc.ATMC: Xi is NaN: it must be finite"},
 		{sgmcmc.ATMC{LR: c(1), Xi: math.Inf(-1)}, "Xi", "sgmcmc.ATMC: Xi is -Inf: it must be finite"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		require.Error(t, err, e.text)
-		field(t, err, e.field, e.text)
-	}
-	goesWrong(t, sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
-		"sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
-		"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
-		"sgmcmc.ATMC: Friction at update 2 is 0: it must be finite and greater than 0")
-
-	// Momenta that do not fit.
-	two := params(q.layout, spread(2*q.layout.Dim()), 2)
-	_, err := build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(spread(8))}, q.logPosterior).Init(two)
-	field(t, err, "Momenta", "sgmcmc.ATMC: Momenta is of shape [8]: it must be of the params' shape, [2 9], or of "+
-		"shape [9] for all chains alike")
-	bad := spread(9)
-	bad[2] = math.Inf(1)
-	_, err = build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(bad)}, q.logPosterior).Init(params(q.layout, spread(9),
-		0))
-	require.EqualError(t, err, "sgmcmc.ATMC: Momenta: b of chain 0 is +Inf at the start: not finite")
+	}...)
+	goWrong(t, []mistake{
+		{sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
+			"sgmcmc.ATMC: Friction at update 2 is 0: it must be finite and greater than 0"},
+	}...)
 }

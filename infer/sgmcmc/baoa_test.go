@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -244,12 +243,7 @@ func TestInitialMomentaOfBAOA(t *testing.T) {
 
 func TestConfigurationErrorsOfBAOA(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.BAOA{}, "LR", "sgmcmc.BAOA: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below 2σ/√λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.BAOA{LR: c(0)}, "LR", "sgmcmc.BAOA: LR is 0: it must be finite and greater than 0"},
@@ -258,30 +252,13 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		{sgmcmc.BAOA{LR: c(1), Temperature: c(-1)}, "Temperature",
 			"sgmcmc.BAOA: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.BAOA: Sigma is -1: it must be finite and greater than 0"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.BAOA{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.BAOA: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.BAOA: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2",
 			"sgmcmc.BAOA: Alpha at update 2 is -1: it must be finite and at least 0"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		field(t, err, e.field, e.text)
-	}
-	_, err := sgmcmc.BAOA{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.BAOA: the log posterior is nil: invalid configuration")
+	}...)
 }

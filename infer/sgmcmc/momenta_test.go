@@ -113,24 +113,6 @@ func TestGivenMomenta(t *testing.T) {
 	}
 }
 
-// Momenta that do not fit are an error that says so.
-func TestGivenMomentaThatDoNotFit(t *testing.T) {
-	q := newQuartic()
-	d := q.layout.Dim()
-	wrong := spread(d)
-	wrong[4] = math.Inf(-1)
-	for what, with := range withMomenta {
-		prefix := "sgmcmc." + what + ": Momenta"
-		_, err := build(t, with(vector(spread(2*d), 2, int64(d))), q.logPosterior).Init(params(q.layout, spread(4*d), 4))
-		field(t, err, "Momenta", prefix+" is of shape [2 9]: it must be of the params' shape, [4 9], or of shape [9] for "+
-			"all chains alike")
-		_, err = build(t, with(vector(spread(8), 8)), q.logPosterior).Init(params(q.layout, spread(d), 0))
-		field(t, err, "Momenta", prefix+" is of shape [8]: it must be of the params' shape, [9]")
-		_, err = build(t, with(vector(wrong)), q.logPosterior).Init(params(q.layout, spread(d), 0))
-		require.EqualError(t, err, prefix+": w[0,1] of chain 0 is -Inf at the start: not finite")
-	}
-}
-
 // Given momenta take the type of the point, so that the point keeps it.
 func TestGivenMomentaTakeTheTypeOfThePoint(t *testing.T) {
 	q := newQuartic()

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -193,12 +192,7 @@ func TestPSGLDLeavesOutGamma(t *testing.T) {
 
 func TestPSGLDErrors(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"the move of an element with a constant gradient"},
 		{sgmcmc.PSGLD{LR: c(0)}, "LR", "sgmcmc.PSGLD: LR is 0: it must be finite and greater than 0"},
@@ -210,13 +204,11 @@ func TestPSGLDErrors(t *testing.T) {
 		{sgmcmc.PSGLD{LR: c(1), Decay: nan}, "Decay", "sgmcmc.PSGLD: Decay is NaN: it must be at least 0 and less than 1"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: -1}, "Eps", "sgmcmc.PSGLD: Eps is -1: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: nan}, "Eps", "sgmcmc.PSGLD: Eps is NaN: it must be finite and greater than 0"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		require.Error(t, err, e.text)
-		field(t, err, e.field, e.text)
-	}
-	goesWrong(t, sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
-		"sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.PSGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
-		"sgmcmc.PSGLD: Temperature at update 2 is NaN: it must be finite and at least 0")
+	}...)
+	goWrong(t, []mistake{
+		{sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.PSGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.PSGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
+	}...)
 }

@@ -486,11 +486,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 	c := infer.Constant
 	q := newQuartic()
 	infinite := math.Inf(1)
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGNHT{LR: c(0)}, "LR", "sgmcmc.SGNHT: LR is 0: it must be finite and greater than 0"},
@@ -501,15 +497,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		{sgmcmc.SGNHT{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGNHT: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &nan}, "Xi", "sgmcmc.SGNHT: Xi is NaN: it must be finite"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &infinite}, "Xi", "sgmcmc.SGNHT: Xi is +Inf: it must be finite"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method infer.Method
-		field  string // empty for what is not the matter of one field
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.SGNHT{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.SGNHT: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
@@ -520,21 +509,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, step ε = " +
 				"0.25, friction a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		if e.field != "" {
-			field(t, err, e.field, e.text)
-		}
-		require.EqualError(t, err, e.text)
-		require.ErrorIs(t, err, infer.ErrConfig)
-	}
+	}...)
 	_, err := sgmcmc.SGNHT{LR: c(0.1), Beta: 21}.Build(infer.Sum(q.logPosterior, 1))
 	require.ErrorContains(t, err, "the noise variance")
-	_, err = sgmcmc.SGNHT{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.SGNHT: the log posterior is nil: invalid configuration")
 }

@@ -385,11 +385,7 @@ func TestInitialMomentaOfSymplecticSGHMC(t *testing.T) {
 func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	c := infer.Constant
 	q := newQuartic()
-	for _, e := range []struct {
-		method sgmcmc.SymplecticSGHMC
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SymplecticSGHMC{}, "LR", "sgmcmc.SymplecticSGHMC: LR is missing: a schedule is required, for " +
 			"example infer.Constant(0.01): " +
 			"below 2/√λ, with λ the largest curvature of the mean log posterior"},
@@ -411,15 +407,8 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 			"sgmcmc.SymplecticSGHMC: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(1), Mass: map[string]float64{"a": 1, "w": 0}}, `Mass of site "w"`,
 			`sgmcmc.SymplecticSGHMC: Mass of site "w" is 0: it must be finite and greater than 0`},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method sgmcmc.SymplecticSGHMC
-		field  string // empty for what is not the matter of one field
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.SymplecticSGHMC: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
@@ -434,19 +423,7 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 			"sgmcmc.SymplecticSGHMC: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, step ε = " +
 				"0.5, friction a = 1, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		if e.field != "" {
-			field(t, err, e.field, e.text)
-		}
-		require.EqualError(t, err, e.text)
-		require.ErrorIs(t, err, infer.ErrConfig)
-	}
+	}...)
 	// On the edge of what the friction makes up for, and beyond.
 	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(infer.Sum(q.logPosterior, 1))
 	require.NoError(t, err)
@@ -463,6 +440,4 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	strange := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Mass: map[string]float64{"w": 2, "v": 1}}, q.logPosterior)
 	_, err = strange.Init(params(q.layout, spread(q.layout.Dim()), 0))
 	field(t, err, "Mass", `sgmcmc.SymplecticSGHMC: Mass is given for site "v": the sites are ["a" "b" "w"]`)
-	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the log posterior is nil: invalid configuration")
 }
