@@ -53,6 +53,26 @@ func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 	}
 }
 
+// Momenta that are not given have the variance of their stationary law at the temperature of the first update: Tσ², T/ℓ
+// in SGD's units, and Tm.
+func TestInitialMomentaHaveTheirVariance(t *testing.T) {
+	l := layout(infer.Shapes{"a": {2}, "b": {}})
+	lr, temperature := infer.Constant(0.1), infer.Linear(0.25, 100, 0, 10)
+	for i, c := range []struct {
+		method   infer.Method
+		variance float64
+	}{
+		{sgmcmc.SGHMC{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.BAOA{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.SGNHT{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature}, 0.25},
+		{sgmcmc.SymplecticSGHMC{LR: lr, Momentum: infer.Constant(0.9), Temperature: temperature}, 0.25 / 0.1},
+		{sgmcmc.ATMC{LR: lr, Mass: 3, Temperature: temperature}, 0.25 * 3},
+	} {
+		hasVariance(t, c.variance, startedBy(t, c.method, l, 4096, uint64(i)), name("%T", c.method))
+	}
+}
+
 func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
 	q := newQuartic()
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: zero, Sigma: 2}, q.logPosterior)
