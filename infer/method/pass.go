@@ -28,7 +28,7 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor) }}
 	x.Set(fuse.Grad, m.Grad)
 	for i, part := range before {
-		x.Set(register(i), *part.Tensor)
+		x.Set(fuse.OfState(i), *part.Tensor)
 	}
 	if stats := x.Run(program); stats != nil {
 		m.Info.Stats = stats
@@ -37,19 +37,11 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 		if part.Shared {
 			continue
 		}
-		if *part.Tensor = x.Get(register(i)); *part.Tensor == *before[i].Tensor { // it is not the old state's
+		if *part.Tensor = x.Get(fuse.OfState(i)); *part.Tensor == *before[i].Tensor { // it is not the old state's
 			*part.Tensor = torch.Must(torch.Copy(*part.Tensor))
 		}
 	}
 	return m.Info.Diverged
-}
-
-// register is where a program has the i-th part of a state, the first of which is θ.
-func register(i int) fuse.Register {
-	if i == 0 {
-		return fuse.Theta
-	}
-	return fuse.Part(i - 1)
 }
 
 // pass is perform in one pass over memory; false, and nothing, where the tensors do not allow it.
@@ -79,7 +71,7 @@ func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []
 	for i, x := range looks[:n] {
 		r := fuse.Grad
 		if i > 0 {
-			r = register(i - 1)
+			r = fuse.OfState(i - 1)
 		}
 		switch {
 		case tensors[i] == nil:

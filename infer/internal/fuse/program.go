@@ -26,6 +26,14 @@ const MostParts = C.KELVIN_REGISTERS - C.KELVIN_PARTS
 // Part is the i-th tensor of a state besides θ.
 func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
 
+// OfState is the register of the i-th tensor of a state, the first of which is θ.
+func OfState(i int) Register {
+	if i == 0 {
+		return Theta
+	}
+	return Part(i - 1)
+}
+
 // Program is a sequence of updates. An update is a sequence of operations on the elements of registers. All chains make
 // the same.
 type Program struct {
