@@ -49,9 +49,11 @@ func (s setting) symplecticWith(mass []float64) law {
 }
 
 func (s setting) symplecticTrial() trial {
-	mass := map[string]float64{"a": s.sigma * s.sigma, "b": s.sigma * s.sigma}
-	if s.sigma == 1 {
-		mass = nil
+	mass := map[string]float64{}
+	for _, site := range newGaussian(s.precision, 1).layout.Names() {
+		if s.sigma != 1 {
+			mass[site] = s.sigma * s.sigma
+		}
 	}
 	return trial{setting: s, what: "symplectic Euler", law: s.symplectic(), chains: 128, copies: 8, draws: 80,
 		method: sgmcmc.SymplecticSGHMC{
