@@ -47,6 +47,13 @@ func TestContract(t *testing.T) {
 		Stops: []int64{1, 20, 34, 58}})
 }
 
+// Steps are small, so that all samplers have a longer warm-up than others, and keep every fifth update.
+func TestDefaultsOfARun(t *testing.T) {
+	for what, m := range methods() {
+		assert.Equal(t, infer.Options{Warmup: 2000, Thin: 5}, m.(infer.Defaulter).Defaults(), what)
+	}
+}
+
 // logarithms has a density that is not a number where an element is negative, and of −∞ where one is 0.
 func logarithms(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
