@@ -39,6 +39,7 @@ func TestBlocks(t *testing.T) {
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
 		{"../README.md", first, first},
+		{"../CONTRIBUTING.md", "../infer/sgmcmc/recipe_test.go", "../infer/sgmcmc/recipe_test.go"},
 	} {
 		text, err := os.ReadFile(c.doc)
 		if err != nil {

@@ -17,7 +17,7 @@ func (f *fused) load() (ok bool, err error) {
 	c := fuse.New(f.layout.Dim(), len(tensors)-1, streams)
 	for i, t := range tensors {
 		err := torch.View(t, func(x []float64) error {
-			c.Set(register(i), x)
+			c.Set(fuse.OfState(i), x)
 			return nil
 		})
 		if err != nil {
@@ -29,14 +29,6 @@ func (f *fused) load() (ok bool, err error) {
 	}
 	f.chains, f.own = c, f.state.Steps()-f.steps
 	return true, nil
-}
-
-// register is where the i-th tensor of a state is.
-func register(i int) fuse.Register {
-	if i == 0 {
-		return fuse.Theta
-	}
-	return fuse.Part(i - 1)
 }
 
 // sync brings the state up to date.
@@ -51,7 +43,7 @@ func (f *fused) sync() error {
 			return err
 		}
 		for i := range tensors {
-			if tensors[i], err = torch.FromSlice(f.chains.Get(register(i)), shape...); err != nil {
+			if tensors[i], err = torch.FromSlice(f.chains.Get(fuse.OfState(i)), shape...); err != nil {
 				return err
 			}
 		}

@@ -22,11 +22,9 @@ import (
 //
 // where g_i is the gradient of log p(y_i|θ) at μ. F is the Fisher information, on average, where μ is near the truth.
 // Far from it F is too large: a normal datum with the noise σ adds (y − μ)²/σ⁴ to the precision in the place of 1/σ²,
-// and the data never widen the covariance again. No rule for the step mends that: one gradient does not tell a datum
-// that is far from one with little noise. For 50 normal data the mean ends within about half a posterior standard
-// deviation where that of the prior is at most σ, 1 or 2 of them off at 3σ, and some ten off at 10σ; a run says how
-// far. So start near, with a narrow prior or InitSD; [GaussNewton] is exact there for normal data. Both sums are means:
-// at ε = 1 a batch counts as one datum, and ε = n, the default, counts each of its n data in full: the Bayes posterior.
+// and the data never widen the covariance again. So start near, with an InitSD of a few standard deviations of the
+// noise; [GaussNewton] is exact there for normal data. Both sums are means: at ε = 1 a batch counts as one datum, and ε
+// = n, the default, counts each of its n data in full: the Bayes posterior.
 //
 // The likelihood is that of the target's parts, and the prior is the Gaussian to start with. A target without parts is
 // taken for a log likelihood. Info.LogPosterior is the mean log likelihood of the batch at μ, and Info.GradNorm the

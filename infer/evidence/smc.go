@@ -77,6 +77,11 @@ func (c SMC) Build(target infer.Target) (infer.Transform, error) {
 	return &sampler{bound: b, SMC: c}, nil
 }
 
+var _ interface {
+	infer.Transform
+	infer.Driver
+} = (*sampler)(nil)
+
 // sampler is SMC or AIS bound to a target.
 type sampler struct {
 	bound

@@ -51,6 +51,11 @@ func (c TI) Build(target infer.Target) (infer.Transform, error) {
 	return &integrator{bound: b, TI: c, adapts: adapts}, nil
 }
 
+var _ interface {
+	infer.Transform
+	infer.Driver
+} = (*integrator)(nil)
+
 // integrator is TI bound to a target.
 type integrator struct {
 	bound

@@ -13,6 +13,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 )
 
+var _ interface {
+	infer.Transform
+	infer.Driver
+	infer.Seeded
+	infer.Restorer
+	infer.Noter
+} = (*transform)(nil)
+
 // transform is a method bound to a target.
 type transform struct {
 	config

@@ -29,8 +29,8 @@ func (t *transform) Init(p infer.Params) (infer.State, error) {
 
 // InitStreams starts with the seed and the chains of the streams, whose numbers must follow each other.
 func (t *transform) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.name, err)
+	if err := method.CheckStreams(t.name, p, streams); err != nil {
+		return nil, err
 	}
 	chains := &kernel.Snapshot{}
 	chains.Plan.Seed = streams.Seed
@@ -43,7 +43,12 @@ func (t *transform) InitStreams(p infer.Params, streams torch.Streams) (infer.St
 				streams.Chains, infer.ErrConfig)
 		}
 	}
-	return t.state(p, 0, chains)
+	own := infer.Params{Layout: p.Layout}
+	var err error
+	if own.Flat, err = torch.Copy(p.Flat); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return t.state(own, 0, chains)
 }
 
 // state is a state with a stepper of its own.
@@ -121,6 +126,9 @@ func (t *transform) Update(state infer.State, b infer.Batch) (infer.State, infer
 			info.Diverged = append(info.Diverged, math.IsNaN(v+info.GradNorm[k]) || math.IsInf(v+info.GradNorm[k], 0))
 		}
 		s.Step++
+		if s.Params.Flat, err = torch.Copy(s.Params.Flat); err != nil {
+			return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
+		}
 		return s, info, nil
 	}
 	next := State{Step: s.Step + 1, chains: chains, stepper: s.stepper}

@@ -2,8 +2,6 @@ package laplace_test
 
 import (
 	"context"
-	"fmt"
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -30,6 +28,12 @@ func everyMethod() (map[string]infer.Method, infer.LogPosterior, *infer.Layout, 
 	return methods, meanPosterior(each, normalPrior(40), 9), l, batch
 }
 
+func TestContract(t *testing.T) {
+	methods, posterior, l, batch := everyMethod()
+	infertest.Contract(t, methods, infertest.Ground{Posterior: infertest.Walled(posterior), Layout: l, Batch: batch,
+		Run: infer.Options{Warmup: infer.None, Draws: infer.None}, Minibatch: 3, Stops: []int64{1, 2}})
+}
+
 // saved are the numbers of a state.
 func saved(s infer.State) map[string][]float64 {
 	out := map[string][]float64{}
@@ -41,65 +45,20 @@ func saved(s infer.State) map[string][]float64 {
 	return out
 }
 
-// K chains are K approximations, also when K is 1; Chain picks one of them.
-func TestChainsAreSeparate(t *testing.T) {
+// Chain picks one of K approximations.
+func TestChain(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
-	d := l.Dim()
+	d, k := l.Dim(), 3
 	for name, m := range methods {
 		transform := build(t, m, posterior)
-		for _, k := range []int{1, 3} {
-			flat := normals(5, d*k)
-			together := pass(t, transform, params(l, flat, k), batch, 4)
-			assert.Equal(t, flat, values(together.Position().Flat))
-			want := map[string][]float64{}
-			var precisions []float64
-			for i := range k {
-				alone := pass(t, transform, params(l, flat[i*d:i*d+d], 0), batch, 4)
-				for part, v := range saved(alone) {
-					want[part] = append(want[part], v...)
-				}
-				precisions = append(precisions, precision(alone)...)
-				one := must(together.(laplace.Posterior).Chain(i))
-				within(t, precision(alone), precision(one), 1e-12, name)
-				assert.False(t, one.Position().Batched())
-				assert.Equal(t, together.Steps(), one.Steps())
-			}
-			for part, v := range saved(together) {
-				within(t, want[part], v, 1e-12, fmt.Sprintf("%s, %d chains: %s", name, k, part))
-			}
-			within(t, precisions, precision(together), 1e-12, name)
-		}
-	}
-}
-
-// An update leaves the old state and the point as they were, and gives the same twice; a saved state goes on as if it
-// had not stopped.
-func TestUpdateIsPure(t *testing.T) {
-	methods, posterior, l, batch := everyMethod()
-	for name, m := range methods {
-		for _, k := range []int{0, 2} {
-			transform := build(t, m, posterior)
-			at := params(l, normals(2, l.Dim()*max(k, 1)), k)
-			s, _ := update(t, transform, begin(t, transform, at), batch)
-			before := saved(s)
-			first, info := update(t, transform, s, batch)
-			again, infoAgain := update(t, transform, s, batch)
-			assert.Equal(t, before, saved(s), name)
-			assert.Equal(t, saved(first), saved(again), name)
-			assert.Equal(t, info, infoAgain, name)
-			assert.Equal(t, values(at.Flat), values(first.Position().Flat), name)
-			assert.NotEqual(t, before, saved(first), name)
-			assert.Equal(t, int64(2), first.Steps())
-
-			restored, err := transform.(infer.Restorer).Restore(l, s.Save())
-			require.NoError(t, err)
-			onward, _ := update(t, transform, restored, batch)
-			assert.Equal(t, saved(first), saved(onward), name)
-			one, two := torch.NewStreams(1, 1), torch.NewStreams(1, 1)
-			assert.Equal(t, values(must(transform.(infer.Sampler).Sample(first, 2, &one)).Flat),
-				values(must(transform.(infer.Sampler).Sample(onward, 2, &two)).Flat), name)
-			_, err = transform.(infer.Restorer).Restore(l, infer.Saved{Tensors: infer.Tensors{"params": at.Flat}})
-			assert.ErrorIs(t, err, infer.ErrCheckpoint, name)
+		flat := normals(5, d*k)
+		together := pass(t, transform, params(l, flat, k), batch, 4)
+		assert.Equal(t, flat, values(together.Position().Flat), "the mode stays")
+		for i := range k {
+			one := must(together.(laplace.Posterior).Chain(i))
+			within(t, precision(pass(t, transform, params(l, flat[i*d:i*d+d], 0), batch, 4)), precision(one), 1e-12, name)
+			assert.False(t, one.Position().Batched())
+			assert.Equal(t, together.Steps(), one.Steps())
 		}
 	}
 }
@@ -129,33 +88,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// A chain whose density is not finite gets nothing from the batch, and is reported; the others do.
-func TestDivergedChainsAreHeld(t *testing.T) {
-	methods, _, l, batch := everyMethod()
-	network, layers, _ := perceptron(tanh)
-	each := curvature.Likelihood(network.Forward(layers...), softmaxOuter)
-	posterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return each(p, b).Mean().Add(torch.Of(p.Flat).At(0).Log()), nil // NaN below 0
-	}
-	d := l.Dim()
-	flat := normals(5, 2*d)
-	flat[0], flat[d] = 1, -1
-	for name, m := range methods {
-		transform := build(t, m, posterior)
-		s := begin(t, transform, params(l, flat, 2))
-		next, info := update(t, transform, s, batch)
-		assert.Equal(t, []bool{false, true}, info.Diverged, name)
-		old, new := precision(s), precision(next)
-		half := len(old) / 2
-		assert.NotEqual(t, old[:half], new[:half], name)
-		assert.Equal(t, old[half:], new[half:], name)
-		for _, v := range new {
-			assert.False(t, math.IsNaN(v), name)
-		}
-	}
-}
-
-// float32 states stay float32 and agree with float64 to its precision.
+// float32 states agree with float64 to its precision.
 func TestFloat32(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
 	single := infer.Batch{}
@@ -167,12 +100,7 @@ func TestFloat32(t *testing.T) {
 		transform := build(t, m, posterior)
 		wide := pass(t, transform, p, batch, 4)
 		narrow := pass(t, transform, must(p.To(torch.CPU, gotch.Float)), single, 4)
-		for part, x := range narrow.Save().Tensors {
-			assert.Equal(t, gotch.Float, x.DType(), name+" "+part)
-		}
 		within(t, precision(wide), precision(narrow), 1e-5, name)
-		streams := torch.NewStreams(1, 1)
-		assert.Equal(t, gotch.Float, must(transform.(infer.Sampler).Sample(narrow, 2, &streams)).Flat.DType())
 		assert.InDelta(t, must(wide.(laplace.Posterior).LogEvidence(0)),
 			must(narrow.(laplace.Posterior).LogEvidence(0)), 1e-3, name)
 		log, err := narrow.(laplace.Posterior).LogPrior(1)
@@ -230,36 +158,20 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A run that stopped after two batches goes on to the same state, and a checkpoint of another method is refused.
-func TestResume(t *testing.T) {
+// The checkpoint of another method is refused.
+func TestCheckpointsTellMethodsApart(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
-	at := params(l, normals(5, l.Dim()), 0)
-	run := func(m infer.Method, dir string, steps int64) (*infer.Result, error) {
-		batches := must(infer.Minibatches(batch, infer.MinibatchOptions{Size: 3, Seed: 1}))
-		ctx, stop := context.WithCancel(context.Background())
-		defer stop()
-		return infertest.Run(ctx, build(t, m, posterior), at, batches,
-			infer.Options{Warmup: infer.None, Draws: infer.None, Chains: 1,
-				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}, Observer: infer.ObserverFunc(func(p infer.Progress) {
-					if p.Step == steps && steps < 3 {
-						stop()
-					}
-				})})
+	run := func(m infer.Method, dir string) error {
+		_, err := infertest.Run(context.Background(), build(t, m, posterior), params(l, normals(5, l.Dim()), 0),
+			infer.Full(batch), infer.Options{Warmup: infer.None, Draws: infer.None,
+				Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+		return err
 	}
-	others := map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
-		"DenseFisher":  "DenseHessian",
-		"DenseHessian": "DenseGGN", "KFAC": "DenseGGN"}
-	for name, m := range methods {
+	for name, other := range map[string]string{"DiagGGN": "DiagFisher", "DiagFisher": "DiagGGN", "DenseGGN": "DenseFisher",
+		"DenseFisher": "DenseHessian", "DenseHessian": "DenseGGN", "KFAC": "DenseGGN"} {
 		dir := t.TempDir()
-		_, err := run(m, dir, 2)
-		require.ErrorIs(t, err, context.Canceled, name)
-		_, err = run(methods[others[name]], dir, 3)
-		assert.ErrorIs(t, err, infer.ErrCheckpoint, name)
-		resumed, err := run(m, dir, 3)
-		require.NoError(t, err, name)
-		whole, err := run(m, t.TempDir(), 3)
-		require.NoError(t, err, name)
-		assert.Equal(t, saved(whole.State), saved(resumed.State), name)
+		require.NoError(t, run(methods[name], dir), name)
+		assert.ErrorIs(t, run(methods[other], dir), infer.ErrCheckpoint, name)
 	}
 }
 

@@ -51,8 +51,9 @@ func Epsilon(x *ts.Tensor) float64 {
 	return 0x1p-52
 }
 
-// CheckStreams makes sure that the point is sound and that there is a stream for each chain.
-func CheckStreams(name string, p infer.Params, chains int) error {
+// CheckStreams checks what a transform of the given name starts with: a sound point, and a stream for each chain.
+func CheckStreams(name string, p infer.Params, streams torch.Streams) error {
+	chains := len(streams.Chains)
 	if err := p.Check(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

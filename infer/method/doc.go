@@ -1,7 +1,8 @@
 // Package method is for those who write an inference method. A method of one gradient for each update is an
-// [Algorithm]: a struct for its states, which embeds [State], and a Step in the style of [torch.Must]. [Build] adds the
-// rest: checked schedules, gradients at temperature T, random streams, chains that are held, checkpoints, kinetic
-// temperatures and notes about the run.
+// [Algorithm]: a struct for its states, which embeds [State], and its equation: a Program of operations on elements,
+// from which loops, passes over memory and updates with tensors are made, or, outside Kelvin and for what elements
+// cannot do, a Step with tensors in the style of [torch.Must]. [Build] adds the rest: checked schedules, gradients at
+// temperature T, random streams, chains that are held, checkpoints, kinetic temperatures and notes about the run.
 //
 //	func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 //		check := &method.Checks{Name: "sgmcmc.SGLRW"}

@@ -16,7 +16,7 @@ func (t *stepper[S, P]) FusedGradient() infer.Gradient { return t.gradient }
 // of the state need tensors.
 func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Streams) {
 	s, ok := state.(S)
-	if !ok || t.Fused == nil || t.Tells {
+	if !ok || t.Program == nil || t.ReportsStats {
 		return nil, torch.Streams{}
 	}
 	base := P(&s).base()
@@ -53,7 +53,7 @@ func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
 		}
 		m.Info.LR, m.Info.TimeStep, m.Info.Temperature = m.LR, 0, m.Temperature
 		p.Begin(m.Tau, value, record)
-		t.Algorithm.Fused(&none, p, m)
+		t.Algorithm.Program(&none, p, m)
 		return m.Tau, nil
 	}
 }

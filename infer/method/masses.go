@@ -69,7 +69,7 @@ func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old *ts.Tensor, next
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
 	}
-	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(e.Batches), square))))
+	raw := torch.Must(torch.ToSlice[float64](combine(term(1, mean.MustSquare(false)), term(1/float64(e.Batches), square))))
 	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
 	if old != nil {
 		copy(values, torch.Must(torch.ToSlice[float64](old)))
@@ -97,21 +97,6 @@ func RootMasses(mass *ts.Tensor) *ts.Tensor {
 		return nil
 	}
 	return mass.MustSqrt(false)
-}
-
-// MassiveNoise appends noise of variance wanted·M − lost. Nothing is drawn where no element gets any.
-func (m *Move) MassiveNoise(mass *ts.Tensor, wanted, lost float64, like *ts.Tensor, terms ...torch.Term) []torch.Term {
-	if wanted == 0 {
-		return terms
-	}
-	z, scale, sd := m.Normal(like), math.Sqrt(wanted), RootMasses(mass)
-	if lost > 0 {
-		variance := Combine(Term(scale*scale, mass)).MustAddScalar(ts.FloatScalar(-lost), false)
-		// The least variance may be zero and come out a rounding below.
-		sd, scale = variance.MustClampMin(ts.FloatScalar(0), false).MustSqrt(false), 1
-	}
-	z.MustMul_(sd)
-	return append(terms, Term(scale, z))
 }
 
 // Inverse are 1/M; nil when all masses are 1.

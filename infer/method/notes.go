@@ -43,7 +43,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 	if run.Held > 0 {
 		share := float64(run.Held) / float64(total)
 		advice := "make LR smaller, or start where the density is finite."
-		if t.Whole { // its steps are its own
+		if t.NeedsAllData { // its steps are its own
 			advice = "start where the density is finite, and look for a density that overflows."
 		}
 		if run.Undefined > 0 {
@@ -131,7 +131,7 @@ func (t *stepper[S, P]) unsettled(p infer.Params, run infer.RunSummary, add func
 		return err
 	})
 	further := "make more updates (Warmup of infer.Options), or let LR fall to 0 at the end."
-	if t.Whole {
+	if t.NeedsAllData {
 		further = "make more updates (Warmup of infer.Options)."
 	}
 	norm, lambda, distance := 0.0, 0.0, 0.0 // of the chain that is farthest from a mode
@@ -360,10 +360,10 @@ func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v *ts.Tens
 		norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
 		v := v.MustDiv(norms, false)
 		ahead, behind := p, p
-		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
+		ahead.Flat, behind.Flat = combine(term(1, p.Flat), term(h, v)), combine(term(1, p.Flat), term(-h, v))
 		up := torch.Must(t.gradient.ValueAndGrad(ahead, batch, tau)).Grad
 		down := torch.Must(t.gradient.ValueAndGrad(behind, batch, tau)).Grad
-		out = Combine(Term(-0.5/h, up), Term(0.5/h, down))
+		out = combine(term(-0.5/h, up), term(0.5/h, down))
 		curvatures = torch.Must(torch.ToSlice[float64](out.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
 			v.DType(), false)))
 		scope.Keep(out)

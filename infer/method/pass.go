@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -12,13 +13,39 @@ import (
 // programs are those that passes write; they are used again.
 var programs = sync.Pool{New: func() any { return &fuse.Program{} }}
 
-// pass makes the update from s to next in one pass over memory, as Fused writes it. It makes none, and says so, where
-// the update is not written so or its tensors are not plain numbers of one type in main memory. Chains that diverged
-// are held. before and after are the parts of s and next. With advance next has the memory of s where nothing else has.
-func (t *stepper[S, P]) pass(s, next *S, before, after []Part, m *Move, advance bool) bool {
-	if t.Fused == nil || fuse.Off.Load() || len(before) > fuse.MostParts+1 {
-		return false
+// perform makes the update from s to next that Program writes: in one pass over memory or, where the tensors are not
+// plain numbers of one type in main memory, with tensors. It says which chains that diverged are still to be held.
+// before and after are the parts of s and next. With advance next has the memory of s where nothing else has.
+func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advance bool) (held []bool) {
+	program := programs.Get().(*fuse.Program)
+	defer programs.Put(program)
+	program.Reset()
+	program.Begin(m.Tau, false, false)
+	t.Algorithm.Program(s, program, m) // first: a schedule may give a number that is an error, and then s is as it was
+	if !fuse.Off.Load() && t.pass(program, s, next, before, after, m, advance) {
+		return nil
 	}
+	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor) }}
+	x.Set(fuse.Grad, m.Grad)
+	for i, part := range before {
+		x.Set(fuse.OfState(i), *part.Tensor)
+	}
+	if stats := x.Run(program); stats != nil {
+		m.Info.Stats = stats
+	}
+	for i, part := range after {
+		if part.Shared {
+			continue
+		}
+		if *part.Tensor = x.Get(fuse.OfState(i)); *part.Tensor == *before[i].Tensor { // it is not the old state's
+			*part.Tensor = torch.Must(torch.Copy(*part.Tensor))
+		}
+	}
+	return m.Info.Diverged
+}
+
+// pass is perform in one pass over memory; false, and nothing, where the tensors do not allow it.
+func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []Part, m *Move, advance bool) bool {
 	var tensors [fuse.MostParts + 2]*ts.Tensor // the gradient, θ, and the parts
 	var makes [fuse.MostParts + 2]int
 	var looks [fuse.MostParts + 2]ts.KelvinRow
@@ -28,9 +55,6 @@ func (t *stepper[S, P]) pass(s, next *S, before, after []Part, m *Move, advance 
 	}
 	tensors[0] = m.Grad
 	for i, part := range before {
-		if *part.Tensor == nil && (!part.Shared || part.Estimate != nil) {
-			return false // an estimate is missing, which Step says
-		}
 		if tensors[i+1] = *part.Tensor; !part.Shared {
 			makes[i+1] = how
 		}
@@ -39,12 +63,6 @@ func (t *stepper[S, P]) pass(s, next *S, before, after []Part, m *Move, advance 
 	if t.Temperature == nil {
 		streams.Chains = make([]uint64, P(s).base().Params.Chains())
 	}
-	// Written first: a schedule may give a number that is an error, and then s is to be as it was.
-	program := programs.Get().(*fuse.Program)
-	defer programs.Put(program)
-	program.Reset()
-	program.Begin(m.Tau, false, false)
-	t.Algorithm.Fused(s, program, m)
 	dim, dtype, err := ts.KelvinLook(tensors[:n], makes[:n], looks[:n])
 	if err != nil || dtype < 0 {
 		return false
@@ -52,11 +70,8 @@ func (t *stepper[S, P]) pass(s, next *S, before, after []Part, m *Move, advance 
 	p := &fuse.Pass{Dim: int(dim), Single: dtype == int(gotch.Float.CInt()), Streams: streams, Held: m.Info.Diverged}
 	for i, x := range looks[:n] {
 		r := fuse.Grad
-		switch {
-		case i == 1:
-			r = fuse.Theta
-		case i > 1:
-			r = fuse.Part(i - 2)
+		if i > 0 {
+			r = fuse.OfState(i - 1)
 		}
 		switch {
 		case tensors[i] == nil:

@@ -24,6 +24,9 @@ type Part struct {
 	Shared bool
 	// Estimate says when Make makes a shared tensor anew, from the gradients of several minibatches; nil for never.
 	Estimate *Estimate
+	// Required is the field of the configuration that asks for the estimate, where no update is possible before it is
+	// made; "" where one is.
+	Required string
 	Make     func(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor
 }
 

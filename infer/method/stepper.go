@@ -20,23 +20,28 @@ type Algorithm[S infer.State] struct {
 	LR          infer.Schedule // step size
 	Temperature infer.Schedule // T; nil for an optimiser, which has T = 0 and no random numbers
 
-	Parts func(s *S) []Part   // the tensors of a state besides θ; nil for none
-	Check func(m *Move)       // what can be checked at the first update, without a gradient; nil for nothing
-	Start func(s *S, m *Move) // makes the tensors of the first state, where θ is there; nil for nothing
-	// Step makes the update. next begins as a copy of s, one update further. Chains that diverged are held afterwards.
+	// Momenta are the first part of a state besides θ, for a method whose momenta have the law N(0, τσ²) and the kinetic
+	// energy |m|²/(2σ²): the field of the state, those to start with, see [Move.Momenta], and σ. Nil for none.
+	Momenta func(s *S) (own **ts.Tensor, given *ts.Tensor, sigma float64)
+	Parts   func(s *S) []Part // the other tensors of a state; nil for none
+	// Check is what can be checked at the first update, without a gradient; nil leaves it to Program.
+	Check func(m *Move)
+	Start func(s *S, m *Move) // makes the other tensors of the first state, where θ is there; nil for nothing
+	// Program writes the update as operations on elements; it is the equation of most methods of Kelvin. The parts of a
+	// state are its registers in their order. Calls of many updates, of small states, have only parts of the shape of θ,
+	// and nil for those that are shared.
+	Program      func(s *S, p *fuse.Program, m *Move)
+	ReportsStats bool // Program tells statistics, or moves numbers of chains: calls of many updates cannot
+	// Step makes the update of a method without Program, with tensors. next begins as a copy of s, one update further.
+	// Chains that diverged are held afterwards.
 	Step func(s, next *S, m *Move)
-	// Fused writes the update as operations on elements, for states in main memory: the same as Step in another form. The
-	// parts of a state are its registers in their order. Calls of many updates, of small states, have only parts of the
-	// shape of θ, and nil for those that are shared. Nil leaves all states to Step.
-	Fused func(s *S, p *fuse.Program, m *Move)
-	Tells bool // Fused tells statistics, or moves numbers of chains: only passes do so
 
-	// Whole says that each update needs all of the data, and finds its step itself: a run refuses minibatches, and no
-	// advice is to set LR.
-	Whole bool
+	// NeedsAllData says that each update needs all of the data, and finds its step itself: a run refuses minibatches, and
+	// no advice is to set LR.
+	NeedsAllData bool
 
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
-	// average. Nil for none.
+	// average. Nil is that of Momenta, or none.
 	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
 	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ,
 	// +Inf where it is unstable; nil where that is not known. m is the update that led to s, without its gradient.
@@ -121,22 +126,36 @@ func build[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, n float64, 
 	}
 	a.Name = c.Name
 	t := &stepper[S, P]{Algorithm: a, gradient: g, n: n}
-	if a.Check != nil {
-		err := torch.Do(func(*torch.Scope) error {
-			a.Check(torch.Must(t.move(&State{})))
-			return nil
-		})
-		if err != nil {
-			return nil, named(a.Name, err)
+	if a.Kinetic == nil && a.Momenta != nil {
+		t.Kinetic = func(s *S) (m, inverse *ts.Tensor, scale float64) {
+			own, _, sigma := a.Momenta(s)
+			return *own, nil, 1 / (sigma * sigma)
 		}
+	}
+	if err := torch.Do(t.check); err != nil {
+		return nil, named(a.Name, err)
 	}
 	switch {
 	case a.Temperature == nil:
 		return t, nil
-	case a.Kinetic == nil:
+	case t.Kinetic == nil:
 		return &seeded[S, P]{t}, nil
 	}
 	return &thermal[S, P]{&seeded[S, P]{t}}, nil
+}
+
+// check looks at the first update, without a gradient.
+func (t *stepper[S, P]) check(*torch.Scope) error {
+	m := torch.Must(t.move(&State{}))
+	switch {
+	case t.Check != nil:
+		t.Check(m)
+	case t.Program != nil:
+		p := &fuse.Program{}
+		p.Begin(m.Tau, false, false)
+		t.Algorithm.Program(new(S), p, m)
+	}
+	return nil
 }
 
 // pointer is a pointer to a struct that embeds [State].
@@ -145,6 +164,18 @@ type pointer[S any] interface {
 	base() *State
 }
 
+// What every algorithm is, and what those with random numbers and momenta are too.
+var (
+	_ interface {
+		infer.Named
+		infer.Preparer
+		infer.Restorer
+		infer.Noter
+	} = (*stepper[State, *State])(nil)
+	_ infer.Seeded  = (*seeded[State, *State])(nil)
+	_ infer.Thermal = (*thermal[State, *State])(nil)
+)
+
 type stepper[S infer.State, P pointer[S]] struct {
 	Algorithm[S]
 	gradient infer.Gradient
@@ -152,7 +183,7 @@ type stepper[S infer.State, P pointer[S]] struct {
 }
 
 // NeedsWhole says that a run must give all of the data in every update.
-func (t *stepper[S, P]) NeedsWhole() bool { return t.Whole }
+func (t *stepper[S, P]) NeedsWhole() bool { return t.NeedsAllData }
 
 // Cold says that the updates from one number of them to another were all at T = 0, where a sampler is an optimiser.
 func (t *stepper[S, P]) Cold(from, to int64) bool {
@@ -204,8 +235,13 @@ func (t *stepper[S, P]) start(p infer.Params, streams torch.Streams) (infer.Stat
 	base.Params, base.Streams = infer.Params{Layout: p.Layout}, streams
 	err := torch.Do(func(scope *torch.Scope) error {
 		base.Params.Flat = torch.Must(torch.Copy(p.Flat))
+		m := torch.Must(t.move(base))
+		if t.Momenta != nil {
+			own, given, sigma := t.Momenta(&s)
+			*own = m.Momenta(given, sigma*math.Sqrt(m.Tau), nil)
+		}
 		if t.Start != nil {
-			t.Algorithm.Start(&s, torch.Must(t.move(base)))
+			t.Algorithm.Start(&s, m)
 		}
 		own := t.parts(&s)
 		return t.finish(scope, &s, own, own, nil)
@@ -244,11 +280,16 @@ func (t *stepper[S, P]) update(state infer.State, b infer.Batch, advance bool) (
 		m.Grad, m.Info = e.Grad, NewInfo(e, m.LR, m.Temperature)
 		KeepAux(scope, m.Info.Aux)
 		before, after = t.parts(&s), t.parts(&next)
-		if t.pass(&s, &next, before, after, m, advance) {
-			return t.finish(scope, &next, before, after, nil)
+		if err := complete(before); err != nil {
+			return err
 		}
-		t.Step(&s, &next, m)
-		return t.finish(scope, &next, before, after, m.Info.Diverged)
+		held := m.Info.Diverged
+		if t.Program != nil {
+			held = t.perform(&s, &next, before, after, m, advance)
+		} else {
+			t.Step(&s, &next, m)
+		}
+		return t.finish(scope, &next, before, after, held)
 	})
 	if err != nil {
 		return nil, infer.Info{}, named(t.Algorithm.Name, err)
@@ -259,6 +300,21 @@ func (t *stepper[S, P]) update(state infer.State, b infer.Batch, advance bool) (
 		}
 	}
 	return next, m.Info, nil
+}
+
+// complete says what a state lacks for an update.
+func complete(parts []Part) error {
+	for _, part := range parts {
+		switch {
+		case *part.Tensor != nil:
+		case !part.Shared:
+			return fmt.Errorf("the state has no %s: Init makes states: %w", part.Name, infer.ErrConfig)
+		case part.Estimate != nil && part.Required != "":
+			return fmt.Errorf("%s is given and nothing was estimated yet: call Prepare before Update, as infer.Run "+
+				"does: %w", part.Required, infer.ErrConfig)
+		}
+	}
+	return nil
 }
 
 // finish holds the chains of next that diverged, and makes its tensors outlive the scope. before and after are the
@@ -281,12 +337,15 @@ func (t *stepper[S, P]) finish(scope *torch.Scope, next *S, before, after []Part
 
 // parts are the tensors of a state, θ first.
 func (t *stepper[S, P]) parts(s *S) []Part {
-	theta := Part{Name: "params", Tensor: &P(s).base().Params.Flat}
-	if t.Parts == nil {
-		return []Part{theta}
+	parts := append(make([]Part, 0, 4), Part{Name: "params", Tensor: &P(s).base().Params.Flat})
+	if t.Momenta != nil {
+		own, _, _ := t.Momenta(s)
+		parts = append(parts, Part{Name: "momenta", Tensor: own})
 	}
-	own := t.Parts(s)
-	return append(append(make([]Part, 0, 1+len(own)), theta), own...)
+	if t.Parts != nil {
+		parts = append(parts, t.Parts(s)...)
+	}
+	return parts
 }
 
 // Restore is the state of a checkpoint.
@@ -351,7 +410,7 @@ func (t *seeded[S, P]) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *seeded[S, P]) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := CheckStreams(t.Algorithm.Name, p, len(streams.Chains)); err != nil {
+	if err := CheckStreams(t.Algorithm.Name, p, streams); err != nil {
 		return nil, err
 	}
 	return t.start(p, streams)

@@ -84,45 +84,28 @@ func (c Adam) algorithm(name string, decoupled bool) (*method.Checks, method.Alg
 	check.Value("Eps", &c.Eps, 1e-8, true)
 	check.Value("WeightDecay", &c.WeightDecay, 0, false)
 	return check, method.Algorithm[AdamState]{
-		LR:    c.LR,
-		Fused: func(_ *AdamState, p *fuse.Program, m *method.Move) { c.fused(p, m, decoupled) },
-		Step: func(s, next *AdamState, m *method.Move) {
-			if decoupled {
-				c.move(s, next, m, 1-m.LR*c.WeightDecay, m.Grad)
-			} else {
-				c.move(s, next, m, 1, decayed(m.Grad, s.Params.Flat, c.WeightDecay))
-			}
-		},
+		LR:      c.LR,
+		Program: func(_ *AdamState, p *fuse.Program, m *method.Move) { c.program(p, m, decoupled) },
 		Parts: func(s *AdamState) []method.Part {
 			return []method.Part{{Name: "first", Tensor: &s.First}, {Name: "second", Tensor: &s.Second}}
 		},
 		Start: func(s *AdamState, _ *method.Move) {
-			s.First, s.Second = combine(term(0, s.Params.Flat)), combine(term(0, s.Params.Flat))
+			s.First, s.Second = s.Params.Flat.MustZerosLike(false), s.Params.Flat.MustZerosLike(false)
 		},
 	}
 }
 
-// move is the update with the gradient u and the factor keep of θ.
-func (c Adam) move(s, next *AdamState, m *method.Move, keep float64, u *ts.Tensor) {
-	next.First = combine(term(c.Beta1, s.First), term(1-c.Beta1, u))
-	next.Second = combine(term(c.Beta2, s.Second), term(1-c.Beta2, u.MustSquare(false)))
-	t := float64(m.Index + 1)
-	root := combine(term(1/math.Sqrt(1-math.Pow(c.Beta2, t)), next.Second.MustSqrt(false)))
-	step := next.First.MustDiv(root.MustAddScalar(ts.FloatScalar(c.Eps), false), false)
-	next.Params.Flat = combine(term(keep, s.Params.Flat), term(m.LR/(1-math.Pow(c.Beta1, t)), step))
-}
-
-func (c Adam) fused(p *fuse.Program, m *method.Move, decoupled bool) {
+func (c Adam) program(p *fuse.Program, m *method.Move, decoupled bool) {
 	first, second, keep := fuse.Part(0), fuse.Part(1), 1.0
 	if decoupled {
 		keep = 1 - m.LR*c.WeightDecay
 	} else {
-		fusedDecay(p, c.WeightDecay)
+		decay(p, c.WeightDecay)
 	}
-	p.Combine(first, of(c.Beta1, first), of(1-c.Beta1, fuse.Grad))
-	p.Combine(second, of(c.Beta2, second), fuse.Product(1-c.Beta2, fuse.Grad, fuse.Grad))
+	p.Combine(first, first.Times(c.Beta1), fuse.Grad.Times(1-c.Beta1))
+	p.Combine(second, second.Times(c.Beta2), fuse.Product(1-c.Beta2, fuse.Grad, fuse.Grad))
 	t := float64(m.Index + 1)
 	p.Root(fuse.A, 1/math.Sqrt(1-math.Pow(c.Beta2, t)), second, c.Eps)
 	p.Divide(fuse.B, 1, first, fuse.A)
-	p.Combine(fuse.Theta, of(keep, fuse.Theta), of(m.LR/(1-math.Pow(c.Beta1, t)), fuse.B))
+	p.Combine(fuse.Theta, fuse.Theta.Times(keep), fuse.B.Times(m.LR/(1-math.Pow(c.Beta1, t))))
 }

@@ -44,7 +44,7 @@ func (c LBFGS) Build(target infer.Target) (infer.Transform, error) {
 	check.Fraction("Curvature", &c.Curvature, 0.9)
 	check.Require(c.Curvature > decrease, "Curvature", c.Curvature, "it must be above 1e-4")
 	return method.Build(check, target, method.Algorithm[LBFGSState]{
-		LR: infer.Constant(1), Step: c.step, Whole: true,
+		LR: infer.Constant(1), Step: c.step, NeedsAllData: true,
 		Parts: func(s *LBFGSState) []method.Part {
 			return []method.Part{{Name: "moves", Tensor: &s.Moves}, {Name: "changes", Tensor: &s.Changes}}
 		},

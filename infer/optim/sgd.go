@@ -7,6 +7,11 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var (
+	_              = []infer.GradientMethod{SGD{}, Adam{}, AdamW{}}
+	_ infer.Method = LBFGS{}
+)
+
 // SGD is stochastic gradient ascent with momentum (Polyak 1964; Sutskever et al. 2013), in PyTorch's conventions:
 //
 //	u  = g(θ) − λθ
@@ -49,64 +54,33 @@ func (c SGD) algorithm() (*method.Checks, method.Algorithm[SGDState]) {
 	check.Require(!c.Nesterov || c.Momentum != 0 && c.Dampening == 0, "Nesterov", true,
 		"it needs Momentum above 0 and Dampening 0")
 	return check, method.Algorithm[SGDState]{
-		LR: c.LR, Step: c.step, Fused: c.fused,
+		LR: c.LR, Program: c.program,
 		Parts: func(s *SGDState) []method.Part { return []method.Part{{Name: "buffer", Tensor: &s.Buffer}} },
-		Start: func(s *SGDState, _ *method.Move) { s.Buffer = combine(term(0, s.Params.Flat)) },
+		Start: func(s *SGDState, _ *method.Move) { s.Buffer = s.Params.Flat.MustZerosLike(false) },
 	}
 }
 
 // Defaults are those of the options of a run: one draw, the end of 2000 updates.
 func (c SGD) Defaults() infer.Options { return infer.Options{Warmup: 2000, Draws: 1} }
 
-func (c SGD) step(s, next *SGDState, m *method.Move) {
-	theta := term(1, s.Params.Flat)
-	u := decayed(m.Grad, s.Params.Flat, c.WeightDecay)
-	if m.Index == 0 || c.Momentum == 0 {
-		next.Buffer = combine(term(1, u))
-	} else {
-		next.Buffer = combine(term(c.Momentum, s.Buffer), term(1-c.Dampening, u))
-	}
-	if c.Nesterov {
-		next.Params.Flat = combine(theta, term(m.LR, u), term(m.LR*c.Momentum, next.Buffer))
-	} else {
-		next.Params.Flat = combine(theta, term(m.LR, next.Buffer))
-	}
-}
-
-func (c SGD) fused(_ *SGDState, p *fuse.Program, m *method.Move) {
+func (c SGD) program(_ *SGDState, p *fuse.Program, m *method.Move) {
 	buffer := fuse.Part(0)
-	fusedDecay(p, c.WeightDecay)
+	decay(p, c.WeightDecay)
 	if m.Index == 0 || c.Momentum == 0 {
-		p.Combine(buffer, of(1, fuse.Grad))
+		p.Combine(buffer, fuse.Grad.Times(1))
 	} else {
-		p.Combine(buffer, of(c.Momentum, buffer), of(1-c.Dampening, fuse.Grad))
+		p.Combine(buffer, buffer.Times(c.Momentum), fuse.Grad.Times(1-c.Dampening))
 	}
 	if c.Nesterov {
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), of(m.LR*c.Momentum, buffer))
+		p.Add(fuse.Theta, fuse.Grad.Times(m.LR), buffer.Times(m.LR*c.Momentum))
 	} else {
-		p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, buffer))
+		p.Add(fuse.Theta, buffer.Times(m.LR))
 	}
 }
 
-var (
-	combine = method.Combine
-	term    = method.Term
-)
-
-// decayed is g − λθ.
-func decayed(g, theta *ts.Tensor, lambda float64) *ts.Tensor {
-	if lambda == 0 {
-		return g
-	}
-	return combine(term(1, g), term(-lambda, theta))
-}
-
-// fusedDecay is decayed in the place of the gradient.
-func fusedDecay(p *fuse.Program, lambda float64) {
+// decay makes u = g − λθ of the gradient.
+func decay(p *fuse.Program, lambda float64) {
 	if lambda != 0 {
-		p.Combine(fuse.Grad, of(1, fuse.Grad), of(-lambda, fuse.Theta))
+		p.Add(fuse.Grad, fuse.Theta.Times(-lambda))
 	}
 }
-
-// of is c·x, a summand of [fuse.Program.Combine].
-func of(c float64, x fuse.Register) fuse.Term { return fuse.Term{C: c, X: x} }

@@ -100,6 +100,12 @@ const (
 	mostNumbers = 1 << 28 // in the candidates of a chain
 )
 
+var _ interface {
+	infer.Transform
+	infer.Driver
+	infer.Noter
+} = (*transform)(nil)
+
 // transform is the method bound to a target.
 type transform struct {
 	Pathfinder

@@ -85,7 +85,7 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Speed", &c.Speed, 0, false)
 	check.Require(!math.IsNaN(c.Xi) && !math.IsInf(c.Xi, 0), "Xi", c.Xi, "it must be finite")
 	return method.Build(check, target, method.Algorithm[ATMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true,
+		LR: c.LR, Temperature: c.Temperature, Program: c.program, ReportsStats: true,
 		Parts: func(s *ATMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
@@ -97,7 +97,8 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 		// equipartition but has no χ² law.
 		Kinetic: func(s *ATMCState) (m, inverse *ts.Tensor, scale float64) {
 			if c.Speed > 0 {
-				inverse, _ = c.relative(s.Momenta)
+				speeds := torch.Of(s.Momenta).Div(c.Mass * c.Speed)
+				inverse = speeds.Square().Add(1).Sqrt().Reciprocal().T()
 			}
 			return s.Momenta, inverse, 1 / c.Mass
 		},
@@ -110,64 +111,7 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 	})
 }
 
-func (c ATMC) step(s, next *ATMCState, m *method.Move) {
-	friction, h := m.Rate("Friction", c.Friction, true), m.LR
-	m.Info.Stats = map[string][]float64{"xi": meanOf(s.Xi)}
-	next.Momenta = c.kick(s, m, friction)
-	velocity := next.Momenta // of unit mass, p'm/M
-	terms := []torch.Term{term(1, s.Xi), {}}
-	if c.Speed > 0 {
-		inverse, cube := c.relative(velocity)
-		velocity = velocity.MustMul(inverse, false)
-		cube.MustMul_(inverse)
-		terms = append(terms, term(-h*m.Tau, cube))
-	}
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(h/c.Mass, velocity))
-	terms[1] = term(h/c.Mass, velocity.MustSquare(false))
-	next.Xi = combine(terms...)
-	if c.Speed == 0 {
-		next.Xi.MustAddScalar_(ts.FloatScalar(-h * m.Tau))
-	}
-}
-
-// kick is p' = e⁻ᵇʰ p + (1 − e⁻ᵇʰ)/b·g + √(τmα(1 − e⁻²ᵇʰ)/b) z. With u = e⁻ᵇʰ − 1 and k = −u/b it is p + up + kg +
-// √(τmαk(2 + u)) z.
-func (c ATMC) kick(s *ATMCState, m *method.Move, friction float64) *ts.Tensor {
-	b := s.Xi.MustClampMin(ts.FloatScalar(friction), false)
-	if c.Speed > 0 {
-		inverse, _ := c.relative(s.Momenta)
-		b.MustMul_(inverse)
-	}
-	u := combine(term(-m.LR, b))
-	u.MustExpm1_()
-	k := u.MustDiv(b, false) // −k
-	terms := []torch.Term{term(1, s.Momenta), term(1, u), term(-1, k)}
-	if m.Tau > 0 {
-		alpha := s.Xi.MustClampMax(ts.FloatScalar(friction), false) // min(ξ, D) = D − α
-		alpha.MustSubScalar_(ts.FloatScalar(friction))              // −α
-		alpha.MustMul_(k)
-		alpha.MustMul_(u.MustAddScalar(ts.FloatScalar(2), false))
-		alpha.MustSqrt_()
-		z := m.Normal(s.Momenta)
-		z.MustMul_(alpha)
-		terms = append(terms, term(math.Sqrt(m.Tau*c.Mass), z))
-	}
-	u.MustMul_(s.Momenta) // damping
-	k.MustMul_(m.Grad)    // −kg
-	return combine(terms...)
-}
-
-// relative is m/M(p) and its square.
-func (c ATMC) relative(p *ts.Tensor) (inverse, square *ts.Tensor) {
-	mc := c.Mass * c.Speed
-	square = p.MustSquare(false)
-	square.MustMulScalar_(ts.FloatScalar(1 / (mc * mc)))
-	square.MustAddScalar_(ts.FloatScalar(1))
-	square.MustReciprocal_()
-	return square.MustSqrt(false), square
-}
-
-func (c ATMC) fused(_ *ATMCState, p *fuse.Program, m *method.Move) {
+func (c ATMC) program(_ *ATMCState, p *fuse.Program, m *method.Move) {
 	h, xi := m.LR, fuse.Part(1)
 	a := fuse.ATMC{H: h, Friction: m.Rate("Friction", c.Friction, true), Scale: math.Sqrt(m.Tau * c.Mass),
 		Velocity: h / c.Mass, Plus: -h * m.Tau}

@@ -1,7 +1,9 @@
 package sgmcmc_test
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -30,68 +32,33 @@ func atmcStep(theta, p, xi, g, z, h, d, m, c, temp float64) (theta1, p1, xi1 flo
 }
 
 func TestATMCFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	type config struct {
-		lr, temperature, friction rate
-		mass, speed               float64
+	check := func(lr, temperature, friction rate, mass, speed float64) {
+		// Thermostats below 0, from 0 to D and above D, so that every branch of α and β is taken.
+		begin := func(state infer.State) infer.State {
+			s := state.(sgmcmc.ATMCState)
+			assert.Equal(t, slices.Repeat([]float64{0.4}, len(values(s.Xi))), values(s.Xi), "ξ at the start")
+			require.NoError(t, torch.CopyFrom(s.Xi, scaled(1.6, spread(len(values(s.Xi))))))
+			return s
+		}
+		equation{name("D %s, m %g, c %g", friction.name, mass, speed), sgmcmc.ATMC{LR: lr.f, Temperature: temperature.f,
+			Friction: friction.f, Mass: mass, Speed: speed, Xi: 0.4, Momenta: vector(scaled(1.5, spread(9)))}, lr,
+			temperature, begin,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				h, temp := lr.value(step), temperature.value(step)
+				theta, p, xi := x["params"], x["momenta"], x["xi"]
+				for i, before := range theta {
+					theta[i], p[i], xi[i] = atmcStep(theta[i], p[i], xi[i], g[i], z[i], h, friction.value(step),
+						cmp.Or(mass, 1), speed, temp)
+					assert.True(t, speed == 0 || math.Abs(theta[i]-before) < h*speed, "no element is faster than c")
+				}
+				return temp, nil
+			}}.follow(t)
 	}
-	configs := []config{{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0, 0}}
+	check(fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0, 0)
 	for _, temperature := range []float64{0, 0.5, 2} {
 		for _, speed := range []float64{0, 0.4, 3} {
-			configs = append(configs, config{fixed(0.1), fixed(temperature), fixed(0.7), 1.7, speed},
-				config{varied(0.3), varied(temperature), varied(0.9), 0.6, speed})
-		}
-	}
-	for _, c := range configs {
-		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, D %s, m %g, c %g, %s", c.lr.name, c.temperature.name, c.friction.name, c.mass,
-				c.speed, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.ATMC{LR: c.lr.f, Temperature: c.temperature.f, Friction: c.friction.f,
-					Mass: c.mass, Speed: c.speed,
-					Xi: 0.4, Momenta: vector(scaled(1.5, spread(q.layout.Dim())))}, q.logPosterior)
-				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-				s, batch := begin[sgmcmc.ATMCState](t, transform, start, 7), q.batch()
-				for _, v := range values(s.Xi) {
-					assert.Equal(t, 0.4, v, "ξ at the start")
-				}
-				// Thermostats below 0, from 0 to D and above D, so that every branch of α and β is taken.
-				shape := must(s.Xi.Size())
-				s.Xi = vector(scaled(1.6, spread(len(values(s.Xi)))), shape...)
-				m := c.mass
-				if m == 0 {
-					m = 1
-				}
-				for step := range int64(consecutive) {
-					h, temp, d := c.lr.value(step), c.temperature.value(step), c.friction.value(step)
-					theta, p, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams,
-						s.Momenta)
-					_, g := q.rows(theta)
-					wantTheta, wantP, wantXi := make([]float64, len(theta)), make([]float64, len(theta)),
-						make([]float64, len(theta))
-					for i := range theta {
-						wantTheta[i], wantP[i], wantXi[i] = atmcStep(theta[i], p[i], xi[i], g[i], z[i], h, d, m,
-							c.speed, temp)
-					}
-					next, info := update(t, transform, s, batch)
-					checkInfo(t, q, theta, info, h, temp)
-					identical(t, theta, values(s.Params.Flat), "theta of the old state")
-					identical(t, p, values(s.Momenta), "momenta of the old state")
-					identical(t, xi, values(s.Xi), "xi of the old state")
-					if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-						!within(t, wantP, values(next.Momenta), golden, name("momenta after update %d", step)) ||
-						!within(t, wantXi, values(next.Xi), golden, name("xi after update %d", step)) {
-						return
-					}
-					if c.speed > 0 {
-						for i := range theta {
-							assert.Less(t, math.Abs(wantTheta[i]-theta[i]), h*c.speed, "no element is faster than c")
-						}
-					}
-					assert.Equal(t, step+1, next.Steps())
-					moved(t, s.Streams, next.Streams, temp)
-					s = next
-				}
-			})
+			check(fixed(0.1), fixed(temperature), fixed(0.7), 1.7, speed)
+			check(varied(0.3), varied(temperature), varied(0.9), 0.6, speed)
 		}
 	}
 }
@@ -155,21 +122,6 @@ func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
 	}
 }
 
-// The momenta that nil stands for are N(0, Tm).
-func TestATMCInitialMomenta(t *testing.T) {
-	l := layout(infer.Shapes{"x": {40000}})
-	q := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustDot(p.Flat, false)), nil
-	}
-	transform := build(t, sgmcmc.ATMC{LR: infer.Constant(0.1), Mass: 3, Temperature: infer.Constant(0.5)}, q)
-	s := begin[sgmcmc.ATMCState](t, transform, params(l, make([]float64, 40000), 0), 1)
-	square := 0.0
-	for _, p := range values(s.Momenta) {
-		square += p * p / 40000
-	}
-	assert.InDelta(t, 1.5, square, allowed*1.5*math.Sqrt(2./40000))
-}
-
 // The paper's numbers for CIFAR-10: a step of 1e-3 has m = 11.11, c = 1 and loses a tenth of the momentum in a step.
 // The mean over n data is the same sampler in other units.
 func TestATMCAt(t *testing.T) {
@@ -212,12 +164,7 @@ func last[T any](_ T, err error) error { return err }
 
 func TestATMCErrors(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.ATMC{}, "LR", "sgmcmc.ATMC: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below 2√(m/λ), with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.ATMC{LR: c(0)}, "LR", "sgmcmc.ATMC: LR is 0: it must be finite and greater than 0"},
@@ -233,26 +180,13 @@ func TestATMCErrors(t *testing.T) {
 			"sgmcmc.ATMC: Speed is +Inf: it must be finite and at least 0"},
 		{sgmcmc.ATMC{LR: c(1), Xi: nan}, "Xi", "sgmcmc.ATMC: Xi is NaN: it must be finite"},
 		{sgmcmc.ATMC{LR: c(1), Xi: math.Inf(-1)}, "Xi", "sgmcmc.ATMC: Xi is -Inf: it must be finite"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		require.Error(t, err, e.text)
-		field(t, err, e.field, e.text)
-	}
-	goesWrong(t, sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
-		"sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
-		"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
-		"sgmcmc.ATMC: Friction at update 2 is 0: it must be finite and greater than 0")
-
-	// Momenta that do not fit.
-	two := params(q.layout, spread(2*q.layout.Dim()), 2)
-	_, err := build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(spread(8))}, q.logPosterior).Init(two)
-	field(t, err, "Momenta", "sgmcmc.ATMC: Momenta is of shape [8]: it must be of the params' shape, [2 9], or of "+
-		"shape [9] for all chains alike")
-	bad := spread(9)
-	bad[2] = math.Inf(1)
-	_, err = build(t, sgmcmc.ATMC{LR: c(0.1), Momenta: vector(bad)}, q.logPosterior).Init(params(q.layout, spread(9),
-		0))
-	require.EqualError(t, err, "sgmcmc.ATMC: Momenta: b of chain 0 is +Inf at the start: not finite")
+	}...)
+	goWrong(t, []mistake{
+		{sgmcmc.ATMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.ATMC: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.ATMC: Temperature at update 2 is NaN: it must be finite and at least 0"},
+		{sgmcmc.ATMC{LR: c(0.1), Friction: from(2, 1, 0)}, "Friction at update 2",
+			"sgmcmc.ATMC: Friction at update 2 is 0: it must be finite and greater than 0"},
+	}...)
 }

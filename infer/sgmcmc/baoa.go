@@ -51,9 +51,8 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	check.Value("Sigma", &c.Sigma, 1, true)
 	return method.Build(check, target, method.Algorithm[BAOAState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
-		Parts: func(s *BAOAState) []method.Part { return []method.Part{{Name: "momenta", Tensor: &s.Momenta}} },
-		Start: func(s *BAOAState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
+		LR: c.LR, Temperature: c.Temperature, Program: c.program,
+		Momenta: func(s *BAOAState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
 		Inflation: func(_ *BAOAState, m *method.Move, lambda float64) float64 {
 			keep, b, sd := c.rates(m)
 			if sd == 0 {
@@ -62,9 +61,6 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 			n := sd * sd / m.Tau
 			return lambda * method.StationaryVariance(1-b*(1+keep)*m.LR*lambda, b*(1+keep), -keep*m.LR*lambda, keep,
 				b*b*n, b*n, n)
-		},
-		Kinetic: func(s *BAOAState) (m, inverse *ts.Tensor, scale float64) {
-			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
 		},
 	})
 }
@@ -76,18 +72,11 @@ func (c BAOA) rates(m *method.Move) (keep, drift, scale float64) {
 	return math.Exp(-gamma * m.LR), m.LR * rho / 2, math.Sqrt(-m.Tau*math.Expm1(-2*gamma*m.LR)) * c.Sigma
 }
 
-func (c BAOA) step(s, next *BAOAState, m *method.Move) {
-	keep, drift, scale := c.rates(m)
-	half := combine(term(1, s.Momenta), term(m.LR, m.Grad))
-	next.Momenta = combine(m.Noise(scale, s.Momenta, term(keep, half))...)
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(drift, half), term(drift, next.Momenta))
-}
-
-func (c BAOA) fused(_ *BAOAState, p *fuse.Program, m *method.Move) {
+func (c BAOA) program(_ *BAOAState, p *fuse.Program, m *method.Move) {
 	keep, drift, scale := c.rates(m)
 	momenta := fuse.Part(0)
-	p.Combine(momenta, of(1, momenta), of(m.LR, fuse.Grad))
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
-	p.Combine(momenta, of(keep, momenta), of(scale, fuse.Noise))
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(drift, momenta))
+	p.Add(momenta, fuse.Grad.Times(m.LR))
+	p.Add(fuse.Theta, momenta.Times(drift))
+	p.Combine(momenta, momenta.Times(keep), fuse.Noise.Times(scale))
+	p.Add(fuse.Theta, momenta.Times(drift))
 }

@@ -1,11 +1,11 @@
 package sgmcmc_test
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -44,62 +44,30 @@ func (s setting) baoaTrial() trial {
 }
 
 func TestBAOAFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	type config struct {
-		lr, temperature, alpha rate
-		sigma                  float64
+	check := func(lr, temperature, friction rate, sigma float64) {
+		rho := 1 / math.Pow(cmp.Or(sigma, 1), 2)
+		equation{name("alpha %s, sigma %g", friction.name, sigma), sgmcmc.BAOA{LR: lr.f, Temperature: temperature.f,
+			Alpha: friction.f, Sigma: sigma, Momenta: vector(scaled(0.5, spread(9)))}, lr, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				eps, temp, gamma := lr.value(step), temperature.value(step), friction.value(step)*rho
+				scale := math.Sqrt(temp * (1 - math.Exp(-2*gamma*eps)) / rho)
+				theta, m := x["params"], x["momenta"]
+				for i := range g {
+					half := m[i] + eps*g[i]
+					m[i] = math.Exp(-gamma*eps)*half + scale*z[i]
+					theta[i] += 0.5*eps*rho*half + 0.5*eps*rho*m[i]
+				}
+				return scale, nil
+			}}.follow(t)
 	}
-	var configs []config
 	for _, temperature := range []float64{0, 0.5, 1, 2} {
 		for _, sigma := range []float64{0.7, 2} {
-			configs = append(configs,
-				config{fixed(0.1), fixed(temperature), fixed(0.6), sigma},
-				config{varied(0.2), varied(temperature), varied(0.9), sigma})
+			check(fixed(0.1), fixed(temperature), fixed(0.6), sigma)
+			check(varied(0.2), varied(temperature), varied(0.9), sigma)
 		}
-		configs = append(configs, config{fixed(0.1), fixed(temperature), fixed(0), 1.5})
+		check(fixed(0.1), fixed(temperature), fixed(0), 1.5)
 	}
-	configs = append(configs, config{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0})
-	for _, c := range configs {
-		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, alpha %s, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name, c.sigma,
-				chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.BAOA{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
-					Sigma:   c.sigma,
-					Momenta: vector(scaled(0.5, spread(q.layout.Dim())))}, q.logPosterior)
-				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-				s, batch := begin[sgmcmc.BAOAState](t, transform, start, 7), q.batch()
-				sigma := c.sigma
-				if sigma == 0 {
-					sigma = 1
-				}
-				for step := range int64(consecutive) {
-					eps, temp, alpha := c.lr.value(step), c.temperature.value(step), c.alpha.value(step)
-					gamma := alpha / (sigma * sigma)
-					scale := math.Sqrt(temp*(1-math.Exp(-2*gamma*eps))) * sigma
-					theta, m, z := values(s.Params.Flat), values(s.Momenta), noise(t, s.Streams, s.Momenta)
-					_, g := q.rows(theta)
-					wantTheta, wantM := make([]float64, len(theta)), make([]float64, len(theta))
-					for i := range theta {
-						half := m[i] + eps*g[i]
-						middle := theta[i] + 0.5*eps*half/(sigma*sigma)
-						wantM[i] = math.Exp(-gamma*eps)*half + scale*z[i]
-						wantTheta[i] = middle + 0.5*eps*wantM[i]/(sigma*sigma)
-					}
-					next, info := update(t, transform, s, batch)
-					checkInfo(t, q, theta, info, eps, temp)
-					identical(t, theta, values(s.Params.Flat), "theta of the old state")
-					identical(t, m, values(s.Momenta), "momenta of the old state")
-					if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-						!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d", step)) {
-						return
-					}
-					assert.Equal(t, step+1, next.Steps())
-					moved(t, s.Streams, next.Streams, scale)
-					s = next
-				}
-			})
-		}
-	}
+	check(fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0)
 }
 
 // Exact gradients on a Gaussian target: θ has the law of the target and m has N(0, Tσ²), at every stable step, with the
@@ -235,21 +203,9 @@ func TestBAOAAtZeroTemperatureIsAMomentumMethod(t *testing.T) {
 	}
 }
 
-func TestInitialMomentaOfBAOA(t *testing.T) {
-	l := layout(infer.Shapes{"a": {2}, "b": {}})
-	m := startedBy(t, sgmcmc.BAOA{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l,
-		4096, 1)
-	hasVariance(t, 0.25*1.7*1.7, m, "N(0, Tσ²)")
-}
-
 func TestConfigurationErrorsOfBAOA(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.BAOA{}, "LR", "sgmcmc.BAOA: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below 2σ/√λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.BAOA{LR: c(0)}, "LR", "sgmcmc.BAOA: LR is 0: it must be finite and greater than 0"},
@@ -258,30 +214,13 @@ func TestConfigurationErrorsOfBAOA(t *testing.T) {
 		{sgmcmc.BAOA{LR: c(1), Temperature: c(-1)}, "Temperature",
 			"sgmcmc.BAOA: Temperature is -1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(1), Sigma: -1}, "Sigma", "sgmcmc.BAOA: Sigma is -1: it must be finite and greater than 0"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.BAOA{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.BAOA: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
 			"sgmcmc.BAOA: Temperature at update 2 is NaN: it must be finite and at least 0"},
 		{sgmcmc.BAOA{LR: c(0.1), Alpha: from(2, 1, -1)}, "Alpha at update 2",
 			"sgmcmc.BAOA: Alpha at update 2 is -1: it must be finite and at least 0"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		field(t, err, e.field, e.text)
-	}
-	_, err := sgmcmc.BAOA{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.BAOA: the log posterior is nil: invalid configuration")
+	}...)
 }

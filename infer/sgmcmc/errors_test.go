@@ -2,6 +2,7 @@ package sgmcmc_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,14 +16,50 @@ import (
 
 var nan = math.NaN()
 
+// mistake is a configuration with the error that it makes.
+type mistake struct {
+	method infer.Method
+	field  string // "" for what is not the matter of one field
+	text   string
+}
+
+// refused checks that none of the configurations is built.
+func refused(t *testing.T, mistakes ...mistake) {
+	t.Helper()
+	for _, e := range mistakes {
+		_, err := e.method.Build(infer.Sum(newQuartic().logPosterior, 1))
+		require.EqualError(t, err, e.text)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		if e.field != "" {
+			field(t, err, e.field, e.text)
+		}
+	}
+}
+
+// goWrong checks that the third update of each configuration fails, and leaves the state as it was.
+func goWrong(t *testing.T, mistakes ...mistake) {
+	t.Helper()
+	q := newQuartic()
+	for _, e := range mistakes {
+		transform := build(t, e.method, q.logPosterior)
+		s, batch := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1), q.batch()
+		for range 2 {
+			s, _ = update(t, transform, s, batch)
+		}
+		before := values(s.Position().Flat)
+		_, _, err := transform.Update(s, batch)
+		require.EqualError(t, err, e.text)
+		require.ErrorIs(t, err, infer.ErrConfig)
+		if e.field != "" {
+			field(t, err, e.field, e.text)
+		}
+		identical(t, before, values(s.Position().Flat), "the state")
+	}
+}
+
 func TestConfigurationErrors(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SGLD{}, "LR", "sgmcmc.SGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below 2/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGLD{LR: c(0)}, "LR", "sgmcmc.SGLD: LR is 0: it must be finite and greater than 0"},
@@ -47,45 +84,32 @@ func TestConfigurationErrors(t *testing.T) {
 		{sgmcmc.SGHMC{LR: c(1), Sigma: nan}, "Sigma",
 			"sgmcmc.SGHMC: Sigma is NaN: it must be finite and greater than 0"},
 		{sgmcmc.SGHMC{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGHMC: Beta is -2: it must be finite and at least 0"},
-	} {
-		t.Run(e.text, func(t *testing.T) {
-			_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-			field(t, err, e.field, e.text)
-		})
-	}
+	}...)
 }
 
 // The noise variance Tε(2a − Tεβ) is 0 at β = 2a/(Tε) and negative beyond.
 func TestTooLargeBeta(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		text   string
-	}{
-		{sgmcmc.SGLD{LR: c(0.5), Beta: 9, Temperature: c(0.5)},
+	refused(t, []mistake{
+		{sgmcmc.SGLD{LR: c(0.5), Beta: 9, Temperature: c(0.5)}, "",
 			"sgmcmc.SGLD: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, step ε = " +
 				"0.5, friction a = 1, β (Beta) = 9: " +
 				"Beta must be at most 2a/(τε) = 8, or LR smaller: invalid configuration"},
-		{sgmcmc.SGHMC{LR: c(0.5), Beta: 17, Alpha: c(2), Temperature: c(0.5)},
+		{sgmcmc.SGHMC{LR: c(0.5), Beta: 17, Alpha: c(2), Temperature: c(0.5)}, "",
 			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 0.5, step ε = " +
 				"0.5, friction a = 2, β (Beta) = 17: " +
 				"Beta must be at most 2a/(τε) = 16, or LR smaller: invalid configuration"},
-		{sgmcmc.SGHMC{LR: c(0.5), Beta: 0.25, Alpha: c(0)},
+		{sgmcmc.SGHMC{LR: c(0.5), Beta: 0.25, Alpha: c(0)}, "",
 			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.0625 at update 0, with τ = T/N = 1, step ε = " +
 				"0.5, friction a = 0, β (Beta) = 0.25: " +
 				"Beta must be at most 2a/(τε) = 0, or LR smaller: invalid configuration"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		require.EqualError(t, err, e.text)
-		require.ErrorIs(t, err, infer.ErrConfig)
-	}
+	}...)
 	for _, ok := range []infer.Method{
 		sgmcmc.SGLD{LR: c(0.5), Beta: 8, Temperature: c(0.5)},
 		sgmcmc.SGHMC{LR: c(0.5), Beta: 16, Alpha: c(2), Temperature: c(0.5)},
 		sgmcmc.SGLD{LR: c(0.5), Beta: 1e6, Temperature: zero},
 	} {
-		_, err := ok.Build(infer.Sum(q.logPosterior, 1))
+		_, err := ok.Build(infer.Sum(newQuartic().logPosterior, 1))
 		require.NoError(t, err, "%+v is on the edge and allowed", ok)
 	}
 }
@@ -102,13 +126,8 @@ func from(step int64, before, after float64) infer.Schedule {
 
 // What a schedule does later is found at that update: it is an error that names the update, and the state is as it was.
 func TestSchedulesThatGoWrongLater(t *testing.T) {
-	q := newQuartic()
 	c := infer.Constant
-	for _, e := range []struct {
-		method infer.Method
-		field  string // empty for what is not the matter of one field
-		text   string
-	}{
+	goWrong(t, []mistake{
 		{sgmcmc.SGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.SGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
@@ -127,23 +146,7 @@ func TestSchedulesThatGoWrongLater(t *testing.T) {
 			"sgmcmc.SGHMC: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, step ε = " +
 				"0.25, friction a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-	} {
-		t.Run(e.text, func(t *testing.T) {
-			transform := build(t, e.method, q.logPosterior)
-			s, batch := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1), q.batch()
-			for range 2 {
-				s, _ = update(t, transform, s, batch)
-			}
-			before := values(s.Position().Flat)
-			_, _, err := transform.Update(s, batch)
-			if e.field != "" {
-				field(t, err, e.field, e.text)
-			}
-			require.EqualError(t, err, e.text)
-			require.ErrorIs(t, err, infer.ErrConfig)
-			identical(t, before, values(s.Position().Flat), "the state")
-		})
-	}
+	}...)
 }
 
 func TestStartsThatDoNotFit(t *testing.T) {
@@ -188,6 +191,7 @@ func TestStartsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// Momenta that do not fit are an error that says so.
 func TestMomentaThatDoNotFit(t *testing.T) {
 	q := newQuartic()
 	d := int64(q.layout.Dim())
@@ -204,56 +208,32 @@ func TestMomentaThatDoNotFit(t *testing.T) {
 		rows    int
 		text    string
 	}{
-		{given(8), 0, "sgmcmc.SGHMC: Momenta is of shape [8]: it must be of the params' shape, [9]"},
-		{given(1), 0, "sgmcmc.SGHMC: Momenta is of shape [1]: it must be of the params' shape, [9]"},
-		{given(2, d), 0, "sgmcmc.SGHMC: Momenta is of shape [2 9]: it must be of the params' shape, [9]"},
-		{given(2, d), 3, "sgmcmc.SGHMC: Momenta is of shape [2 9]: it must be of the params' shape, [3 9], or of " +
-			"shape [9] for all chains alike"},
-		{given(3, 1), 3, "sgmcmc.SGHMC: Momenta is of shape [3 1]: it must be of the params' shape, [3 9], or of " +
-			"shape [9] for all chains alike"},
-		{given(1, 3, d), 3, "sgmcmc.SGHMC: Momenta is of shape [1 3 9]: it must be of the params' shape, [3 9], " +
-			"or of shape [9] for all chains alike"},
+		{given(8), 0, "[8]: it must be of the params' shape, [9]"},
+		{given(1), 0, "[1]: it must be of the params' shape, [9]"},
+		{given(2, d), 0, "[2 9]: it must be of the params' shape, [9]"},
+		{given(2, d), 3, "[2 9]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
+		{given(3, 1), 3, "[3 1]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
+		{given(1, 3, d), 3, "[1 3 9]: it must be of the params' shape, [3 9], or of shape [9] for all chains alike"},
 	} {
-		transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: e.momenta}, q.logPosterior)
-		_, err := transform.Init(start(e.rows))
-		field(t, err, "Momenta", e.text)
+		for what, with := range withMomenta {
+			_, err := build(t, with(e.momenta), q.logPosterior).Init(start(e.rows))
+			field(t, err, "Momenta", "sgmcmc."+what+": Momenta is of shape "+e.text)
+		}
 	}
 
 	bad := spread(3 * int(d))
 	bad[2*d+4] = math.Inf(-1)
-	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: vector(bad, 3, d)}, q.logPosterior)
-	_, err := transform.Init(start(3))
-	require.EqualError(t, err, "sgmcmc.SGHMC: Momenta: w[0,1] of chain 2 is -Inf at the start: not finite")
-	require.ErrorIs(t, err, infer.ErrNonFinite)
-}
-
-func TestStatesOfAnotherMethod(t *testing.T) {
-	q := newQuartic()
-	lr := infer.Constant(0.1)
-	start := params(q.layout, spread(q.layout.Dim()), 0)
-	sgld, sghmc := build(t, sgmcmc.SGLD{LR: lr}, q.logPosterior), build(t, sgmcmc.SGHMC{LR: lr}, q.logPosterior)
-	a, b := begin[infer.State](t, sgld, start, 1), begin[infer.State](t, sghmc, start, 1)
-
-	_, _, err := sgld.Update(b, q.batch())
-	require.EqualError(t, err,
-		"sgmcmc.SGLD: the state is a sgmcmc.SGHMCState, expected sgmcmc.SGLDState: it was made by another method")
-	_, _, err = sghmc.Update(a, q.batch())
-	require.EqualError(t, err,
-		"sgmcmc.SGHMC: the state is a sgmcmc.SGLDState, expected sgmcmc.SGHMCState: it was made by another method")
-	_, _, err = sghmc.Update(nil, q.batch())
-	require.EqualError(t, err,
-		"sgmcmc.SGHMC: the state is a <nil>, expected sgmcmc.SGHMCState: it was made by another method")
-
-	_, err = sghmc.(infer.Restorer).Restore(q.layout, a.Save())
-	require.ErrorIs(t, err, infer.ErrCheckpoint)
-	require.ErrorContains(t, err, `the saved state has no "momenta"`)
+	for what, with := range withMomenta {
+		_, err := build(t, with(vector(bad, 3, d)), q.logPosterior).Init(start(3))
+		require.EqualError(t, err, "sgmcmc."+what+": Momenta: w[0,1] of chain 2 is -Inf at the start: not finite")
+		require.ErrorIs(t, err, infer.ErrNonFinite)
+	}
 }
 
 func TestLogPosteriorsThatFail(t *testing.T) {
 	q := newQuartic()
-	lr := infer.Constant(0.1)
-	for prefix, method := range map[string]infer.Method{"sgmcmc.SGLD": sgmcmc.SGLD{LR: lr},
-		"sgmcmc.SGHMC": sgmcmc.SGHMC{LR: lr}} {
+	for prefix, method := range methods() {
+		prefix = "sgmcmc." + strings.FieldsFunc(prefix, func(r rune) bool { return r == ' ' || r == ',' })[0]
 		_, err := method.Build(infer.Target{})
 		require.EqualError(t, err, prefix+": the log posterior is nil: invalid configuration")
 		require.ErrorIs(t, err, infer.ErrConfig)

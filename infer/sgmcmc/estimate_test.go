@@ -286,11 +286,7 @@ func TestEstimatesOfABrokenChain(t *testing.T) {
 
 func TestEstimateErrors(t *testing.T) {
 	lr := infer.Constant(0.1)
-	for _, c := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SGLD{LR: lr, Beta: 1, EstimateBeta: &sgmcmc.Estimate{}}, "Beta",
 			"sgmcmc.SGLD: Beta is 1: it must be 0 when EstimateBeta is given, which finds it"},
 		{sgmcmc.SGHMC{LR: lr, EstimateBeta: &sgmcmc.Estimate{Batches: 1}}, "EstimateBeta.Batches",
@@ -301,10 +297,7 @@ func TestEstimateErrors(t *testing.T) {
 			"sgmcmc.SymplecticSGHMC: EstimateMass.Batches is -1: it must be at least 1"},
 		{sgmcmc.SymplecticSGHMC{LR: lr, Mass: map[string]float64{"a": 2}, EstimateMass: &sgmcmc.Estimate{}}, "Mass",
 			"sgmcmc.SymplecticSGHMC: Mass is map[a:2]: it must be nil when EstimateMass is given, which finds it"},
-	} {
-		_, err := c.method.Build(infer.Sum(linear, 1))
-		field(t, err, c.field, c.text)
-	}
+	}...)
 	p, _ := linearRun(t, 0)
 	transform := build(t, sgmcmc.SGLD{LR: lr, EstimateBeta: &sgmcmc.Estimate{}}, linear)
 	stuck := errors.New("no more data")

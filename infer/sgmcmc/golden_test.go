@@ -1,6 +1,7 @@
 package sgmcmc_test
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
@@ -56,18 +57,6 @@ func noise(t testing.TB, streams torch.Streams, like *ts.Tensor) []float64 {
 	return values(z)
 }
 
-// moved checks that the streams went on exactly when noise was drawn, so that no update sees the noise of another.
-func moved(t testing.TB, before, after torch.Streams, scale float64) {
-	t.Helper()
-	if scale == 0 {
-		assert.Equal(t, before, after, "nothing is drawn without noise")
-		return
-	}
-	assert.Greater(t, after.Offset, before.Offset)
-	assert.Equal(t, before.Chains, after.Chains)
-	assert.Equal(t, before.Seed, after.Seed)
-}
-
 // checkInfo checks what an update says about itself: everything is of the point before the move.
 func checkInfo(t testing.TB, q quartic, before []float64, info infer.Info, lr, temperature float64) {
 	t.Helper()
@@ -75,7 +64,7 @@ func checkInfo(t testing.TB, q quartic, before []float64, info infer.Info, lr, t
 	within(t, logp, info.LogPosterior, golden, "LogPosterior")
 	within(t, norms(g, q.layout.Dim()), info.GradNorm, golden, "GradNorm")
 	assert.Nil(t, info.Diverged)
-	assert.Equal(t, lr, info.LR)
+	assert.InDelta(t, lr, info.LR, 1e-15)
 	assert.Equal(t, temperature, info.Temperature)
 	var sums []float64
 	for d := q.layout.Dim(); len(before) > 0; before = before[d:] {
@@ -88,114 +77,116 @@ func checkInfo(t testing.TB, q quartic, before []float64, info infer.Info, lr, t
 	within(t, sums, values(info.Aux["sum"]), golden, "Aux")
 }
 
-func TestSGLDFollowsItsEquation(t *testing.T) {
-	q := newQuartic()
-	type config struct {
-		lr, temperature rate
-		beta            float64
+// tensors are the numbers of a state, by the names of a checkpoint.
+func tensors(s infer.State) map[string][]float64 {
+	out := map[string][]float64{}
+	for name, x := range s.Save().Tensors {
+		out[name] = values(x)
 	}
-	var configs []config
-	for _, temperature := range []float64{0, 0.5, 1, 2} {
-		for _, beta := range []float64{0, 0.3} {
-			configs = append(configs,
-				config{fixed(0.1), fixed(temperature), beta},
-				config{varied(0.2), varied(temperature), beta})
-		}
-	}
-	configs = append(configs, config{fixed(0.1), rate{"default", nil}, 0.3})
+	return out
+}
 
-	for _, c := range configs {
-		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, beta %g, %s", c.lr.name, c.temperature.name, c.beta, chains.name),
-				func(t *testing.T) {
-					transform := build(t, sgmcmc.SGLD{LR: c.lr.f, Temperature: c.temperature.f, Beta: c.beta},
-						q.logPosterior)
-					start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-					s, batch := begin[sgmcmc.SGLDState](t, transform, start, 7), q.batch()
-					for step := range int64(consecutive) {
-						eps, temp := c.lr.value(step), c.temperature.value(step)
-						scale := math.Sqrt(temp * eps * (2 - temp*eps*c.beta))
-						theta, z := values(s.Params.Flat), noise(t, s.Streams, s.Params.Flat)
-						_, g := q.rows(theta)
-						want := make([]float64, len(theta))
-						for i := range theta {
-							want[i] = theta[i] + eps*g[i] + scale*z[i]
-						}
-						next, info := update(t, transform, s, batch)
-						checkInfo(t, q, theta, info, eps, temp)
-						identical(t, theta, values(s.Params.Flat), "the old state")
-						if !within(t, want, values(next.Params.Flat), golden, name("theta after update %d", step)) {
-							return
-						}
-						assert.Equal(t, step+1, next.Steps())
-						moved(t, s.Streams, next.Streams, scale)
-						s = next
+// equation writes a method's equations down.
+type equation struct {
+	what            string
+	method          infer.Method
+	lr, temperature rate // what updates tell
+	// start changes the first state of all; nil leaves it.
+	start func(s infer.State) infer.State
+	// next makes the tensors of the next state of those of a state, x, which is a copy: g is the gradient at its points, z
+	// the noise. It returns the scale of the noise, 0 where none is drawn, and the statistics that an update tells.
+	next func(step int64, x map[string][]float64, g, z []float64) (scale float64, stats map[string][]float64)
+}
+
+// follow compares consecutive updates from every form of a point with the equations. No update may change its state,
+// and the streams go on exactly where noise was drawn, so that no update sees the noise of another.
+func (e equation) follow(t *testing.T) {
+	t.Helper()
+	q := newQuartic()
+	for _, chains := range shapesOfChains {
+		t.Run(name("%s, lr %s, T %s, %s", e.what, e.lr.name, e.temperature.name, chains.name), func(t *testing.T) {
+			transform := build(t, e.method, q.logPosterior)
+			start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
+			s, batch := begin[infer.State](t, transform, start, 7), q.batch()
+			if e.start != nil {
+				s = e.start(s)
+			}
+			for step := range int64(consecutive) {
+				before, want := tensors(s), tensors(s)
+				streams := s.Save().Streams
+				_, g := q.rows(before["params"])
+				scale, stats := e.next(step, want, g, noise(t, streams, s.Position().Flat))
+				next, info := update(t, transform, s, batch)
+				checkInfo(t, q, before["params"], info, e.lr.value(step), e.temperature.value(step))
+				for stat, v := range stats {
+					within(t, v, info.Stats[stat], golden, stat)
+				}
+				for part, v := range before {
+					identical(t, v, tensors(s)[part], part+" of the old state")
+					if !within(t, want[part], tensors(next)[part], golden, name("%s after update %d", part, step)) {
+						return
 					}
-				})
-		}
+				}
+				assert.Equal(t, step+1, next.Steps())
+				after := next.Save().Streams
+				assert.Equal(t, scale != 0, after.Offset > streams.Offset, "noise is drawn where there is any")
+				after.Offset = streams.Offset
+				assert.Equal(t, streams, after)
+				s = next
+			}
+		})
 	}
 }
 
-func TestSGHMCFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	type config struct {
-		lr, temperature, alpha rate
-		beta, sigma            float64
+func TestSGLDFollowsItsEquation(t *testing.T) {
+	check := func(lr, temperature rate, beta float64) {
+		equation{name("beta %g", beta), sgmcmc.SGLD{LR: lr.f, Temperature: temperature.f, Beta: beta}, lr, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				eps, temp := lr.value(step), temperature.value(step)
+				scale := math.Sqrt(temp * eps * (2 - temp*eps*beta))
+				for i := range g {
+					x["params"][i] += eps*g[i] + scale*z[i]
+				}
+				return scale, nil
+			}}.follow(t)
 	}
-	var configs []config
+	for _, temperature := range []float64{0, 0.5, 1, 2} {
+		for _, beta := range []float64{0, 0.3} {
+			check(fixed(0.1), fixed(temperature), beta)
+			check(varied(0.2), varied(temperature), beta)
+		}
+	}
+	check(fixed(0.1), rate{"default", nil}, 0.3)
+}
+
+func TestSGHMCFollowsItsEquations(t *testing.T) {
+	check := func(lr, temperature, friction rate, beta, sigma float64) {
+		rho := 1 / math.Pow(cmp.Or(sigma, 1), 2)
+		equation{name("alpha %s, beta %g, sigma %g", friction.name, beta, sigma), sgmcmc.SGHMC{LR: lr.f,
+			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma,
+			Momenta: vector(scaled(0.5, spread(9)))}, lr, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
+				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))
+				theta, m := x["params"], x["momenta"]
+				for i := range g {
+					theta[i], m[i] = theta[i]+eps*rho*m[i], m[i]+eps*g[i]-eps*rho*alpha*m[i]+scale*z[i]
+				}
+				return scale, nil
+			}}.follow(t)
+	}
 	for _, temperature := range []float64{0, 0.5, 1, 2} {
 		for _, beta := range []float64{0, 0.3} {
 			for _, sigma := range []float64{0.7, 2} {
-				configs = append(configs,
-					config{fixed(0.1), fixed(temperature), fixed(0.6), beta, sigma},
-					config{varied(0.2), varied(temperature), varied(0.9), beta, sigma})
+				check(fixed(0.1), fixed(temperature), fixed(0.6), beta, sigma)
+				check(varied(0.2), varied(temperature), varied(0.9), beta, sigma)
 			}
 		}
 		// Without friction there is no noise to inject, and beta must be 0.
-		configs = append(configs, config{fixed(0.1), fixed(temperature), fixed(0), 0, 1.5})
+		check(fixed(0.1), fixed(temperature), fixed(0), 0, 1.5)
 	}
-	configs = append(configs,
-		config{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0.3, 0}, // all defaults are 1
-		// Friction that starts at 0, with a beta that only T = 0 allows there.
-		config{fixed(0.1), rate{"t/4", func(t int64) float64 { return float64(t) / 4 }},
-			rate{"t", func(t int64) float64 { return float64(t) }}, 0.3, 1.5})
-
-	for _, c := range configs {
-		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, %s", c.lr.name, c.temperature.name, c.alpha.name,
-				c.beta, c.sigma, chains.name), func(t *testing.T) {
-				transform := build(t, sgmcmc.SGHMC{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
-					Beta:  c.beta,
-					Sigma: c.sigma, Momenta: vector(scaled(0.5, spread(q.layout.Dim())))}, q.logPosterior)
-				start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-				s, batch := begin[sgmcmc.SGHMCState](t, transform, start, 7), q.batch()
-				rho := 1.0
-				if c.sigma != 0 {
-					rho = 1 / (c.sigma * c.sigma)
-				}
-				for step := range int64(consecutive) {
-					eps, temp, alpha := c.lr.value(step), c.temperature.value(step), c.alpha.value(step)
-					scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*c.beta))
-					theta, m, z := values(s.Params.Flat), values(s.Momenta), noise(t, s.Streams, s.Momenta)
-					_, g := q.rows(theta)
-					wantTheta, wantM := make([]float64, len(theta)), make([]float64, len(theta))
-					for i := range theta {
-						wantTheta[i] = theta[i] + eps*rho*m[i]
-						wantM[i] = m[i] + eps*g[i] - eps*rho*alpha*m[i] + scale*z[i]
-					}
-					next, info := update(t, transform, s, batch)
-					checkInfo(t, q, theta, info, eps, temp)
-					identical(t, theta, values(s.Params.Flat), "theta of the old state")
-					identical(t, m, values(s.Momenta), "momenta of the old state")
-					if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-						!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d", step)) {
-						return
-					}
-					assert.Equal(t, step+1, next.Steps())
-					moved(t, s.Streams, next.Streams, scale)
-					s = next
-				}
-			})
-		}
-	}
+	check(fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0.3, 0) // all defaults are 1
+	// Friction that starts at 0, with a beta that only T = 0 allows there.
+	check(fixed(0.1), rate{"t/4", func(t int64) float64 { return float64(t) / 4 }},
+		rate{"t", func(t int64) float64 { return float64(t) }}, 0.3, 1.5)
 }

@@ -2,11 +2,13 @@ package sgmcmc_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -51,6 +53,26 @@ func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 	}
 }
 
+// Momenta that are not given have the variance of their stationary law at the temperature of the first update: Tσ², T/ℓ
+// in SGD's units, and Tm.
+func TestInitialMomentaHaveTheirVariance(t *testing.T) {
+	l := layout(infer.Shapes{"a": {2}, "b": {}})
+	lr, temperature := infer.Constant(0.1), infer.Linear(0.25, 100, 0, 10)
+	for i, c := range []struct {
+		method   infer.Method
+		variance float64
+	}{
+		{sgmcmc.SGHMC{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.BAOA{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.SGNHT{LR: lr, Sigma: 1.7, Temperature: temperature}, 0.25 * 1.7 * 1.7},
+		{sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature}, 0.25},
+		{sgmcmc.SymplecticSGHMC{LR: lr, Momentum: infer.Constant(0.9), Temperature: temperature}, 0.25 / 0.1},
+		{sgmcmc.ATMC{LR: lr, Mass: 3, Temperature: temperature}, 0.25 * 3},
+	} {
+		hasVariance(t, c.variance, startedBy(t, c.method, l, 4096, uint64(i)), name("%T", c.method))
+	}
+}
+
 func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
 	q := newQuartic()
 	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Temperature: zero, Sigma: 2}, q.logPosterior)
@@ -64,14 +86,22 @@ func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
 	}
 }
 
+// withMomenta are the samplers that take momenta to start with.
+var withMomenta = map[string]func(*ts.Tensor) infer.Method{
+	"SGHMC": func(m *ts.Tensor) infer.Method { return sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: m} },
+	"BAOA":  func(m *ts.Tensor) infer.Method { return sgmcmc.BAOA{LR: infer.Constant(0.1), Momenta: m} },
+	"SGNHT": func(m *ts.Tensor) infer.Method { return sgmcmc.SGNHT{LR: infer.Constant(0.1), Momenta: m} },
+	"ATMC":  func(m *ts.Tensor) infer.Method { return sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: m} },
+	"SymplecticSGHMC": func(m *ts.Tensor) infer.Method {
+		return sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momenta: m}
+	},
+}
+
+// Momenta that are given are taken as they are, for one chain or all, and copied.
 func TestGivenMomenta(t *testing.T) {
 	q := newQuartic()
 	d := q.layout.Dim()
 	row, all := scaled(3, spread(d)), scaled(2, spread(4*d))
-	var repeated []float64
-	for range 4 {
-		repeated = append(repeated, row...)
-	}
 	for _, c := range []struct {
 		what  string
 		rows  int
@@ -83,21 +113,23 @@ func TestGivenMomenta(t *testing.T) {
 		{"[1, d] for a chain axis of 1", 1, []int64{1, int64(d)}, row, row},
 		{"[d] for a chain axis of 1", 1, []int64{int64(d)}, row, row},
 		{"[K, d] for K chains", 4, []int64{4, int64(d)}, all, all},
-		{"[d] for K chains", 4, []int64{int64(d)}, row, repeated},
+		{"[d] for K chains", 4, []int64{int64(d)}, row, slices.Repeat(row, 4)},
 	} {
-		t.Run(c.what, func(t *testing.T) {
-			given := vector(c.from, c.given...)
-			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: given}, q.logPosterior)
-			start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
-			s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
-			assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(s.Momenta)))
-			identical(t, c.want, values(s.Momenta), "momenta")
-			assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
+		for what, with := range withMomenta {
+			t.Run(what+", "+c.what, func(t *testing.T) {
+				given := vector(c.from, c.given...)
+				start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
+				s := begin[infer.State](t, build(t, with(given), q.logPosterior), start, 1).Save()
+				momenta := s.Tensors["momenta"]
+				assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(momenta)))
+				identical(t, c.want, values(momenta), "momenta")
+				assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
 
-			// The state has a tensor of its own: a later change of the given one does not reach it.
-			require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
-			identical(t, c.want, values(s.Momenta), "momenta after a change of the given tensor")
-		})
+				// The state has a tensor of its own: a later change of the given one does not reach it.
+				require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
+				identical(t, c.want, values(momenta), "momenta after a change of the given tensor")
+			})
+		}
 	}
 }
 

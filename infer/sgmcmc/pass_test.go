@@ -149,3 +149,34 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 		}
 	}
 }
+
+// Of a precision that passes do not know libtorch's operations make the updates: chains move, in their precision.
+func TestUpdatesInHalfPrecision(t *testing.T) {
+	l := must(infer.NewLayout(infer.Shapes{"a": {3}, "b": {4}}))
+	target := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
+		return torch.Of(p.Flat).Sub(1).Square().Sum().Mul(-0.5), nil
+	}, 1)
+	start := infer.Params{Layout: l, Flat: must(torch.FromSliceOn(torch.CPU, gotch.BFloat16, spread(14), 2, 7))}
+	made := fuse.Made.Load()
+	for method, m := range passMethods {
+		transform, err := m.Build(target)
+		require.NoError(t, err)
+		s := begin[infer.State](t, transform, start, 4)
+		if p := transform.(infer.Preparer); p.Due(s, true) {
+			s = must(p.Prepare(s, true, func() (infer.Batch, error) { return nil, nil }))
+		}
+		for range 3 {
+			var info infer.Info
+			s, info = update(t, transform, s, nil)
+			assert.Nil(t, info.Diverged, method)
+		}
+		for part, x := range s.Save().Tensors {
+			assert.Equal(t, gotch.BFloat16, must(torch.DTypeOfTensor(x)), "%s: %s", method, part)
+			for _, v := range values(x) {
+				assert.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s: %s", method, part)
+			}
+		}
+		assert.NotEqual(t, values(start.Flat), values(s.Position().Flat), method)
+	}
+	assert.Equal(t, made, fuse.Made.Load())
+}

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -51,33 +50,18 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Eps", &c.Eps, 1e-5, true)
 	check.Fraction("Decay", &c.Decay, 0.99)
 	return method.Build(check, target, method.Algorithm[PSGLDState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
+		LR: c.LR, Temperature: c.Temperature, Program: c.program,
 		Parts: func(s *PSGLDState) []method.Part { return []method.Part{{Name: "square", Tensor: &s.Square}} },
 		Start: func(s *PSGLDState, m *method.Move) { s.Square = s.Params.Flat.MustZerosLike(false) },
 	})
 }
 
-func (c PSGLD) step(s, next *PSGLDState, m *method.Move) {
-	g := m.Grad
-	next.Square = combine(term(c.Decay, s.Square), term(1-c.Decay, g.MustSquare(false)))
-	root := next.Square.MustSqrt(false)
-	root.MustAddScalar_(ts.FloatScalar(c.Eps)) // 1/G
-	terms := []torch.Term{term(1, s.Params.Flat), term(m.LR, g.MustDiv(root, false))}
-	if scale := math.Sqrt(2 * m.Tau * m.LR); scale > 0 {
-		z := m.Normal(s.Params.Flat)
-		root.MustRsqrt_() // √G
-		z.MustMul_(root)
-		terms = append(terms, term(scale, z))
-	}
-	next.Params.Flat = combine(terms...)
-}
-
-func (c PSGLD) fused(_ *PSGLDState, p *fuse.Program, m *method.Move) {
+func (c PSGLD) program(_ *PSGLDState, p *fuse.Program, m *method.Move) {
 	square := fuse.Part(0)
-	p.Combine(square, of(c.Decay, square), fuse.Product(1-c.Decay, fuse.Grad, fuse.Grad))
+	p.Combine(square, square.Times(c.Decay), fuse.Product(1-c.Decay, fuse.Grad, fuse.Grad))
 	p.Root(fuse.A, 1, square, c.Eps)
 	p.InverseRoot(fuse.A, 1, fuse.A, 0)
 	p.Multiply(fuse.B, 1, fuse.A, fuse.A) // G
 	p.Multiply(fuse.B, 1, fuse.B, fuse.Grad)
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.B), fuse.Product(math.Sqrt(2*m.Tau*m.LR), fuse.A, fuse.Noise))
+	p.Add(fuse.Theta, fuse.B.Times(m.LR), fuse.Product(math.Sqrt(2*m.Tau*m.LR), fuse.A, fuse.Noise))
 }

@@ -1,11 +1,11 @@
 package sgmcmc_test
 
 import (
+	"cmp"
 	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -14,53 +14,27 @@ import (
 )
 
 func TestPSGLDFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	type config struct {
-		lr, temperature rate
-		decay, eps      float64
+	check := func(lr, temperature rate, decay, limit float64) {
+		a, lambda := cmp.Or(decay, 0.99), cmp.Or(limit, 1e-5)
+		equation{name("a %g, eps %g", decay, limit), sgmcmc.PSGLD{LR: lr.f, Temperature: temperature.f, Decay: decay,
+			Eps: limit}, lr, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				eps, temp, theta, v := lr.value(step), temperature.value(step), x["params"], x["square"]
+				for i := range g {
+					if step == 0 {
+						assert.Zero(t, v[i], "v at the start")
+					}
+					v[i] = a*v[i] + (1-a)*g[i]*g[i]
+					p := 1 / (lambda + math.Sqrt(v[i]))
+					theta[i] += eps*p*g[i] + math.Sqrt(2*temp*eps*p)*z[i]
+				}
+				return temp, nil
+			}}.follow(t)
 	}
-	configs := []config{{fixed(0.1), rate{"default", nil}, 0, 0}}
+	check(fixed(0.1), rate{"default", nil}, 0, 0)
 	for _, temperature := range []float64{0, 0.5, 2} {
-		configs = append(configs, config{fixed(0.1), fixed(temperature), 0.9, 0.3}, config{varied(0.2),
-			varied(temperature), 0.6, 1e-3})
-	}
-	for _, c := range configs {
-		for _, chains := range shapesOfChains {
-			t.Run(name("lr %s, T %s, a %g, eps %g, %s", c.lr.name, c.temperature.name, c.decay, c.eps, chains.name),
-				func(t *testing.T) {
-					transform := build(t, sgmcmc.PSGLD{LR: c.lr.f, Temperature: c.temperature.f, Decay: c.decay,
-						Eps: c.eps}, q.logPosterior)
-					a, lambda := c.decay, c.eps
-					if a == 0 {
-						a, lambda = 0.99, 1e-5
-					}
-					start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
-					s, batch := begin[sgmcmc.PSGLDState](t, transform, start, 7), q.batch()
-					within(t, make([]float64, len(values(s.Square))), values(s.Square), 0, "v at the start")
-					for step := range int64(consecutive) {
-						eps, temp := c.lr.value(step), c.temperature.value(step)
-						theta, v, z := values(s.Params.Flat), values(s.Square), noise(t, s.Streams, s.Params.Flat)
-						_, g := q.rows(theta)
-						wantTheta, wantV := make([]float64, len(theta)), make([]float64, len(theta))
-						for i := range theta {
-							wantV[i] = a*v[i] + (1-a)*g[i]*g[i]
-							p := 1 / (lambda + math.Sqrt(wantV[i]))
-							wantTheta[i] = theta[i] + eps*p*g[i] + math.Sqrt(2*temp*eps*p)*z[i]
-						}
-						next, info := update(t, transform, s, batch)
-						checkInfo(t, q, theta, info, eps, temp)
-						identical(t, theta, values(s.Params.Flat), "theta of the old state")
-						identical(t, v, values(s.Square), "v of the old state")
-						if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d", step)) ||
-							!within(t, wantV, values(next.Square), golden, name("v after update %d", step)) {
-							return
-						}
-						assert.Equal(t, step+1, next.Steps())
-						moved(t, s.Streams, next.Streams, temp)
-						s = next
-					}
-				})
-		}
+		check(fixed(0.1), fixed(temperature), 0.9, 0.3)
+		check(varied(0.2), varied(temperature), 0.6, 1e-3)
 	}
 }
 
@@ -193,12 +167,7 @@ func TestPSGLDLeavesOutGamma(t *testing.T) {
 
 func TestPSGLDErrors(t *testing.T) {
 	c := infer.Constant
-	q := newQuartic()
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.PSGLD{}, "LR", "sgmcmc.PSGLD: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"the move of an element with a constant gradient"},
 		{sgmcmc.PSGLD{LR: c(0)}, "LR", "sgmcmc.PSGLD: LR is 0: it must be finite and greater than 0"},
@@ -210,13 +179,11 @@ func TestPSGLDErrors(t *testing.T) {
 		{sgmcmc.PSGLD{LR: c(1), Decay: nan}, "Decay", "sgmcmc.PSGLD: Decay is NaN: it must be at least 0 and less than 1"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: -1}, "Eps", "sgmcmc.PSGLD: Eps is -1: it must be finite and greater than 0"},
 		{sgmcmc.PSGLD{LR: c(1), Eps: nan}, "Eps", "sgmcmc.PSGLD: Eps is NaN: it must be finite and greater than 0"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		require.Error(t, err, e.text)
-		field(t, err, e.field, e.text)
-	}
-	goesWrong(t, sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
-		"sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0")
-	goesWrong(t, sgmcmc.PSGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
-		"sgmcmc.PSGLD: Temperature at update 2 is NaN: it must be finite and at least 0")
+	}...)
+	goWrong(t, []mistake{
+		{sgmcmc.PSGLD{LR: from(2, 0.1, -0.1)}, "LR at update 2",
+			"sgmcmc.PSGLD: LR at update 2 is -0.1: it must be finite and at least 0"},
+		{sgmcmc.PSGLD{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
+			"sgmcmc.PSGLD: Temperature at update 2 is NaN: it must be finite and at least 0"},
+	}...)
 }

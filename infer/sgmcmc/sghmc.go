@@ -1,8 +1,6 @@
 package sgmcmc
 
 import (
-	"math"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
@@ -48,18 +46,12 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Sigma", &c.Sigma, 1, true)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGHMCState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused,
-		Parts: func(s *SGHMCState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, c.EstimateBeta.VariancePart(&s.Variance)}
-		},
-		Check: func(m *method.Move) { noiseScale(m, m.LR, c.Alpha(0), c.Beta) },
-		Start: func(s *SGHMCState, m *method.Move) { s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil) },
+		LR: c.LR, Temperature: c.Temperature, Program: c.program,
+		Momenta: func(s *SGHMCState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
+		Parts:   func(s *SGHMCState) []method.Part { return []method.Part{c.EstimateBeta.VariancePart(&s.Variance)} },
 		Inflation: func(_ *SGHMCState, m *method.Move, lambda float64) float64 {
 			alpha, rho := c.Alpha(m.Index), 1/(c.Sigma*c.Sigma)
 			return lambda * method.StationaryVariance(1, m.LR*rho, -m.LR*lambda, 1-m.LR*rho*alpha, 0, 0, 2*m.LR*alpha)
-		},
-		Kinetic: func(s *SGHMCState) (m, inverse *ts.Tensor, scale float64) {
-			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
 		},
 	})
 }
@@ -67,16 +59,9 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 // Defaults are those of the options of a run.
 func (c SGHMC) Defaults() infer.Options { return defaults }
 
-func (c SGHMC) step(s, next *SGHMCState, m *method.Move) {
-	alpha, eps, rho := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma)
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
-	next.Momenta = combine(injected(m, eps, alpha, c.Beta, c.EstimateBeta, nil, s.Variance, s.Momenta,
-		term(1-eps*rho*alpha, s.Momenta), term(eps, m.Grad))...)
-}
-
-func (c SGHMC) fused(_ *SGHMCState, p *fuse.Program, m *method.Move) {
-	alpha, eps, rho, momenta := m.Rate("Alpha", c.Alpha, false), m.LR, 1/(c.Sigma*c.Sigma), fuse.Part(0)
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
-	noise := fusedNoise(p, m, eps, alpha, c.Beta, c.EstimateBeta, 0, fuse.Part(1))
-	p.Combine(momenta, of(1-eps*rho*alpha, momenta), of(eps, fuse.Grad), noise)
+func (c SGHMC) program(_ *SGHMCState, p *fuse.Program, m *method.Move) {
+	eps, rho, alpha, momenta := m.LR, 1/(c.Sigma*c.Sigma), m.Rate("Alpha", c.Alpha, false), fuse.Part(0)
+	p.Add(fuse.Theta, momenta.Times(eps*rho))
+	z := noise{Step: eps, Friction: alpha, Beta: c.Beta, Estimate: c.EstimateBeta, Variance: fuse.Part(1)}.term(p, m)
+	p.Combine(momenta, momenta.Times(1-eps*rho*alpha), fuse.Grad.Times(eps), z)
 }

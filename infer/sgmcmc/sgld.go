@@ -39,20 +39,14 @@ func (c SGLD) Build(target infer.Target) (infer.Transform, error) {
 	check.Schedule("Temperature", &c.Temperature, 1, false)
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGLDState]{
-		LR: c.LR, Temperature: c.Temperature, Fused: c.fused,
-		Step: func(s, next *SGLDState, m *method.Move) {
-			next.Params.Flat = combine(injected(m, m.LR, 1, c.Beta, c.EstimateBeta, nil, s.Variance, s.Params.Flat,
-				term(1, s.Params.Flat), term(m.LR, m.Grad))...)
+		LR: c.LR, Temperature: c.Temperature,
+		Program: func(_ *SGLDState, p *fuse.Program, m *method.Move) {
+			z := noise{Step: m.LR, Friction: 1, Beta: c.Beta, Estimate: c.EstimateBeta, Variance: fuse.Part(0)}.term(p, m)
+			p.Add(fuse.Theta, fuse.Grad.Times(m.LR), z)
 		},
 		Parts: func(s *SGLDState) []method.Part { return []method.Part{c.EstimateBeta.VariancePart(&s.Variance)} },
 		Inflation: func(_ *SGLDState, m *method.Move, lambda float64) float64 {
 			return lambda * method.StationaryVariance(1-m.LR*lambda, 0, 0, 0, 2*m.LR, 0, 0)
 		},
-		Check: func(m *method.Move) { noiseScale(m, m.LR, 1, c.Beta) },
 	})
-}
-
-func (c SGLD) fused(_ *SGLDState, p *fuse.Program, m *method.Move) {
-	noise := fusedNoise(p, m, m.LR, 1, c.Beta, c.EstimateBeta, 0, fuse.Part(0))
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(m.LR, fuse.Grad), noise)
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // SGLRW is the stochastic gradient lattice random walk (Duffield et al. 2025, arXiv 2508.20883; Mensch et al. 2026):
@@ -36,15 +36,14 @@ func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[SGLRWState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step: func(s, next *SGLRWState, m *method.Move) {
-			delta := math.Sqrt(2 * m.Tau * m.LR)
+			theta, delta := torch.Of(s.Params.Flat), math.Sqrt(2*m.Tau*m.LR)
 			if delta == 0 {
-				next.Params.Flat = combine(term(1, s.Params.Flat))
+				next.Params.Flat = torch.Must(torch.Copy(theta.T()))
 				return
 			}
 			// A uniform u in (−1, 1) is below clip(p, −1, 1) with probability ½(1 + clip(p, −1, 1)).
-			up := combine(term(m.LR/delta, m.Grad), term(-2, m.Uniform(s.Params.Flat))).MustAddScalar(ts.FloatScalar(1),
-				false)
-			next.Params.Flat = combine(term(1, s.Params.Flat), term(delta, up.MustSign(false)))
+			up := torch.Of(m.Grad).Mul(m.LR / delta).Sub(torch.Of(m.Uniform(theta.T())).Mul(2)).Add(1)
+			next.Params.Flat = theta.Add(torch.Of(up.T().MustSign(false)).Mul(delta)).T()
 		},
 		Inflation: func(_ *SGLRWState, m *method.Move, lambda float64) float64 { return latticeVariance(m.LR * lambda) },
 	})

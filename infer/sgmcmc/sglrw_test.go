@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -89,28 +88,4 @@ func TestSGLRWHasItsStationaryLaw(t *testing.T) {
 		assert.InDelta(t, second, mean, 4.5*math.Sqrt(variance/chains), "ε %g, T %g: E[x²]", e.eps, e.temperature)
 		assert.Greater(t, variance, (fourth-second*second)/(2*looks)/2, "draws are no more than independent")
 	}
-}
-
-// Chains with numbers of their own, held chains and checkpoints are the stepper's; here is that they hold.
-func TestSGLRWResumesAndHolds(t *testing.T) {
-	q := newQuartic()
-	transform := build(t, sgmcmc.SGLRW{LR: infer.Constant(0.1)}, q.logPosterior)
-	d := q.layout.Dim()
-	s := begin[infer.State](t, transform, params(q.layout, spread(3*d), 3), 5)
-	alone, err := transform.(infer.Seeded).InitStreams(params(q.layout, spread(3 * d)[d:2*d], 0), torch.Streams{Seed: 5,
-		Chains: []uint64{1}})
-	require.NoError(t, err)
-	for range 5 {
-		s, _ = update(t, transform, s, q.batch())
-		alone, _ = update(t, transform, alone, q.batch())
-	}
-	within(t, values(alone.Position().Flat), values(s.Position().Flat)[d:2*d], golden, "chain 1")
-	restored, err := transform.(infer.Restorer).Restore(q.layout, s.Save())
-	require.NoError(t, err)
-	a, _ := update(t, transform, s, q.batch())
-	b, _ := update(t, transform, restored, q.batch())
-	same(t, a, b, "after a checkpoint")
-	held, info := update(t, transform, s, infer.Batch{"c": vector([]float64{1, 1, nan, 1, 1, 1}, 2, 3)})
-	assert.Equal(t, []bool{true, true, true}, info.Diverged)
-	identical(t, values(s.Position().Flat), values(held.Position().Flat), "held chains")
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat"
 )
@@ -70,13 +69,10 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	}
 	check.Require(!math.IsNaN(xi) && !math.IsInf(xi, 0), "Xi", xi, "it must be finite")
 	return method.Build(check, target, method.Algorithm[SGNHTState]{
-		LR: c.LR, Temperature: c.Temperature, Step: c.step, Fused: c.fused, Tells: true,
-		Parts: func(s *SGNHTState) []method.Part {
-			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
-		},
-		Check: func(m *method.Move) { noiseScale(m, m.LR, c.Alpha(0), c.Beta) },
-		Start: func(s *SGNHTState, m *method.Move) {
-			s.Momenta = m.Momenta(c.Momenta, c.Sigma*math.Sqrt(m.Tau), nil)
+		LR: c.LR, Temperature: c.Temperature, Program: c.program, ReportsStats: true,
+		Momenta: func(s *SGNHTState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
+		Parts:   func(s *SGNHTState) []method.Part { return []method.Part{{Name: "xi", Tensor: &s.Xi}} },
+		Start: func(s *SGNHTState, _ *method.Move) {
 			like := s.Params.Flat
 			if !c.PerParameter {
 				like = like.MustNarrow(-1, 0, 1, false)
@@ -87,9 +83,6 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 			friction, eps, rho := stat.Mean(meanOf(s.Xi), nil), m.LR, 1/(c.Sigma*c.Sigma)
 			return lambda * method.StationaryVariance(1, eps*rho, -eps*lambda, 1-eps*rho*friction, 0, 0, 2*eps*c.Alpha(m.Index))
 		},
-		Kinetic: func(s *SGNHTState) (m, inverse *ts.Tensor, scale float64) {
-			return s.Momenta, nil, 1 / (c.Sigma * c.Sigma)
-		},
 	})
 }
 
@@ -97,39 +90,19 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 const coldAdvice = "it must be greater than 0: at T = 0 the thermostat ξ' = ξ + ε|m|²/(dσ²) can only grow, and " +
 	"stops the chain away from a mode; SGLD, SGHMC and package optim have a T = 0"
 
-// rates are ε, σ⁻² and the standard deviation of the noise.
-func (c SGNHT) rates(m *method.Move) (eps, rho, scale float64) {
+func (c SGNHT) program(_ *SGNHTState, p *fuse.Program, m *method.Move) {
 	m.Require(m.Temperature != 0, fmt.Sprintf("Temperature at update %d", m.Index), 0, coldAdvice)
-	return m.LR, 1 / (c.Sigma * c.Sigma), noiseScale(m, m.LR, m.Rate("Alpha", c.Alpha, false), c.Beta)
-}
-
-func (c SGNHT) step(s, next *SGNHTState, m *method.Move) {
-	eps, rho, scale := c.rates(m)
-	m.Info.Stats = map[string][]float64{"xi": meanOf(s.Xi)}
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(eps*rho, s.Momenta))
-	friction := s.Momenta.MustMul(s.Xi, false)
-	next.Momenta = combine(m.Noise(scale, s.Momenta,
-		term(1, s.Momenta), term(eps, m.Grad), term(-eps*rho, friction))...)
-	square := s.Momenta.MustSquare(false)
-	if !c.PerParameter {
-		square = square.MustMeanDim([]int64{-1}, true, must(torch.DTypeOfTensor(square)), false)
-	}
-	next.Xi = combine(term(1, s.Xi), term(eps*rho, square))
-	next.Xi.MustAddScalar_(ts.FloatScalar(-eps * m.Tau))
-}
-
-func (c SGNHT) fused(_ *SGNHTState, p *fuse.Program, m *method.Move) {
-	eps, rho, scale := c.rates(m)
-	momenta, xi := fuse.Part(0), fuse.Part(1)
+	eps, rho, momenta, xi := m.LR, 1/(c.Sigma*c.Sigma), fuse.Part(0), fuse.Part(1)
+	z := noise{Step: eps, Friction: m.Rate("Alpha", c.Alpha, false), Beta: c.Beta}.term(p, m)
 	p.Tell("xi", xi)
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(eps*rho, momenta))
+	p.Add(fuse.Theta, momenta.Times(eps*rho))
 	p.Multiply(fuse.A, 1, momenta, xi) // friction
 	if c.PerParameter {
-		p.Combine(xi, of(1, xi), fuse.Product(eps*rho, momenta, momenta))
+		p.Add(xi, fuse.Product(eps*rho, momenta, momenta))
 		p.Shift(xi, xi, -eps*m.Tau)
 	} else {
 		p.Multiply(fuse.B, 1, momenta, momenta)
 		p.Drift(xi, eps*rho, p.Mean(fuse.B), -eps*m.Tau)
 	}
-	p.Combine(momenta, of(1, momenta), of(eps, fuse.Grad), of(-eps*rho, fuse.A), of(scale, fuse.Noise))
+	p.Add(momenta, fuse.Grad.Times(eps), fuse.A.Times(-eps*rho), z)
 }

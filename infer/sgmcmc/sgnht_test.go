@@ -1,8 +1,10 @@
 package sgmcmc_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,94 +16,51 @@ import (
 )
 
 func TestSGNHTFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	d := q.layout.Dim()
-	type config struct {
-		lr, temperature, alpha rate
-		beta, sigma            float64
-		xi                     *float64
-	}
-	var configs []config
-	for _, temperature := range []float64{0.5, 1, 2} {
-		for _, beta := range []float64{0, 0.3} {
-			for _, sigma := range []float64{0.7, 2} {
-				configs = append(configs,
-					config{fixed(0.1), fixed(temperature), fixed(0.6), beta, sigma, nil},
-					config{varied(0.2), varied(temperature), varied(0.9), beta, sigma, new(float64)}) // ξ₀ = 0
-			}
+	d := newQuartic().layout.Dim()
+	check := func(lr, temperature, friction rate, beta, sigma float64, first *float64, each bool) {
+		rho, size := 1/math.Pow(cmp.Or(sigma, 1), 2), d // elements of a thermostat
+		if each {
+			size = 1
 		}
-		minus := -0.4
-		configs = append(configs, config{fixed(0.1), fixed(temperature), fixed(0), 0, 1.5, &minus})
+		equation{name("alpha %s, beta %g, sigma %g, each %v", friction.name, beta, sigma, each), sgmcmc.SGNHT{LR: lr.f,
+			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma, Xi: first, PerParameter: each,
+			Momenta: vector(scaled(0.5, spread(d)))}, lr, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
+				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))
+				theta, m, xi := x["params"], x["momenta"], x["xi"]
+				if start := alpha; step == 0 {
+					if first != nil {
+						start = *first
+					}
+					assert.Equal(t, slices.Repeat([]float64{start}, len(xi)), xi, "the thermostat at the start")
+				}
+				mean := make([]float64, len(g)/d)
+				for j, friction := range xi {
+					heat := 0.0
+					for i := j * size; i < (j+1)*size; i++ {
+						heat += rho * m[i] * m[i] / float64(size)
+						theta[i] += eps * rho * m[i]
+						m[i] += eps*g[i] - eps*rho*friction*m[i] + scale*z[i]
+					}
+					xi[j] += eps * (heat - temp)
+					mean[j*size/d] += friction * float64(size) / float64(d)
+				}
+				return scale, map[string][]float64{"xi": mean}
+			}}.follow(t)
 	}
-	configs = append(configs, config{fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0.3, 0, nil})
-	for _, c := range configs {
-		for _, each := range []bool{false, true} {
-			for _, chains := range shapesOfChains {
-				t.Run(name("lr %s, T %s, alpha %s, beta %g, sigma %g, each %v, %s", c.lr.name, c.temperature.name,
-					c.alpha.name, c.beta, c.sigma, each, chains.name), func(t *testing.T) {
-					transform := build(t, sgmcmc.SGNHT{LR: c.lr.f, Temperature: c.temperature.f, Alpha: c.alpha.f,
-						Beta:  c.beta,
-						Sigma: c.sigma, Xi: c.xi, PerParameter: each, Momenta: vector(scaled(0.5, spread(d)))},
-						q.logPosterior)
-					start := params(q.layout, spread(max(chains.rows, 1)*d), chains.rows)
-					s, batch := begin[sgmcmc.SGNHTState](t, transform, start, 7), q.batch()
-					rho := 1.0
-					if c.sigma != 0 {
-						rho = 1 / (c.sigma * c.sigma)
-					}
-					first := c.alpha.value(0)
-					if c.xi != nil {
-						first = *c.xi
-					}
-					for _, xi := range values(s.Xi) {
-						assert.Equal(t, first, xi, "the thermostat at the start")
-					}
-					for step := range int64(consecutive) {
-						eps, temp, alpha := c.lr.value(step), c.temperature.value(step), c.alpha.value(step)
-						scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*c.beta))
-						theta, m, xi, z := values(s.Params.Flat), values(s.Momenta), values(s.Xi), noise(t, s.Streams,
-							s.Momenta)
-						_, g := q.rows(theta)
-						wantTheta, wantM, wantXi := make([]float64, len(theta)), make([]float64, len(theta)),
-							make([]float64, len(xi))
-						trace := make([]float64, len(theta)/d)
-						for i := range theta {
-							k := i / d
-							own := k // of the chain
-							if each {
-								own = i
-							}
-							wantTheta[i] = theta[i] + eps*rho*m[i]
-							wantM[i] = m[i] + eps*g[i] - eps*rho*xi[own]*m[i] + scale*z[i]
-							if each {
-								wantXi[i] = xi[i] + eps*(rho*m[i]*m[i]-temp)
-							} else {
-								wantXi[k] += eps * rho * m[i] * m[i] / float64(d)
-								if i%d == 0 {
-									wantXi[k] += xi[k] - eps*temp
-								}
-							}
-							trace[k] += xi[own] / float64(d)
-						}
-						next, info := update(t, transform, s, batch)
-						checkInfo(t, q, theta, info, eps, temp)
-						within(t, trace, info.Stats["xi"], golden, "the trace of the thermostat")
-						identical(t, theta, values(s.Params.Flat), "theta of the old state")
-						identical(t, m, values(s.Momenta), "momenta of the old state")
-						identical(t, xi, values(s.Xi), "thermostat of the old state")
-						if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d",
-							step)) ||
-							!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d", step)) ||
-							!within(t, wantXi, values(next.Xi), golden, name("thermostat after update %d", step)) {
-							return
-						}
-						assert.Equal(t, step+1, next.Steps())
-						moved(t, s.Streams, next.Streams, scale)
-						s = next
-					}
-				})
+	minus := -0.4
+	for _, each := range []bool{false, true} {
+		for _, temperature := range []float64{0.5, 1, 2} {
+			for _, beta := range []float64{0, 0.3} {
+				for _, sigma := range []float64{0.7, 2} {
+					check(fixed(0.1), fixed(temperature), fixed(0.6), beta, sigma, nil, each)
+					check(varied(0.2), varied(temperature), varied(0.9), beta, sigma, new(float64), each) // ξ₀ = 0
+				}
 			}
+			check(fixed(0.1), fixed(temperature), fixed(0), 0, 1.5, &minus, each)
 		}
+		check(fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0.3, 0, nil, each)
 	}
 }
 
@@ -450,11 +409,6 @@ func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 }
 
 func TestStartOfSGNHT(t *testing.T) {
-	l := layout(infer.Shapes{"a": {2}, "b": {}})
-	m := startedBy(t, sgmcmc.SGNHT{LR: infer.Constant(0.1), Sigma: 1.7, Temperature: infer.Linear(0.25, 100, 0, 10)}, l,
-		4096, 1)
-	hasVariance(t, 0.25*1.7*1.7, m, "N(0, Tσ²)")
-
 	q := newQuartic()
 	d := int64(q.layout.Dim())
 	xi := 0.0
@@ -486,11 +440,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 	c := infer.Constant
 	q := newQuartic()
 	infinite := math.Inf(1)
-	for _, e := range []struct {
-		method infer.Method
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SGNHT{}, "LR", "sgmcmc.SGNHT: LR is missing: a schedule is required, for example infer.Constant(0.01): " +
 			"below α/λ, with λ the largest curvature of the mean log posterior"},
 		{sgmcmc.SGNHT{LR: c(0)}, "LR", "sgmcmc.SGNHT: LR is 0: it must be finite and greater than 0"},
@@ -501,15 +451,8 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 		{sgmcmc.SGNHT{LR: c(1), Beta: -2}, "Beta", "sgmcmc.SGNHT: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &nan}, "Xi", "sgmcmc.SGNHT: Xi is NaN: it must be finite"},
 		{sgmcmc.SGNHT{LR: c(1), Xi: &infinite}, "Xi", "sgmcmc.SGNHT: Xi is +Inf: it must be finite"},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method infer.Method
-		field  string // empty for what is not the matter of one field
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.SGNHT{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.SGNHT: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SGNHT{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
@@ -520,21 +463,7 @@ func TestConfigurationErrorsOfSGNHT(t *testing.T) {
 			"sgmcmc.SGNHT: the noise variance τε(2a − τεβ) is -0.125 at update 2, with τ = T/N = 1, step ε = " +
 				"0.25, friction a = 0.5, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		if e.field != "" {
-			field(t, err, e.field, e.text)
-		}
-		require.EqualError(t, err, e.text)
-		require.ErrorIs(t, err, infer.ErrConfig)
-	}
+	}...)
 	_, err := sgmcmc.SGNHT{LR: c(0.1), Beta: 21}.Build(infer.Sum(q.logPosterior, 1))
 	require.ErrorContains(t, err, "the noise variance")
-	_, err = sgmcmc.SGNHT{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.SGNHT: the log posterior is nil: invalid configuration")
 }

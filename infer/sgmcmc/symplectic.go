@@ -38,7 +38,7 @@ type SymplecticSGHMC struct {
 	Cycle    infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
 	Beta     float64        // β, estimated variance of the gradient noise; default 0
 	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise
-	// already exceeds the target noise, nothing is injected; the statistic "clipped" is the share of such elements.
+	// already exceeds the target noise, nothing is z; the statistic "clipped" is the share of such elements.
 	EstimateBeta *Estimate
 	Temperature  infer.Schedule // T; nil means 1, the Bayes posterior
 	// Mass is M of each site, a number above 0 for all its elements; 1 for sites that are not named. A site with a
@@ -86,8 +86,7 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	lightest := method.CheckMasses(check, &c.Mass)
 	return method.Build(check, target, method.Algorithm[SymplecticSGHMCState]{
 		LR: c.LR, Temperature: c.Temperature,
-		Step:  func(s, next *SymplecticSGHMCState, m *method.Move) { c.step(s, next, m, unit) },
-		Fused: func(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move) { c.fused(s, p, m, unit) },
+		Program: func(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move) { c.program(s, p, m, unit) },
 		Parts: func(s *SymplecticSGHMCState) []method.Part {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta},
 				c.EstimateMass.MassPart(&s.Mass, &s.Momenta), c.EstimateBeta.VariancePart(&s.Variance)}
@@ -111,29 +110,19 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 	})
 }
 
-func (c SymplecticSGHMC) step(s, next *SymplecticSGHMCState, m *method.Move, unit float64) {
+func (c SymplecticSGHMC) program(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move, unit float64) {
 	h, gamma, keep := c.pace(m, unit, c.lightest(s))
-	next.Momenta = combine(injected(m, h, gamma/unit, c.Beta, c.EstimateBeta, s.Mass, s.Variance, s.Momenta,
-		term(keep, s.Momenta), term(h, m.Grad))...)
-	velocity := next.Momenta
+	n := noise{Step: h, Friction: gamma / unit, Beta: c.Beta, Estimate: c.EstimateBeta, Variance: fuse.Part(2)}
+	momenta, velocity := fuse.Part(0), fuse.Part(0)
 	if s.Mass != nil {
-		velocity = velocity.MustMul(s.Mass.MustReciprocal(false), false)
+		n.Mass, velocity = fuse.Part(1), fuse.A
 	}
-	next.Params.Flat = combine(term(1, s.Params.Flat), term(h*unit, velocity))
-}
-
-func (c SymplecticSGHMC) fused(s *SymplecticSGHMCState, p *fuse.Program, m *method.Move, unit float64) {
-	h, gamma, keep := c.pace(m, unit, c.lightest(s))
-	momenta, mass, velocity := fuse.Part(0), fuse.Register(0), fuse.Part(0)
+	z := n.term(p, m)
+	p.Combine(momenta, momenta.Times(keep), fuse.Grad.Times(h), z)
 	if s.Mass != nil {
-		mass, velocity = fuse.Part(1), fuse.A
+		p.Divide(velocity, 1, momenta, n.Mass)
 	}
-	noise := fusedNoise(p, m, h, gamma/unit, c.Beta, c.EstimateBeta, mass, fuse.Part(2))
-	p.Combine(momenta, of(keep, momenta), of(h, fuse.Grad), noise)
-	if s.Mass != nil {
-		p.Divide(velocity, 1, momenta, mass)
-	}
-	p.Combine(fuse.Theta, of(1, fuse.Theta), of(h*unit, velocity))
+	p.Add(fuse.Theta, velocity.Times(h*unit))
 }
 
 // lightest is the least mass, where a check needs it: with β.
@@ -159,6 +148,6 @@ func (c SymplecticSGHMC) pace(m *method.Move, unit, lightest float64) (h, gamma,
 		keep, m.Info.LR = 1-h*gamma, h
 	}
 	m.Info.TimeStep = h * math.Sqrt(unit)
-	noiseScale(m, h, gamma*lightest/unit, c.Beta) // or an error
+	noise{Step: h, Friction: gamma * lightest / unit, Beta: c.Beta}.scale(m) // or an error
 	return h, gamma, keep
 }

@@ -9,43 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 )
-
-// newcomers are the methods with momenta besides SGHMC, for the tests of what they have in common.
-func newcomers() map[string]infer.Method {
-	lr, temperature := infer.Polynomial(0.2, 1, 0.33), infer.Linear(1, 0.5, 0, 10)
-	alpha := infer.Constant(1.5)
-	return map[string]infer.Method{
-		"SGNHT": sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3,
-			Sigma: 1.3},
-		"SGNHT, per parameter": sgmcmc.SGNHT{LR: lr, Temperature: temperature, Alpha: alpha, Beta: 0.3,
-			Sigma: 1.3, PerParameter: true},
-		"BAOA": sgmcmc.BAOA{LR: lr, Temperature: temperature, Alpha: alpha, Sigma: 1.3},
-		"SymplecticSGHMC": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Gamma: alpha,
-			Beta: 0.3, Cycle: infer.Cosine(1, 7)},
-		"SymplecticSGHMC with Momentum": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature,
-			Momentum: infer.Constant(0.8), Cycle: infer.Cosine(1, 7)},
-		"SymplecticSGHMC with masses": sgmcmc.SymplecticSGHMC{LR: lr, Temperature: temperature, Gamma: alpha, Beta: 0.2,
-			Mass: map[string]float64{"a": 0.5, "w": 3, "x": 2}},
-	}
-}
-
-// fitted is a newcomer with only the masses of the sites that there are.
-func fitted(m infer.Method, l *infer.Layout) infer.Method {
-	s, ok := m.(sgmcmc.SymplecticSGHMC)
-	if !ok || s.Mass == nil {
-		return m
-	}
-	mass := map[string]float64{}
-	for _, site := range l.Sites {
-		if v, ok := s.Mass[site.Name]; ok {
-			mass[site.Name] = v
-		}
-	}
-	s.Mass = mass
-	return s
-}
 
 // trial is a run of a method with momenta on a Gaussian target, whose recursion is known.
 type trial struct {
@@ -77,7 +41,7 @@ func (e trial) run(t testing.TB) *moments {
 	}
 	m, x := newMoments(2*d, units), make([]float64, 2*d)
 	start := params(g.layout, make([]float64, e.chains*size), e.chains)
-	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), start, g.batches(e.noise, e.seed),
+	run(t, build(t, e.method, g.logPosterior), start, g.batches(e.noise, e.seed),
 		settle+thin*int64(e.draws), e.seed, func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return
@@ -115,7 +79,7 @@ func fallToMode(t *testing.T, e trial, updates int64) {
 		}
 	}
 	worst, last := 0.0, 0.0
-	run(t, build(t, fitted(e.method, g.layout), g.logPosterior), params(g.layout, first, chains), g.batches(0, 0),
+	run(t, build(t, e.method, g.logPosterior), params(g.layout, first, chains), g.batches(0, 0),
 		updates, 1, func(s infer.State) {
 			theta, m := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
 			last = 0

@@ -2,6 +2,7 @@ package sgmcmc_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,9 +49,11 @@ func (s setting) symplecticWith(mass []float64) law {
 }
 
 func (s setting) symplecticTrial() trial {
-	mass := map[string]float64{"a": s.sigma * s.sigma, "b": s.sigma * s.sigma}
-	if s.sigma == 1 {
-		mass = nil
+	mass := map[string]float64{}
+	for _, site := range newGaussian(s.precision, 1).layout.Names() {
+		if s.sigma != 1 {
+			mass[site] = s.sigma * s.sigma
+		}
 	}
 	return trial{setting: s, what: "symplectic Euler", law: s.symplectic(), chains: 128, copies: 8, draws: 80,
 		method: sgmcmc.SymplecticSGHMC{
@@ -139,60 +142,31 @@ func symplecticForms() []symplecticForm {
 }
 
 func TestSymplecticSGHMCFollowsItsEquations(t *testing.T) {
-	q := newQuartic()
-	d := q.layout.Dim()
+	check := func(f symplecticForm, temperature rate, beta float64, mass map[string]float64) {
+		c, masses := f.c, slices.Repeat([]float64{1}, 9) // a[0] a[1] b w[0,0] ... w[1,2]
+		for i := range masses {
+			if mass != nil && i != 2 {
+				masses[i] = mass[map[bool]string{true: "a", false: "w"}[i < 2]]
+			}
+		}
+		c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, vector(scaled(0.5, spread(9)))
+		equation{name("%s, beta %g, mass %v", f.name, beta, mass), c, rate{"", f.lr}, temperature, nil,
+			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+				h, damp, temp := f.h(step), f.damp(step), temperature.value(step)
+				theta, m := x["params"], x["momenta"]
+				for i := range g {
+					M := masses[i%9] / f.unit(0)
+					m[i] = (1-damp)*m[i] + h*g[i] + math.Sqrt(temp*(2*damp*M-temp*h*h*beta))*z[i]
+					theta[i] += h * m[i] / M
+				}
+				return temp * h, nil
+			}}.follow(t)
+	}
 	for _, f := range symplecticForms() {
 		for _, temperature := range []rate{fixed(0), fixed(0.5), varied(2), {"default", nil}} {
 			for _, beta := range []float64{0, 0.3} {
-				for _, mass := range []map[string]float64{nil, {"a": 2, "w": 0.7}} {
-					for _, chains := range shapesOfChains {
-						t.Run(name("%s, T %s, beta %g, mass %v, %s", f.name, temperature.name, beta, mass, chains.name),
-							func(t *testing.T) {
-								c := f.c
-								c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, vector(scaled(0.5,
-									spread(d)))
-								transform := build(t, c, q.logPosterior)
-								start := params(q.layout, spread(max(chains.rows, 1)*d), chains.rows)
-								s, batch := begin[sgmcmc.SymplecticSGHMCState](t, transform, start, 7), q.batch()
-								elements := make([]float64, d)
-								for i := range elements { // a[0] a[1] b w[0,0] ... w[1,2]
-									elements[i] = 1
-									if mass != nil && i < 2 {
-										elements[i] = mass["a"]
-									} else if mass != nil && i > 2 {
-										elements[i] = mass["w"]
-									}
-								}
-								for step := range int64(consecutive) {
-									h, damp, unit, temp := f.h(step), f.damp(step), f.unit(0), temperature.value(step)
-									theta, m, z := values(s.Params.Flat), values(s.Momenta), noise(t, s.Streams, s.Momenta)
-									_, g := q.rows(theta)
-									wantTheta, wantM := make([]float64, len(theta)), make([]float64, len(theta))
-									for i := range theta {
-										M := elements[i%d] / unit
-										wantM[i] = (1-damp)*m[i] + h*g[i] + math.Sqrt(temp*(2*damp*M-temp*h*h*beta))*z[i]
-										wantTheta[i] = theta[i] + h*wantM[i]/M
-									}
-									next, info := update(t, transform, s, batch)
-									logp, _ := q.rows(theta)
-									within(t, logp, info.LogPosterior, golden, "LogPosterior")
-									assert.InDelta(t, f.lr(step), info.LR, 1e-15)
-									assert.Equal(t, temp, info.Temperature)
-									identical(t, theta, values(s.Params.Flat), "theta of the old state")
-									identical(t, m, values(s.Momenta), "momenta of the old state")
-									if !within(t, wantTheta, values(next.Params.Flat), golden, name("theta after update %d",
-										step)) ||
-										!within(t, wantM, values(next.Momenta), golden, name("momenta after update %d",
-											step)) {
-										return
-									}
-									assert.Equal(t, step+1, next.Steps())
-									moved(t, s.Streams, next.Streams, temp*h)
-									s = next
-								}
-							})
-					}
-				}
+				check(f, temperature, beta, nil)
+				check(f, temperature, beta, map[string]float64{"a": 2, "w": 0.7})
 			}
 		}
 	}
@@ -362,16 +336,11 @@ func TestSymplecticSGHMCAtZeroTemperature(t *testing.T) {
 	}
 }
 
-// Momenta start from N(0, TM), or N(0, TM/ℓ) in SGD's units.
-func TestInitialMomentaOfSymplecticSGHMC(t *testing.T) {
+// Momenta start from N(0, TM), each site with its mass.
+func TestInitialMomentaOfMasses(t *testing.T) {
 	const chains = 4096
 	l := layout(infer.Shapes{"a": {2}, "b": {}})
 	temperature := infer.Linear(0.25, 100, 0, 10)
-	hasVariance(t, 0.25, startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Temperature: temperature}, l,
-		chains, 1), "N(0, T)")
-	hasVariance(t, 0.25/0.1, startedBy(t,
-		sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momentum: infer.Constant(0.9), Temperature: temperature}, l, chains,
-		2), "N(0, T/ℓ)")
 	m := startedBy(t, sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Mass: map[string]float64{"b": 3},
 		Temperature: temperature}, l, chains, 3)
 	var a, b []float64
@@ -385,11 +354,7 @@ func TestInitialMomentaOfSymplecticSGHMC(t *testing.T) {
 func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	c := infer.Constant
 	q := newQuartic()
-	for _, e := range []struct {
-		method sgmcmc.SymplecticSGHMC
-		field  string
-		text   string
-	}{
+	refused(t, []mistake{
 		{sgmcmc.SymplecticSGHMC{}, "LR", "sgmcmc.SymplecticSGHMC: LR is missing: a schedule is required, for " +
 			"example infer.Constant(0.01): " +
 			"below 2/√λ, with λ the largest curvature of the mean log posterior"},
@@ -411,15 +376,8 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 			"sgmcmc.SymplecticSGHMC: Beta is -2: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(1), Mass: map[string]float64{"a": 1, "w": 0}}, `Mass of site "w"`,
 			`sgmcmc.SymplecticSGHMC: Mass of site "w" is 0: it must be finite and greater than 0`},
-	} {
-		_, err := e.method.Build(infer.Sum(q.logPosterior, 1))
-		field(t, err, e.field, e.text)
-	}
-	for _, e := range []struct {
-		method sgmcmc.SymplecticSGHMC
-		field  string // empty for what is not the matter of one field
-		text   string
-	}{
+	}...)
+	goWrong(t, []mistake{
 		{sgmcmc.SymplecticSGHMC{LR: from(2, 0.1, -0.1)}, "LR at update 2",
 			"sgmcmc.SymplecticSGHMC: LR at update 2 is -0.1: it must be finite and at least 0"},
 		{sgmcmc.SymplecticSGHMC{LR: c(0.1), Temperature: from(2, 1, nan)}, "Temperature at update 2",
@@ -434,19 +392,7 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 			"sgmcmc.SymplecticSGHMC: the noise variance τε(2a − τεβ) is -0.5 at update 2, with τ = T/N = 1, step ε = " +
 				"0.5, friction a = 1, β (Beta) = 6: " +
 				"Beta must be at most 2a/(τε) = 4, or LR smaller: invalid configuration"},
-	} {
-		transform := build(t, e.method, q.logPosterior)
-		s := begin[infer.State](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-		for range 2 {
-			s, _ = update(t, transform, s, q.batch())
-		}
-		_, _, err := transform.Update(s, q.batch())
-		if e.field != "" {
-			field(t, err, e.field, e.text)
-		}
-		require.EqualError(t, err, e.text)
-		require.ErrorIs(t, err, infer.ErrConfig)
-	}
+	}...)
 	// On the edge of what the friction makes up for, and beyond.
 	_, err := sgmcmc.SymplecticSGHMC{LR: c(0.5), Beta: 4}.Build(infer.Sum(q.logPosterior, 1))
 	require.NoError(t, err)
@@ -463,6 +409,4 @@ func TestConfigurationErrorsOfSymplecticSGHMC(t *testing.T) {
 	strange := build(t, sgmcmc.SymplecticSGHMC{LR: c(0.5), Mass: map[string]float64{"w": 2, "v": 1}}, q.logPosterior)
 	_, err = strange.Init(params(q.layout, spread(q.layout.Dim()), 0))
 	field(t, err, "Mass", `sgmcmc.SymplecticSGHMC: Mass is given for site "v": the sites are ["a" "b" "w"]`)
-	_, err = sgmcmc.SymplecticSGHMC{LR: c(0.1)}.Build(infer.Target{})
-	require.EqualError(t, err, "sgmcmc.SymplecticSGHMC: the log posterior is nil: invalid configuration")
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var _ interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Sampler
+	infer.Noter
+} = (*fit)(nil)
+
 // fit is the transform of [SVI].
 type fit struct {
 	SVI
@@ -36,16 +44,12 @@ func (t *fit) Init(p infer.Params) (infer.State, error) {
 // InitStreams makes the state of a guide at its start. What p holds of latent variables does not matter; Params of the
 // model start there.
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := method.CheckStreams(name, p, streams); err != nil {
+		return nil, err
 	}
 	if !p.Layout.Equal(t.point) {
 		return nil, fmt.Errorf("%s: a point with the sites %v, and the program's are %v: %w", name, p.Layout, t.point,
 			infer.ErrLayout)
-	}
-	if len(streams.Chains) != p.Chains() {
-		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w", name,
-			len(streams.Chains), p.Chains(), infer.ErrConfig)
 	}
 	s := State{Point: p, Streams: streams, plan: t.plan}
 	err := torch.Do(func(scope *torch.Scope) error {

@@ -114,11 +114,11 @@ func (s State) Params(chain int) (ppl.Values, error) {
 			phi = infer.Params{Layout: phi.Layout, Flat: phi.Flat.MustSelect(0, int64(chain), false)}
 		}
 		for key, v := range s.plan.values(phi) {
-			own, err := torch.Copy(v.T())
+			own, err := torch.Copy(v)
 			if err != nil {
 				return err
 			}
-			out[key] = torch.Of(own)
+			out[key] = own
 			scope.Keep(own)
 		}
 		return nil
@@ -134,7 +134,7 @@ func (l *latent) unconstrained(s *ppl.Site) *ts.Tensor {
 	if l.discrete {
 		return s.Value
 	}
-	return l.at(s).Inverse(s.Value).T()
+	return l.at(s).Inverse(torch.Of(s.Value)).T()
 }
 
 // Bound estimates a bound on a batch at T = 1, for each chain, from samples draws of the guide of the stream (seed,

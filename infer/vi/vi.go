@@ -28,6 +28,14 @@ type config struct {
 	family          family
 }
 
+var _ interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Sampler
+	infer.Noter
+} = (*fit)(nil)
+
 // stick says whether the score is left out of the gradient.
 func (c *config) stick() bool { return c.stickTheLanding == nil || *c.stickTheLanding }
 
@@ -116,7 +124,7 @@ func (t *fit) Init(p infer.Params) (infer.State, error) {
 }
 
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := method.CheckStreams(t.name, p, len(streams.Chains)); err != nil {
+	if err := method.CheckStreams(t.name, p, streams); err != nil {
 		return nil, err
 	}
 	if err := t.fits(p.Layout, p); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // The noise of single precision is that of torch.Streams, bit for bit, by vectors of any instruction set.
@@ -45,6 +46,28 @@ func passOf[T float32 | float64](theta []T, threads int, write func(*Program)) (
 	write(program)
 	stats := p.Run(program)
 	return append([]T(nil), unsafe.Slice((*T)(to), n)...), stats
+}
+
+// tensorsOf is passOf with tensors.
+func tensorsOf[T float32 | float64](t *testing.T, theta []T, write func(*Program)) []float64 {
+	var made []float64
+	require.NoError(t, torch.Do(func(*torch.Scope) error {
+		x, err := torch.FromSlice(theta)
+		if err != nil {
+			return err
+		}
+		streams := torch.NewStreams(1, 1)
+		update := Tensors{Normal: func() *ts.Tensor { return torch.Must(streams.NormalLike(x)) }}
+		update.Set(Theta, x)
+		update.Set(Part(0), x)
+		program := &Program{}
+		program.Begin(0, false, false)
+		write(program)
+		update.Run(program)
+		made, err = torch.ToSlice[float64](update.Get(Theta))
+		return err
+	}))
+	return made
 }
 
 // A kick of momenta 0 by gradient 1 without noise is (1 − exp(−hξ))/ξ, here against the C library's in double
@@ -122,9 +145,10 @@ func TestATMC(t *testing.T) {
 			for at, which := range []Register{A, Theta, B} {
 				have, _ := passOf(x, 1, write(which))
 				also, _ := passOf(single, 1, write(which))
+				tensors, singles := tensorsOf(t, x, write(which)), tensorsOf(t, single, write(which))
 				for i, xi := range x {
 					for _, c := range []struct{ have, z, tolerance float64 }{{have[i], double[i], 1e-14},
-						{float64(also[i]), float[i], 4e-6}} {
+						{float64(also[i]), float[i], 4e-6}, {tensors[i], double[i], 1e-14}, {singles[i], float[i], 4e-6}} {
 						p, theta, heat := want(xi, c.z)
 						right := []float64{p, theta, heat}[at]
 						require.InDelta(t, right, c.have, c.tolerance*(1+right*right), "h = %g, limit %g, number %d of %d",
@@ -136,7 +160,7 @@ func TestATMC(t *testing.T) {
 	}
 }
 
-// Each operation is what it says, in both precisions and for every remainder of a vector.
+// Each operation is what it says, in both precisions and for every remainder of a vector, in passes and with tensors.
 func TestOperations(t *testing.T) {
 	for name, op := range map[string]struct {
 		write func(*Program)
@@ -178,8 +202,11 @@ func TestOperations(t *testing.T) {
 			}
 			have, _ := passOf(x, 1, op.write)
 			also, _ := passOf(single, 1, op.write)
+			tensors, singles := tensorsOf(t, x, op.write), tensorsOf(t, single, op.write)
 			for i := range x {
 				want := op.want(x[i])
+				require.InDelta(t, want, tensors[i], 4e-16*(1+math.Abs(want)), "%s of %g with tensors", name, x[i])
+				require.InDelta(t, want, singles[i], 3e-7*(1+math.Abs(want)), "%s of %g with tensors", name, x[i])
 				require.InDelta(t, want, have[i], 4e-16*(1+math.Abs(want)), "%s of %g", name, x[i])
 				require.InDelta(t, want, float64(also[i]), 3e-7*(1+math.Abs(want)), "%s of %g", name, x[i])
 			}

@@ -3,10 +3,7 @@ package fuse
 // #include "loop.h"
 import "C"
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // Register is a vector of as many numbers as there are parameters, for each chain.
 type Register int32
@@ -29,6 +26,14 @@ const MostParts = C.KELVIN_REGISTERS - C.KELVIN_PARTS
 // Part is the i-th tensor of a state besides θ.
 func Part(i int) Register { return C.KELVIN_PARTS + Register(i) }
 
+// OfState is the register of the i-th tensor of a state, the first of which is θ.
+func OfState(i int) Register {
+	if i == 0 {
+		return Theta
+	}
+	return Part(i - 1)
+}
+
 // Program is a sequence of updates. An update is a sequence of operations on the elements of registers. All chains make
 // the same.
 type Program struct {
@@ -50,6 +55,9 @@ type Term struct {
 	X Register
 	y Register // of a product, plus 1
 }
+
+// Times is c·x, a summand of [Program.Combine].
+func (x Register) Times(c float64) Term { return Term{C: c, X: x} }
 
 // Product is c·x·y, a summand of [Program.Combine].
 func Product(c float64, x, y Register) Term { return Term{C: c, X: x, y: y + 1} }
@@ -125,6 +133,15 @@ func (p *Program) Combine(to Register, terms ...Term) {
 	p.add(op)
 }
 
+// Add adds terms to a register, at most three.
+func (p *Program) Add(to Register, terms ...Term) {
+	all := [4]Term{to.Times(1)}
+	if copy(all[1:], terms) < len(terms) {
+		panic(fmt.Sprintf("fuse: Add has at most %d terms", len(all)-1))
+	}
+	p.Combine(to, all[:1+len(terms)]...)
+}
+
 // Multiply sets a register to c·x·y.
 func (p *Program) Multiply(to Register, c float64, x, y Register) {
 	p.pair(C.KELVIN_MULTIPLY, to, c, x, y)
@@ -176,57 +193,22 @@ func (p *Program) ATMC(momenta, xi Register, a ATMC) {
 			C.double(a.Limit)}})
 }
 
-// CorrectedNoise is the term √max(wanted·M − lost·V, 0) z, with masses M in a register (0 for 1) and V in another. It
-// is made in A and B, and tells as "clipped" which share of the elements has less than 0 under the root.
-func (p *Program) CorrectedNoise(wanted float64, mass Register, lost float64, v Register) Term {
-	if mass != 0 {
-		p.Combine(A, Term{C: -lost, X: v}, Term{C: wanted, X: mass})
-	} else {
-		p.Combine(A, Term{C: -lost, X: v})
-		p.Shift(A, A, wanted)
-	}
-	p.Below(B, A)
-	p.Tell("clipped", B)
-	return p.rootNoise()
-}
-
-// MassiveNoise is the term √(wanted·M − lost) z, with masses M in a register. It is made in A.
-func (p *Program) MassiveNoise(wanted float64, mass Register, lost float64) Term {
-	switch {
-	case wanted == 0:
-		return Term{X: Noise}
-	case lost == 0:
-		p.Root(A, 1, mass, 0)
-		return Product(math.Sqrt(wanted), A, Noise)
-	}
-	p.Combine(A, Term{C: wanted, X: mass})
-	p.Shift(A, A, -lost) // the least may be zero and come out a rounding below
-	return p.rootNoise()
-}
-
-// rootNoise is √max(A, 0) z.
-func (p *Program) rootNoise() Term {
-	p.Clamp(A, A, 0, math.Inf(1))
-	p.Root(A, 1, A, 0)
-	return Product(1, A, Noise)
-}
-
 // Below sets a register to 1 where x < 0, else to 0.
 func (p *Program) Below(to, x Register) { p.single(C.KELVIN_BELOW, to, x, 0, 0) }
 
-// Mean is the mean of the elements of a register for each chain, by a number that [Program.Drift] takes. It is for
-// passes alone.
+// Mean is the mean of the elements of a register for each chain, by a number that [Program.Drift] takes. [Chains]
+// cannot make it.
 func (p *Program) Mean(x Register) int {
 	p.single(C.KELVIN_MEAN, Register(p.means), x, 0, 0)
 	p.means++
 	return p.means - 1
 }
 
-// Tell makes the mean of a register a statistic of the update. It is for passes alone.
+// Tell makes the mean of a register a statistic of the update. [Chains] cannot make it.
 func (p *Program) Tell(name string, x Register) { p.stats = append(p.stats, stat{name, p.Mean(x)}) }
 
-// Drift adds c·mean + plus to a part that has one number for each chain. All operations read what it was before. It is
-// for passes alone.
+// Drift adds c·mean + plus to a part that has one number for each chain. All operations read what it was before.
+// [Chains] cannot make it.
 func (p *Program) Drift(to Register, c float64, mean int, plus float64) {
 	p.single(C.KELVIN_DRIFT, to, Register(mean), c, plus)
 }

@@ -1,0 +1,44 @@
+package method
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// DrawGaussians draws n points, of shape [n, d], from K Gaussians with the given means, [d] or [K, d]; point i is from
+// that of chain i mod K. A draw takes width standard normal numbers: deviations maps those of m draws of each, [K, m,
+// width], to deviations from the means, [K, m, d].
+func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams,
+	deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	if deviations == nil || streams == nil {
+		return infer.Params{}, fmt.Errorf("the deviations or the streams are nil: %w", infer.ErrConfig)
+	}
+	out := infer.Params{Layout: means.Layout}
+	err := torch.Do(func(scope *torch.Scope) error {
+		k, d, c := int64(means.Chains()), int64(means.Layout.Dim()), int64(len(streams.Chains))
+		each := (int64(n) + k - 1) / k // draws of each Gaussian, and some of them too many
+		device, err := torch.DeviceOf(means.Flat)
+		if err != nil {
+			return err
+		}
+		eps, err := streams.Normal([]int64{(each*k + c - 1) / c, width}, means.Flat.DType(), device)
+		if err != nil {
+			return err
+		}
+		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false).MustReshape([]int64{each, k,
+			width}, false)
+		delta, err := deviations(eps.MustTranspose(0, 1, false))
+		if err != nil {
+			return err
+		}
+		points := delta.MustTranspose(0, 1, false).MustAdd(means.Flat.MustReshape([]int64{1, k, d}, false), false)
+		points = points.MustReshape([]int64{each * k, d}, false).MustNarrow(0, 0, int64(n), false)
+		out.Flat, err = torch.Copy(points)
+		scope.Keep(out.Flat)
+		return err
+	})
+	return out, err
+}
