@@ -55,7 +55,7 @@ func (d inverseGammaDist) Variance() torch.Tensor {
 	return d.spread(d.moment(d.moment(v, d.concentration, 2, math.Inf(1)), d.concentration, 1, math.NaN()))
 }
 
-// CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
+// CDF is the regularised incomplete gamma function Q(concentration, scale/x).
 func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(
 		value,

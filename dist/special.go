@@ -234,14 +234,3 @@ func logNdtr(x torch.Tensor) torch.Tensor {
 	near := fill(x, tail, 0).Mul(math.Sqrt2 / 2).Erfc().Mul(-0.5).Log1p()
 	return torch.Choose(tail, far, near)
 }
-
-// incompleteGamma is the regularised incomplete gamma function P(a, t), incompleteGammaC is Q = 1 − P.
-func incompleteGamma(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	dtype, device := like(t)
-	return torch.Of(tensorOf(a, dtype, device).T().MustSpecialGammainc(t.T(), false))
-}
-
-func incompleteGammaC(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	dtype, device := like(t)
-	return torch.Of(tensorOf(a, dtype, device).T().MustSpecialGammaincc(t.T(), false))
-}
