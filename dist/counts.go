@@ -162,7 +162,8 @@ func logPoisson(x torch.Tensor, mean torch.Tensor) poissonParts {
 // logPoissonLog is logPoisson from the logarithm of the mean.
 func logPoissonLog(x torch.Tensor, logMean torch.Tensor) poissonParts {
 	c := count(x)
-	return c.parts(logMean.Exp(), logMean.Sub(c.safe.Log()))
+	// Each only where it is taken: a mean that overflows has an infinite derivative.
+	return c.parts(fill(logMean, not(c.zero), 0).Exp(), fill(logMean.Sub(c.safe.Log()), c.zero, 0))
 }
 
 // parts has the deviance mean − x − x δ, where δ = log(mean/x). It is x(e^δ − 1 − δ), which an error of δ changes by

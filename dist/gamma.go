@@ -31,7 +31,7 @@ func (d gammaDist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
-		return gammaKernel(d.concentration, x.Mul(d.rate)).Add(d.rate.Log())
+		return gammaAt(d.concentration, d.rate, x)
 	})
 }
 

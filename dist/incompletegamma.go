@@ -256,18 +256,13 @@ func along(x []float64, as torch.Tensor) torch.Tensor {
 	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x)))))
 }
 
-// ζ(k)/k from k = 2 on.
-var zetas = []float64{0.8224670334241132, 0.40068563438653143, 0.27058080842778454, 0.20738555102867401,
-	0.16955717699740822, 0.14404989676884614, 0.12550966952474304, 0.11133426586956469, 0.10009945751278179,
-	0.090954017145829041, 0.083353840546109004, 0.076932516411352195}
-
 // lgamma1p is log Γ(1 + a), for small a by its series (DLMF 5.7.3), where 1 + a would be rounded.
 func lgamma1p(a torch.Tensor) torch.Tensor {
 	small := dense(a).Lt(0.05)
 	s := fill(dense(a), not(small), 0)
 	sum := torch.Of(0)
-	for k := len(zetas) - 1; k >= 0; k-- {
-		sum = sum.Neg().Mul(s).Add(zetas[k])
+	for i := len(zeta) - 1; i >= 0; i-- {
+		sum = sum.Neg().Mul(s).Add(zeta[i] / float64(i+2))
 	}
 	return torch.Choose(small, sum.Mul(s).Sub(eulerGamma).Mul(s), fill(dense(a), small, 1).Add(1).Lgamma())
 }

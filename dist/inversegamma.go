@@ -34,8 +34,12 @@ func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	// Where scale/x overflows the density is 0, as at x = 0.
 	outside := torch.Of(dense(value).Le(0).T().MustLogicalOr(d.scale.Div(floated(value)).T().MustIsinf(false), false))
 	return d.inside(value, outside, d.scale, func(x torch.Tensor) torch.Tensor {
-		t := d.scale.Div(x)
-		return gammaKernel(d.concentration, t).Add(t.Log()).Sub(x.Log())
+		return split(d.concentration, stirlingFrom, func(a torch.Tensor) torch.Tensor {
+			return a.Mul(d.scale.Log()).Sub(a.Add(1).Mul(x.Log())).Sub(d.scale.Div(x)).Sub(a.Lgamma())
+		}, func(a torch.Tensor) torch.Tensor {
+			t := d.scale.Div(x)
+			return gammaFar(a, t).Add(t.Log()).Sub(x.Log())
+		})
 	})
 }
 
