@@ -29,60 +29,57 @@ func incompleteGammaC(a torch.Tensor, t torch.Tensor) torch.Tensor {
 	return upper.Exp()
 }
 
-// gammaTails are log P(a, t) and log Q(a, t) for a > 0 and t ≥ 0. In a they have the derivatives of what computes them;
-// in t the first two are those of the density p: log T + log(1 ± (t − t₀) p/T), with p half-way from t₀ = t to t. At
-// t = 0 and ∞ there are none.
+// gammaTails are log P(a, t) and log Q(a, t) for a > 0 and t ≥ 0. What has many elements is computed in parts, each of
+// which frees what it needed.
 func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
-	t = dense(t)
-	none, all := t.Eq(0), isInfinite(t)
-	t = fill(t, either(none, all), 1)
-	at := constant(t)
-	lower, upper = tailsInChunks(a, at)
-	density := gammaKernel(a, t.Add(at).Mul(0.5))
-	hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).Min(700).Exp().Mul(t.Sub(at)) }
-	lower, upper = lower.Add(hazard(lower).Log1p()), upper.Add(hazard(upper).Neg().Log1p())
-	lower = fill(fill(lower, none, math.Inf(-1)), all, 0)
-	return lower, fill(fill(upper, none, 0), all, math.Inf(-1))
-}
-
-// tailsInChunks splits what has many elements, and frees what a part needed.
-func tailsInChunks(a, t torch.Tensor) (lower, upper torch.Tensor) {
 	shape := broadcast("Gamma", a.Shape(), t.Shape())
-	n := int64(1)
+	n := 1
 	for _, d := range shape {
-		n *= d
+		n *= int(d)
 	}
-	flat := expandTo(t, shape).Reshape(n)
-	switch {
-	case operand.IsNumber(a):
-	case a.Numel() == 1:
-		a = a.Reshape(1)
-	default:
-		a = expandTo(a, shape).Reshape(n)
+	if n <= incompleteChunk {
+		return gammaTailsPart(a, dense(t))
 	}
-	var lowers, uppers []torch.Tensor
-	for from := 0; from < max(int(n), 1); from += incompleteChunk {
-		torch.Must(0, torch.Do(func(s *torch.Scope) error {
-			part := func(v torch.Tensor) torch.Tensor {
-				if operand.IsNumber(v) || v.Numel() == 1 {
-					return v
-				}
-				return v.Slice(0, from, min(from+incompleteChunk, int(n)))
+	flat := func(v torch.Tensor) torch.Tensor {
+		switch {
+		case operand.IsNumber(v):
+			return v
+		case v.Numel() == 1:
+			return v.Reshape(1)
+		}
+		return expandTo(v, shape).Reshape(int64(n))
+	}
+	a, t = flat(a), flat(t)
+	var lowers, uppers []any
+	for from := 0; from < n; from += incompleteChunk {
+		part := func(v torch.Tensor) torch.Tensor {
+			if operand.IsNumber(v) || v.Numel() == 1 {
+				return v
 			}
-			l, u := tailsAt(part(a), part(flat))
+			return v.Slice(0, from, min(from+incompleteChunk, n))
+		}
+		torch.Must(0, torch.Do(func(s *torch.Scope) error {
+			l, u := gammaTailsPart(part(a), dense(part(t)))
 			s.Keep(l.T(), u.T())
 			lowers, uppers = append(lowers, l), append(uppers, u)
 			return nil
 		}))
 	}
-	return joined(lowers).Reshape(shape...), joined(uppers).Reshape(shape...)
+	return torch.Cat(0, lowers...).Reshape(shape...), torch.Cat(0, uppers...).Reshape(shape...)
 }
 
-func joined(parts []torch.Tensor) torch.Tensor {
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	return torch.Cat(0, parts)
+// gammaTailsPart has, in a, the derivatives of what computes it; in t the first two are those of the density p, by
+// log T + log(1 ± (t − t₀) p/T), with p half-way from t₀ = t to t. At t = 0 and ∞ there are none.
+func gammaTailsPart(a, t torch.Tensor) (lower, upper torch.Tensor) {
+	none, all := t.Eq(0), isInfinite(t)
+	t = fill(t, either(none, all), 1)
+	at := constant(t)
+	lower, upper = tailsAt(a, at)
+	density := gammaKernel(a, t.Add(at).Mul(0.5))
+	hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).Min(700).Exp().Mul(t.Sub(at)) }
+	lower, upper = lower.Add(hazard(lower).Log1p()), upper.Add(hazard(upper).Neg().Log1p())
+	lower = fill(fill(lower, none, math.Inf(-1)), all, 0)
+	return lower, fill(fill(upper, none, 0), all, math.Inf(-1))
 }
 
 func tailsAt(a, t torch.Tensor) (lower, upper torch.Tensor) {
