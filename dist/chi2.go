@@ -1,8 +1,6 @@
 package dist
 
 import (
-	"math"
-
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -31,7 +29,7 @@ func (d chi2Dist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
-		return gammaKernel(d.df.Mul(0.5), x.Mul(0.5)).Sub(math.Ln2)
+		return gammaAt(d.df.Mul(0.5), torch.Of(0.5), x)
 	})
 }
 
@@ -46,7 +44,7 @@ func (d chi2Dist) Mean() torch.Tensor { return d.spread(d.df) }
 // Variance is 2 df.
 func (d chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
 
-// CDF is the regularised incomplete gamma function P(df/2, x/2). It has no gradient in df.
+// CDF is the regularised incomplete gamma function P(df/2, x/2).
 func (d chi2Dist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(
 		value,

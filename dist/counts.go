@@ -166,10 +166,13 @@ func logPoissonLog(x torch.Tensor, logMean torch.Tensor) poissonParts {
 }
 
 // parts has the deviance mean − x − x δ, where δ = log(mean/x). It is x(e^δ − 1 − δ), which an error of δ changes by
-// (mean − x) times it only.
+// (mean − x) times it only. Where x is much smaller than the mean, that of e^δ would be lost in the derivatives.
 func (c counted) parts(mean, delta torch.Tensor) poissonParts {
-	expm1 := delta.Expm1()
-	return poissonParts{peakTensor(c.x), torch.Choose(c.zero, mean, c.x.Mul(expm1.Sub(delta)))}
+	delta = fill(delta, c.zero, 0)
+	far := either(c.zero, delta.Gt(3))
+	near := fill(delta, far, 0)
+	deviance := torch.Choose(far, mean.Sub(c.x.Mul(delta.Add(1))), c.x.Mul(near.Expm1().Sub(near)))
+	return poissonParts{peakTensor(c.x), deviance}
 }
 
 // logProb is the whole of it.

@@ -31,7 +31,7 @@ func (d gammaDist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
-		return gammaKernel(d.concentration, x.Mul(d.rate)).Add(d.rate.Log())
+		return gammaAt(d.concentration, d.rate, x)
 	})
 }
 
@@ -46,7 +46,7 @@ func (d gammaDist) Mean() torch.Tensor { return d.spread(d.concentration.Div(d.r
 // Variance is concentration/rate².
 func (d gammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div(d.rate.Square())) }
 
-// CDF is the regularised incomplete gamma function P(concentration, rate·x). It has no gradient in the concentration.
+// CDF is the regularised incomplete gamma function P(concentration, rate·x).
 func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(
 		value,

@@ -34,8 +34,12 @@ func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 	// Where scale/x overflows the density is 0, as at x = 0.
 	outside := torch.Of(dense(value).Le(0).T().MustLogicalOr(d.scale.Div(floated(value)).T().MustIsinf(false), false))
 	return d.inside(value, outside, d.scale, func(x torch.Tensor) torch.Tensor {
-		t := d.scale.Div(x)
-		return gammaKernel(d.concentration, t).Add(t.Log()).Sub(x.Log())
+		return split(d.concentration, stirlingFrom, func(a torch.Tensor) torch.Tensor {
+			return a.Mul(d.scale.Log()).Sub(a.Add(1).Mul(x.Log())).Sub(d.scale.Div(x)).Sub(a.Lgamma())
+		}, func(a torch.Tensor) torch.Tensor {
+			t := d.scale.Div(x)
+			return gammaFar(a, t).Add(t.Log()).Sub(x.Log())
+		})
 	})
 }
 
@@ -55,7 +59,7 @@ func (d inverseGammaDist) Variance() torch.Tensor {
 	return d.spread(d.moment(d.moment(v, d.concentration, 2, math.Inf(1)), d.concentration, 1, math.NaN()))
 }
 
-// CDF is the regularised incomplete gamma function Q(concentration, scale/x). It has no gradient in the concentration.
+// CDF is the regularised incomplete gamma function Q(concentration, scale/x).
 func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return d.positivePart(
 		value,

@@ -85,7 +85,19 @@ func (d negativeBinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 		l := s.Log()
 		terms = logPoissonLog(at, stack(shape, x, l.Add(d.second.LogSigmoid()), l.Add(d.second.Neg().LogSigmoid()), l))
 	}
-	return d.masked(terms.quotient(2).Add(r.Div(s).Log()), outside)
+	logp := terms.quotient(2).Add(r.Div(s).Log())
+	return d.masked(torch.Choose(expandTo(x.Eq(0), shape), d.none(), logp), outside)
+}
+
+// none is the log mass at 0, r log q, beside which the terms of the quotient are large where r or p is small.
+func (d negativeBinomialDist) none() torch.Tensor {
+	switch d.kind {
+	case "mean":
+		return d.second.Div(d.size).Log1p().Mul(d.size).Neg()
+	case "probs":
+		return d.second.Neg().Log1p().Mul(d.size)
+	}
+	return d.second.Softplus().Mul(d.size).Neg()
 }
 
 // relative is without the failures where the probability of a success has become 1 by rounding. It is taken from that

@@ -20,16 +20,7 @@ const stirlingFrom = 10
 var stirlingSeries = []float64{1. / 12, -1. / 360, 1. / 1260, -1. / 1680, 1. / 1188, -691. / 360360, 1. / 156}
 
 // stirling is log Γ(z) − [(z − ½) log z − z + log √2π], for z > 0.
-func stirling(z torch.Tensor) torch.Tensor {
-	if operand.IsNumber(z) {
-		if operand.Number(z) < stirlingFrom {
-			return stirlingNear(z)
-		}
-		return stirlingFar(z)
-	}
-	small := z.Lt(stirlingFrom)
-	return torch.Choose(small, stirlingNear(fill(z, not(small), 1)), stirlingFar(fill(z, small, stirlingFrom)))
-}
+func stirling(z torch.Tensor) torch.Tensor { return split(z, stirlingFrom, stirlingNear, stirlingFar) }
 
 func stirlingNear(z torch.Tensor) torch.Tensor {
 	return z.Lgamma().Sub(z.Sub(0.5).Mul(z.Log())).Add(z).Sub(halfLog2Pi)
@@ -70,18 +61,29 @@ func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 
 // gammaKernel is log[t^(a−1) e^(−t) / Γ(a)], the log density of the gamma distribution with rate 1 at t ≥ 0.
 func gammaKernel(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	if operand.IsNumber(a) {
-		if operand.Number(a) < stirlingFrom {
-			return gammaNear(a, t)
-		}
-		return gammaFar(a, t)
-	}
-	small := a.Lt(stirlingFrom)
-	return torch.Choose(small, gammaNear(fill(a, not(small), 1), t), gammaFar(fill(a, small, stirlingFrom), t))
+	return split(a, stirlingFrom, func(a torch.Tensor) torch.Tensor {
+		return xlogy(a.Sub(1), t).Sub(t).Sub(a.Lgamma())
+	}, func(a torch.Tensor) torch.Tensor { return gammaFar(a, t) })
 }
 
-func gammaNear(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	return xlogy(a.Sub(1), t).Sub(t).Sub(a.Lgamma())
+// gammaAt is the log density of gamma numbers at x ≥ 0. For small a it has no logarithm of rate·x, in whose derivatives
+// 1 would be added to a and taken away again.
+func gammaAt(a, rate, x torch.Tensor) torch.Tensor {
+	return split(a, stirlingFrom, func(a torch.Tensor) torch.Tensor {
+		return xlogy(a.Sub(1), x).Sub(x.Mul(rate)).Add(a.Mul(rate.Log())).Sub(a.Lgamma())
+	}, func(a torch.Tensor) torch.Tensor { return gammaFar(a, x.Mul(rate)).Add(rate.Log()) })
+}
+
+// split is near of z < from and far of the rest, each of a z that it can bear.
+func split(z torch.Tensor, from float64, near, far func(z torch.Tensor) torch.Tensor) torch.Tensor {
+	if operand.IsNumber(z) {
+		if operand.Number(z) < from {
+			return near(z)
+		}
+		return far(z)
+	}
+	small := z.Lt(from)
+	return torch.Choose(small, near(fill(z, not(small), 1)), far(fill(z, small, from)))
 }
 
 // gammaFar is (a − 1) L − (t − a) − ½ log a − log √2π − δ(a), with L = log(t/a); at t = 0 it has no gradients.
@@ -233,15 +235,4 @@ func logNdtr(x torch.Tensor) torch.Tensor {
 	far := torch.Of(t.T().MustSpecialErfcx(false)).Mul(0.5).Log().Sub(t.Square())
 	near := fill(x, tail, 0).Mul(math.Sqrt2 / 2).Erfc().Mul(-0.5).Log1p()
 	return torch.Choose(tail, far, near)
-}
-
-// incompleteGamma is the regularised incomplete gamma function P(a, t), incompleteGammaC is Q = 1 − P.
-func incompleteGamma(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	dtype, device := like(t)
-	return torch.Of(tensorOf(a, dtype, device).T().MustSpecialGammainc(t.T(), false))
-}
-
-func incompleteGammaC(a torch.Tensor, t torch.Tensor) torch.Tensor {
-	dtype, device := like(t)
-	return torch.Of(tensorOf(a, dtype, device).T().MustSpecialGammaincc(t.T(), false))
 }

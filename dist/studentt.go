@@ -18,7 +18,7 @@ type studentTDist struct {
 //
 //	log p(x) = −(df + 1)/2 log(1 + z²/df) − log B(df/2, 1/2) − ½ log df − log scale,  z = (x − loc)/scale
 //
-// The beta function is computed without cancellation, so that the density tends to the normal one for large df.
+// It is computed so that nothing large cancels, and tends to the normal density for large df.
 func StudentT(df, loc, scale any) (made Distribution) {
 	defer orMisfit(&made)
 	n, l, s := param("StudentT", "df", df), param("StudentT", "loc", loc), param("StudentT", "scale", scale)
@@ -34,9 +34,49 @@ func (d studentTDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d studentTDist) LogProb(value torch.Tensor) torch.Tensor {
-	w := floated(value).Sub(d.loc).Div(d.scale.Mul(d.df.Sqrt()))
-	c := logBeta(d.df.Mul(0.5), torch.Of(0.5)).Add(d.df.Log().Mul(0.5)).Add(d.scale.Log())
-	return d.full(log1pSquare(w).Mul(d.df.Add(1).Mul(-0.5)).Sub(c))
+	return d.full(studentTKernel(d.df, floated(value).Sub(d.loc), d.scale))
+}
+
+// normalFrom is from which df on terms of the normal distribution are taken out, which have no derivative in df.
+const normalFrom = 1000
+
+// studentTKernel is the log density at a distance x from the location,
+//
+//	−df/2 log(1 + z²/df) − log √(scale² df + x²) − log B(df/2, ½)
+func studentTKernel(df, x, scale torch.Tensor) torch.Tensor {
+	return split(df, normalFrom, func(df torch.Tensor) torch.Tensor { return studentTNear(df, x, scale) },
+		func(df torch.Tensor) torch.Tensor { return studentTFar(df, x, scale) })
+}
+
+func studentTNear(df, x, scale torch.Tensor) torch.Tensor {
+	root := scale.Mul(df.Sqrt())
+	h := torch.Of(x.T().MustHypot(alike(root, x).T(), false)).Log()
+	return log1pSquare(x.Div(root)).Mul(df.Mul(-0.5)).Sub(h).Sub(logBeta(df.Mul(0.5), torch.Of(0.5)))
+}
+
+// studentTFar has, with v = z²/df and u = 1/df,
+//
+//	−z²/2 log(1 + v)/v − ½ log(1 + v) − log scale − log √2π − [½ − log(1 + u)/(2u) + δ(df/2) − δ((df + 1)/2)]
+//
+// and the remainder δ of Stirling's formula.
+func studentTFar(df, x, scale torch.Tensor) torch.Tensor {
+	z := x.Div(scale)
+	w := z.Div(df.Sqrt())
+	log := log1pSquare(w)
+	near := w.Abs().Lt(0.1)
+	z = fill(z, not(near), 0).Square()
+	power := torch.Choose(near, z.Mul(log1pOver(z.Div(df)).Add(1)), log.Mul(df)).Add(log)
+	rest := log1pOver(df.Reciprocal()).Mul(-0.5).Add(stirling(df.Mul(0.5))).Sub(stirling(df.Add(1).Mul(0.5)))
+	return power.Mul(-0.5).Sub(rest).Sub(scale.Log()).Sub(halfLog2Pi)
+}
+
+// log1pOver is log(1 + v)/v − 1 for v up to 0.01.
+func log1pOver(v torch.Tensor) torch.Tensor {
+	sum := torch.Of(0)
+	for k := 9; k >= 2; k-- {
+		sum = sum.Add(1 / float64(k)).Mul(v).Neg()
+	}
+	return sum
 }
 
 // Sample draws loc + scale·z √(df/(2g)), with z normal and g gamma of shape df/2, reparameterised.

@@ -223,10 +223,11 @@ func (d gammaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, fl
 
 // SumLogProb is the sum of LogProb, for parameters that are numbers.
 func (d betaDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, float64, bool) {
-	if !known.Inside || !operand.IsNumber(d.concentration1) || !operand.IsNumber(d.concentration0) {
+	a, b, x := operand.Number(d.concentration1), operand.Number(d.concentration0), floated(value)
+	if !known.Inside || !operand.IsNumber(d.concentration1) || !operand.IsNumber(d.concentration0) ||
+		min(a, b) >= stirlingFrom { // where large terms cancel
 		return nil, 0, false
 	}
-	a, b, x := operand.Number(d.concentration1), operand.Number(d.concentration0), floated(value)
 	all := d.elements(x.Shape())
 	p := partial{constant: -all * operand.Number(logBeta(torch.Of(a), torch.Of(b)))}
 	if a != 1 {

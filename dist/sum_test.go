@@ -161,6 +161,26 @@ func TestSumLogProbIsTheSum(t *testing.T) {
 	}
 }
 
+// The sum that a log posterior has is that of LogProb to 1e-12 for large shapes too, where plain formulas cancel.
+func TestSumLogProbOfLargeShapes(t *testing.T) {
+	scoped(t, func() {
+		for _, n := range []float64{9, 11, 1e4, 1e8} {
+			for _, d := range []dist.Distribution{dist.Beta(n, n), dist.Beta(2, n), dist.Gamma(n, n), dist.StudentT(n, 0, 1)} {
+				x := scalarRead(d.Mean().T())[0] + 0.3*math.Sqrt(scalarRead(d.Variance().T())[0])
+				want := d.LogProb(torch.Of(x)).Item()
+				terms, got, ok := d.(dist.Summer).SumLogProb(torch.Of(torch.Of(x).T()), dist.Known{Inside: true})
+				if !ok { // the sum is that of LogProb
+					continue
+				}
+				for _, term := range terms {
+					got += term.Coeff * torch.Of(term.Tensor).Item()
+				}
+				require.InEpsilon(t, want, got, 1e-12, "%s of %v", d.Name(), n)
+			}
+		}
+	})
+}
+
 // requireClose compares elements relative to the greatest of them; infinities must be equal.
 func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
 	t.Helper()

@@ -198,11 +198,6 @@ func (d inverseGammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return lower, upper
 }
 
-// gammaTails are logarithms of incomplete gamma functions, which underflow below e⁻⁷⁴⁵.
-func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
-	return incompleteGamma(a, t).Log(), incompleteGammaC(a, t).Log()
-}
-
 func (d mixtureDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	var lows, highs []torch.Tensor
 	for _, c := range d.components {

@@ -27,14 +27,12 @@ type truncatedDist struct {
 //
 //	log p(x) = log p_d(x) − log(F(high) − F(low))
 //
-// The last term is computed from logarithms of the nearer tail, so that the interval may be far out in it. Those of
-// [Gamma], [Chi2] and [InverseGamma] underflow below 1e-308, and a CDF that this package does not know is lost where it
-// rounds to 1: there the log density is minus infinity, and Validate returns an error. Its relative error is about
-// 1e-16 over the share of the tail that is in the interval.
+// The last term is computed from logarithms of the nearer tail, so that the interval may be far out in it. A CDF that
+// this package does not know is lost where it rounds to 1: there the log density is minus infinity, and Validate
+// returns an error. Its relative error is about 1e-16 over the share of the tail that is in the interval.
 //
 // [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an
-// interval around the support changes nothing. A gradient in the concentration of a gamma family is an error of
-// libtorch.
+// interval around the support changes nothing.
 //
 // For whole numbers the mass of the interval is a sum over its values. Its ends are finite Go numbers, with at most 2²⁰
 // values between them. That makes a Poisson variable one that [ppl.Enumerate] sums out. Such a distribution has a

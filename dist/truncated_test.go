@@ -33,9 +33,10 @@ var truncatedCases = []truncatedCase{
 	{"Logistic", func(p ...any) dist.Distribution { return dist.Logistic(p[0], p[1]) }, []float64{0.5, 1.2}, -3, 9, 0.5},
 	{"Uniform", func(p ...any) dist.Distribution { return dist.Uniform(p[0], p[1]) }, []float64{-4, 2}, -3, 1, 0},
 	{"Exponential", func(p ...any) dist.Distribution { return dist.Exponential(p[0]) }, []float64{1.5}, 0.3, 2, 1},
-	{"Gamma", func(p ...any) dist.Distribution { return dist.Gamma(2.5, p[0]) }, []float64{1.5}, 0.3, 4, 1},
-	{"InverseGamma", func(p ...any) dist.Distribution { return dist.InverseGamma(2.5, p[0]) }, []float64{1.5}, 0.3, 4, 1},
-	{"Chi2", func(...any) dist.Distribution { return dist.Chi2(3) }, nil, 0.5, 6, 1},
+	{"Gamma", func(p ...any) dist.Distribution { return dist.Gamma(p[0], p[1]) }, []float64{2.5, 1.5}, 0.3, 4, 1},
+	{"InverseGamma", func(p ...any) dist.Distribution { return dist.InverseGamma(p[0], p[1]) },
+		[]float64{2.5, 1.5}, 0.3, 4, 1},
+	{"Chi2", func(p ...any) dist.Distribution { return dist.Chi2(p[0]) }, []float64{3}, 0.5, 6, 1},
 	{"Weibull", func(p ...any) dist.Distribution { return dist.Weibull(p[0], p[1]) }, []float64{1.5, 2.2}, 0.3, 2, 1},
 	{"Pareto", func(p ...any) dist.Distribution { return dist.Pareto(p[0], p[1]) }, []float64{1, 1.5}, 1.5, 8, 2},
 	{"Gumbel", func(p ...any) dist.Distribution { return dist.Gumbel(p[0], p[1]) }, []float64{0.2, 1.5}, -1, 6, 1},
@@ -263,6 +264,8 @@ func TestTruncatedTails(t *testing.T) {
 				math.Exp(40.01731412676465)},
 			// The tail integral of x^½ e⁻ˣ is e⁻ˣ √x (1 + 1/2x − 1/4x² + …).
 			{dist.Gamma(1.5, 1), 600, inf, 600, -math.Log1p(1./1200 - 1./(4*360000) + 3./(8*600*360000)), 600.6937},
+			// (1 + x) e⁻ˣ.
+			{dist.Gamma(2, 1), 2000, inf, 2001, -1, 2000.6934936940775},
 		} {
 			d := dist.Truncated(c.d, c.low, c.high)
 			require.NoError(t, d.Validate())
@@ -307,10 +310,10 @@ func TestTruncatedTails(t *testing.T) {
 			same(t, c.variance, scalarRead(c.d.Variance().T())[0], 1e-8, "variance")
 		}
 		// A probability that underflows: the density is 0, and Validate says why.
-		lost := dist.Truncated(dist.Gamma(2, 1), 2000, inf)
-		require.Equal(t, math.Inf(-1), scalarRead(lost.LogProb(torch.Of(scalarVec(2001))).T())[0])
+		lost := dist.Truncated(dist.InverseGaussian(1, 1), 0, 1e-4)
+		require.Equal(t, math.Inf(-1), scalarRead(lost.LogProb(torch.Of(scalarVec(5e-5))).T())[0])
 		require.EqualError(t, lost.Validate(), "dist.Truncated: the interval is element 0 of shape []: its probability is "+
-			"0 to the accuracy of Gamma")
+			"0 to the accuracy of InverseGaussian")
 	})
 }
 

@@ -68,6 +68,19 @@ func (d truncatedNormalDist) middle() torch.Tensor {
 type interval struct {
 	low, high torch.Tensor
 	flipped   torch.Tensor // where it was turned
+	// Its width is span/exp(logScale): not by low and high, of which that of a narrow interval has no digits, nor
+	// derivatives.
+	width, span, logScale torch.Tensor
+}
+
+// between is the interval of two numbers before they are standardised.
+func (d truncatedNormalDist) between(low, high, logScale torch.Tensor) interval {
+	i := turn(d.end(low), d.end(high))
+	l, h := alike(low, i.low), alike(high, i.low)
+	unbounded := torch.Of(isInfinite(l).T().MustLogicalOr(isInfinite(h).T(), false))
+	i.span, i.logScale = fill(h, unbounded, 0).Sub(fill(l, unbounded, 0)), logScale
+	i.width = torch.Choose(unbounded, i.width, i.span.Div(d.scale))
+	return i
 }
 
 func turn(a, b torch.Tensor) interval {
@@ -79,7 +92,8 @@ func turn(a, b torch.Tensor) interval {
 		flipped = b.Mul(0).Add(a)
 	}
 	mask := flipped.Gt(0)
-	return interval{torch.Choose(mask, b.Neg(), a), torch.Choose(mask, a.Neg(), b), mask}
+	width := b.Sub(a)
+	return interval{torch.Choose(mask, b.Neg(), a), torch.Choose(mask, a.Neg(), b), mask, width, width, torch.Of(0)}
 }
 
 // logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass,
@@ -95,12 +109,12 @@ func (m logMass) over(z torch.Tensor) torch.Tensor {
 const narrow = 0.25
 
 // mass is the probability of the interval, before the scale.
-func (d truncatedNormalDist) mass() logMass {
+func (d truncatedNormalDist) mass(logScale torch.Tensor) logMass {
 	a, b := d.end(d.low), d.end(d.high)
 	if operand.IsNumber(a) && operand.IsNumber(b) {
 		return massOfNumbers(operand.Number(a), operand.Number(b))
 	}
-	return turn(a, b).mass()
+	return d.between(d.low, d.high, logScale).mass()
 }
 
 // massOfNumbers is interval.mass of numbers, without a tensor.
@@ -141,7 +155,7 @@ func erfcx(t float64) float64 {
 // either cancels, c is the middle, and the mass is φ(c) ∫ exp(−c s − s²/2) ds over −width/2 < s < width/2, by Gauss and
 // Legendre's rule of 8 points.
 func (i interval) mass() logMass {
-	width, middle := i.high.Sub(i.low), i.high.Add(i.low).Mul(0.5)
+	width, middle := i.width, i.high.Add(i.low).Mul(0.5)
 	thin := torch.Of(below(width, torch.Of(narrow)).T().MustLogicalAnd(
 		below(width.Mul(middle).Abs(), torch.Of(narrow)).T(), false))
 	tail := torch.Of(below(i.high, torch.Of(-1)).T().MustLogicalAnd(not(thin).T(), false))
@@ -164,7 +178,8 @@ func (i interval) mass() logMass {
 	}
 	s := w.Unsqueeze(-1).Mul(nodes(legendreNodes))
 	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
-	flat := operand.SumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(w.Log())
+	flat := operand.SumLast(e.Mul(nodes(legendreWeights)), 1).Log().Add(fill(i.span, not(thin), 1).Log().
+		Sub(i.logScale))
 
 	return logMass{
 		torch.Choose(thin, middle, fill(i.high, not(tail), 0)),
@@ -183,9 +198,10 @@ var (
 // LogProb is the log density.
 func (d truncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
-	mass := d.mass()
+	logScale := d.scale.Log()
+	mass := d.mass(logScale)
 	return d.inside(value, outside, d.someInside(), func(x torch.Tensor) torch.Tensor {
-		return mass.over(x.Sub(d.loc).Div(d.scale)).Sub(d.scale.Log())
+		return mass.over(x.Sub(d.loc).Div(d.scale)).Sub(logScale)
 	})
 }
 
@@ -334,10 +350,10 @@ func (d truncatedNormalDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 func (d truncatedNormalDist) cdf(value torch.Tensor) torch.Tensor {
-	a, b := d.end(d.low), d.end(d.high)
 	under, over := below(value, d.low), above(value, d.high)
-	z := d.end(torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), d.middle(), value))
-	part, all := turn(a, z).mass(), turn(a, b).mass()
+	x := torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), d.middle(), floated(value))
+	logScale := d.scale.Log()
+	part, all := d.between(d.low, x, logScale).mass(), d.between(d.low, d.high, logScale).mass()
 	p := all.over(part.c).Add(part.rest).Exp()
 	return d.full(fill(fill(p, under, 0), over, 1))
 }

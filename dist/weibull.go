@@ -32,9 +32,13 @@ func (d weibullDist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
-		z := x.Div(d.scale)
-		power := z.Log().Mul(d.concentration).Exp()
-		return xlogy(d.concentration.Sub(1), z).Sub(power).Add(d.concentration.Log().Sub(d.scale.Log()))
+		z, logScale := x.Div(d.scale), d.scale.Log()
+		// By log x and log scale where k is small: in (k − 1) log z − log scale it would be lost beside the 1.
+		return split(d.concentration, 1, func(k torch.Tensor) torch.Tensor {
+			return xlogy(k.Sub(1), x).Sub(k.Mul(logScale)).Add(k.Log())
+		}, func(k torch.Tensor) torch.Tensor {
+			return xlogy(k.Sub(1), z).Add(k.Log().Sub(logScale))
+		}).Sub(z.Log().Mul(d.concentration).Exp())
 	})
 }
 

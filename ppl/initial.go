@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -309,7 +308,6 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 			grad, err := torch.Grad([]*ts.Tensor{logp}, []*ts.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 			if errors.As(err, &undefined) && strings.Contains(undefined.Message, "derivative") {
-				s.blameTruncation()
 				s.fail("its log density has no gradient: %s; fix the parameter that it would be taken in, or use another "+
 					"distribution", strings.TrimRight(undefined.Message, ". \n"))
 			}
@@ -329,31 +327,6 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 		return err
 	}
 	return otherwise
-}
-
-// blameTruncation refuses a truncated gamma family whose shape depends on latent variables: its mass is an incomplete
-// gamma function, which libtorch does not differentiate in the shape.
-func (s *Site) blameTruncation() {
-	d := s.Dist
-	for d != nil {
-		within, ok := d.(interface{ Base() dist.Distribution })
-		if !ok {
-			return
-		}
-		truncated := strings.HasPrefix(d.Name(), "Truncated(")
-		d = within.Base()
-		of, ok := d.(dist.Parameterised)
-		if !truncated || !ok {
-			continue
-		}
-		name := map[string]string{"Gamma": "concentration", "InverseGamma": "concentration", "Chi2": "df"}[d.Name()]
-		shape, ok := of.Params()[name].(torch.Tensor)
-		if _, number := shape.Number(); ok && !number && shape.T().MustRequiresGrad() {
-			s.fail("its density has no gradient in the %s of %s, which depends on latent variables: libtorch has no derivative "+
-				"of the incomplete gamma function in it; fix the %s, or truncate another family, such as dist.LogNormal or "+
-				"dist.Weibull", name, d.Name(), name)
-		}
-	}
 }
 
 // nameOf is the latent variable that a number of the layout belongs to.

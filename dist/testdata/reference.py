@@ -462,4 +462,5 @@ def main():
         out.write(("\n".join(lines) + "\n").encode())
 
 
-main()
+if __name__ == "__main__":
+    main()

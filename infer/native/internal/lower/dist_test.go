@@ -226,6 +226,10 @@ var densities = map[string]density{
 	"Truncated": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.pos(6), dist.Truncated(dist.Logistic(u.real(), u.pos()), 0, 50))
 	},
+	"incomplete gamma functions": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.pos(6), dist.Truncated(dist.Gamma(u.pos(6), u.pos()), 0, 90)).Add(
+			dist.InverseGamma(u.pos().Mul(8), 1).(dist.CDFer).CDF(u.pos(6)).Sum())
+	},
 	"TruncatedNormal": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.unit(6), dist.TruncatedNormal(u.real(), u.pos(), 0, u.pos().Add(1)))
 	},
@@ -337,7 +341,7 @@ func constructors(t *testing.T, dir, result string) []string {
 }
 
 func TestDistributions(t *testing.T) {
-	for _, name := range constructors(t, "../../../../dist", "Distribution") {
+	for _, name := range append(constructors(t, "../../../../dist", "Distribution"), "incomplete gamma functions") {
 		t.Run(name, func(t *testing.T) { caseOf(t, densities, name) })
 	}
 }
@@ -356,6 +360,8 @@ var farthest = map[string]float64{
 	// The probability of [0, 50] is a difference of logarithms that eager evaluation rounds to 0 at the scale exp(84), and
 	// has to three digits at exp(25).
 	"Truncated": 8,
+	// Of an interval far below or above the mean the density is a difference of terms as large as the concentration.
+	"incomplete gamma functions": 4,
 }
 
 // decided are the cases of which rounding decides the result far out, or whether there is one. Up to the scale 3 they
