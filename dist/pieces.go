@@ -55,14 +55,14 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 		}
 		all = append(all, y.T())
 	}
-	return joined(all, longest)
+	return together(all, longest)
 }
 
 // undivided says that a computation is not divided: within vmap no shape is all, and a recording would hold all parts.
 func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
 
-// joined puts pieces together, and frees them.
-func joined(all []*ts.Tensor, dim int) torch.Tensor {
+// together puts pieces together, and frees them.
+func together(all []*ts.Tensor, dim int) torch.Tensor {
 	whole := torch.Of(ts.MustCat(all, int64(dim)))
 	torch.Free(all...)
 	return whole
@@ -96,7 +96,7 @@ func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tens
 		some := join([]int64{min(rows, sample[0]-from)}, sample[1:])
 		all = append(all, tidy(func() torch.Tensor { return f(some) }).T())
 	}
-	return joined(all, 0)
+	return together(all, 0)
 }
 
 // part is n numbers of a dimension that is counted from the end.

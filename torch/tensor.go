@@ -230,11 +230,9 @@ func (x Tensor) Pow(y any) Tensor {
 }
 
 // Min is the smaller of x and y, element by element. Where they are equal, each of two tensors has half the derivative;
-// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place. What is
-// not taken has a gradient of 0, as in [Where], also where its derivative is infinite.
+// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place.
 func (x Tensor) Min(y any) Tensor {
 	w := Of(y)
-	guard(x, w)
 	switch {
 	case x.isNumber() && w.isNumber():
 		return number(math.Min(x.c, w.c))
@@ -249,7 +247,6 @@ func (x Tensor) Min(y any) Tensor {
 // Max is the larger of x and y, element by element, with derivatives as those of Min.
 func (x Tensor) Max(y any) Tensor {
 	w := Of(y)
-	guard(x, w)
 	switch {
 	case x.isNumber() && w.isNumber():
 		return number(math.Max(x.c, w.c))
@@ -265,7 +262,6 @@ func (x Tensor) Max(y any) Tensor {
 func (x Tensor) Clamp(low, high any) Tensor {
 	l, h := Of(low), Of(high)
 	if !x.isNumber() && l.isNumber() && h.isNumber() {
-		guard(x)
 		return wrap(x.beside().MustClamp(scalar(l.c), scalar(h.c), false))
 	}
 	return x.Max(l).Min(h)
@@ -420,18 +416,13 @@ func (x Tensor) Eq(y any) Tensor {
 func Where(condition, a, b any) Tensor {
 	x, y := Of(a), Of(b)
 	if cond := Of(condition); !cond.isNumber() {
-		guard(x, y)
-	}
-	return Choose(condition, x, y)
-}
-
-// guard keeps gradients of 0 that come to branches 0 through what is behind them.
-func guard(branches ...Tensor) {
-	for _, x := range branches {
-		if x.t != nil {
-			Must(0, ts.KelvinGuard(x.t))
+		for _, branch := range []Tensor{x, y} {
+			if branch.t != nil {
+				Must(0, ts.KelvinGuard(branch.t))
+			}
 		}
 	}
+	return Choose(condition, x, y)
 }
 
 // Choose is [Where] of branches whose derivatives are finite where they are not taken too: their gradient there is 0

@@ -57,21 +57,6 @@ var branches = []struct {
 		rows := torch.Of(vec([]float64{1, -1}, 2, 1)).Gt(0) // the first of two rows
 		return torch.Where(rows, torch.Where(x.Gt(0), x.Log(), x), x.Square())
 	}, []float64{-1, 8.25}, []float64{2, 2 - 1./16}},
-	{"the smaller of infinity and a number", []float64{800, 1},
-		func(x torch.Tensor) torch.Tensor { return x.Exp().Min(10) }, []float64{0, math.E}, []float64{0, math.E}},
-	{"the larger of minus infinity and a number", []float64{0, 4},
-		func(x torch.Tensor) torch.Tensor { return x.Log().Max(-10) }, []float64{0, 0.25}, []float64{0, -1. / 16}},
-	{"the smaller of two", []float64{800, 1}, func(x torch.Tensor) torch.Tensor { return x.Exp().Min(x.Mul(3)) },
-		[]float64{3, math.E}, []float64{0, math.E}},
-	{"the larger of two", []float64{0, 4}, func(x torch.Tensor) torch.Tensor { return x.Sub(1).Max(x.Log()) },
-		[]float64{1, 1}, []float64{0, 0}},
-	{"a number and a root at 0", []float64{0, 4}, func(x torch.Tensor) torch.Tensor { return torch.Of(0.5).Max(x.Sqrt()) },
-		[]float64{0, 0.25}, []float64{0, -1. / 32}},
-	{"clamped", []float64{0, 800, 4}, func(x torch.Tensor) torch.Tensor { return x.Sqrt().Add(x.Exp()).Clamp(2, 100) },
-		[]float64{0, 0, 0.25 + math.Exp(4)}, []float64{0, 0, -1./32 + math.Exp(4)}},
-	{"clamped by tensors", []float64{0, 800},
-		func(x torch.Tensor) torch.Tensor { return x.Exp().Sqrt().Clamp(x, x.Add(2)) },
-		[]float64{0.5, 1}, []float64{0.25, 0}},
 	{"a sum", []float64{-1, 4}, func(x torch.Tensor) torch.Tensor {
 		return torch.Where(x.Log().Sum().Gt(0), x.Log().Sum(), x.Square().Sum())
 	}, []float64{-2, 8}, []float64{2, 2}},

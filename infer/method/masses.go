@@ -69,7 +69,7 @@ func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old *ts.Tensor, next
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
 	}
-	raw := torch.Must(torch.ToSlice[float64](combine(term(1, mean.MustSquare(false)), term(1/float64(e.Batches), square))))
+	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(e.Batches), square))))
 	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
 	if old != nil {
 		copy(values, torch.Must(torch.ToSlice[float64](old)))

@@ -30,14 +30,14 @@ func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 				}
 				diverged = either(diverged, e.Diverged())
 				if k == 1 {
-					mean, square = e.Grad, combine(term(0, e.Grad))
+					mean, square = e.Grad, Combine(Term(0, e.Grad))
 					scope.Keep(mean, square)
 					return nil
 				}
 				old := []*ts.Tensor{mean, square}
-				off := combine(term(1, e.Grad), term(-1, mean))
-				mean = combine(term(1, mean), term(1/float64(k), off))
-				square = combine(term(1, square), term(float64(k-1)/float64(k), off.MustSquare(false)))
+				off := Combine(Term(1, e.Grad), Term(-1, mean))
+				mean = Combine(Term(1, mean), Term(1/float64(k), off))
+				square = Combine(Term(1, square), Term(float64(k-1)/float64(k), off.MustSquare(false)))
 				scope.Keep(mean, square)
 				torch.Free(old...)
 				return nil
@@ -109,7 +109,7 @@ func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, ne
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating β: %w", err))
 	}
-	variance := combine(term(1/float64(e.Batches-1), square))
+	variance := Combine(Term(1/float64(e.Batches-1), square))
 	if old == nil {
 		old = variance.MustZerosLike(false)
 	}

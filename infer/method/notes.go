@@ -360,10 +360,10 @@ func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v *ts.Tens
 		norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
 		v := v.MustDiv(norms, false)
 		ahead, behind := p, p
-		ahead.Flat, behind.Flat = combine(term(1, p.Flat), term(h, v)), combine(term(1, p.Flat), term(-h, v))
+		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
 		up := torch.Must(t.gradient.ValueAndGrad(ahead, batch, tau)).Grad
 		down := torch.Must(t.gradient.ValueAndGrad(behind, batch, tau)).Grad
-		out = combine(term(-0.5/h, up), term(0.5/h, down))
+		out = Combine(Term(-0.5/h, up), Term(0.5/h, down))
 		curvatures = torch.Must(torch.ToSlice[float64](out.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
 			v.DType(), false)))
 		scope.Keep(out)

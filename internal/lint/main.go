@@ -2,7 +2,8 @@
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
 // field none at all, `lint names` prints how many names each public package exports and fails above the limit,
 // `lint goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes`
-// where a file is opened for writing by other means than internal/atomicfile.
+// where a file is opened for writing by other means than internal/atomicfile. `lint size` prints how large the rooms
+// are.
 package main
 
 import (
@@ -42,8 +43,10 @@ func main() {
 		err = goroutines(".")
 	case "writes":
 		err = writes(".")
+	case "size":
+		err = size(".")
 	default:
-		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|writes, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|size|writes, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)
