@@ -21,7 +21,6 @@ var (
 	build     = infertest.Build
 	within    = infertest.Within
 	identical = infertest.Identical
-	same      = infertest.Same
 	spread    = infertest.Spread
 	name      = infertest.Name
 )
