@@ -1,7 +1,6 @@
 package diag
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 	"testing"
@@ -9,33 +8,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
 // FuzzDiag gives any numbers to everything: nothing panics, figures are in their ranges, and those that have no unit
 // are the same for draws in another unit, also where squares over- or underflow.
 func FuzzDiag(f *testing.F) {
-	add := func(x ...float64) {
-		var b []byte
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-		f.Add(b)
-	}
 	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
-	add()
-	add(1)
-	add(slices.Repeat([]float64{0, tiny}, 20)...)
-	add(slices.Repeat([]float64{tiny, 0, 3 * tiny, -tiny}, 8)...)
-	add(slices.Repeat([]float64{-huge, huge, 0, huge, 1, 2, -3}, 5)...)
-	add(slices.Repeat([]float64{1e-170, 3e-170, 2e-170, 7e-170}, 5)...)
-	add(slices.Repeat([]float64{2}, 20)...)
-	add(math.NaN(), inf, -inf, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4)
-	add(slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 8)...)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var x []float64
-		for ; len(b) >= 8; b = b[8:] {
-			x = append(x, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+	fuzzing.Numbers(f, [][]float64{
+		{},
+		{1},
+		slices.Repeat([]float64{0, tiny}, 20),
+		slices.Repeat([]float64{tiny, 0, 3 * tiny, -tiny}, 8),
+		slices.Repeat([]float64{-huge, huge, 0, huge, 1, 2, -3}, 5),
+		slices.Repeat([]float64{1e-170, 3e-170, 2e-170, 7e-170}, 5),
+		slices.Repeat([]float64{2}, 20),
+		{math.NaN(), inf, -inf, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4},
+		slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 8),
+	}, func(t *testing.T, x []float64) {
 		checkFigures(t, x)
 		checkTables(t, x)
 	})

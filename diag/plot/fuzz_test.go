@@ -2,7 +2,6 @@ package plot
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
 	"math"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
 // pictures are all pictures of some numbers.
@@ -60,29 +60,20 @@ var undrawable = regexp.MustCompile(`(?i)[^a-z](nan|[+-]?inf)[^a-z]`)
 // FuzzPictures draws any numbers: there is a picture of numbers that are finite, or an error that says what is out of
 // range.
 func FuzzPictures(f *testing.F) {
-	add := func(x ...float64) {
-		var b []byte
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-		f.Add(b)
-	}
 	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
-	add()
-	add(1)
-	add(slices.Repeat([]float64{0, tiny}, 50)...)
-	add(slices.Repeat([]float64{tiny, 0, 3 * tiny, -tiny, 100 * tiny}, 20)...)
-	add(slices.Repeat([]float64{-huge, huge, 0, huge, 1, 2, -3}, 14)...)
-	add(slices.Repeat([]float64{huge, huge, 1e300}, 30)...)
-	add(slices.Repeat([]float64{0.5}, 100)...)
-	add(slices.Repeat([]float64{0, 1, 0.25, 2, 3, -1, 0.5}, 14)...)
-	add(math.NaN(), math.Inf(1), math.Inf(-1), 1, 2)
-	add(slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 30)...)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var x []float64
-		for ; len(b) >= 8 && len(x) < 200; b = b[8:] {
-			x = append(x, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+	fuzzing.Numbers(f, [][]float64{
+		{},
+		{1},
+		slices.Repeat([]float64{0, tiny}, 50),
+		slices.Repeat([]float64{tiny, 0, 3 * tiny, -tiny, 100 * tiny}, 20),
+		slices.Repeat([]float64{-huge, huge, 0, huge, 1, 2, -3}, 14),
+		slices.Repeat([]float64{huge, huge, 1e300}, 30),
+		slices.Repeat([]float64{0.5}, 100),
+		slices.Repeat([]float64{0, 1, 0.25, 2, 3, -1, 0.5}, 14),
+		{math.NaN(), math.Inf(1), math.Inf(-1), 1, 2},
+		slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 30),
+	}, func(t *testing.T, x []float64) {
+		x = x[:min(len(x), 200)]
 		for name, draw := range pictures(t, x) {
 			var picture bytes.Buffer
 			if err := draw(&picture, Options{Format: "svg", Title: "t"}); err != nil {

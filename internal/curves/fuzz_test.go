@@ -1,34 +1,25 @@
 package curves
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
+
+	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
 )
 
 // FuzzCurves draws any numbers: nothing panics, and the mean of a density is the share of the draws in its view.
 func FuzzCurves(f *testing.F) {
-	add := func(x ...float64) {
-		var b []byte
-		for _, v := range x {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
-		f.Add(b)
-	}
 	tiny := math.SmallestNonzeroFloat64
-	add()
-	add(1)
-	add(0, tiny, 0, tiny, 0, tiny)
-	add(-tiny, tiny, 0, 3*tiny)
-	add(-math.MaxFloat64, math.MaxFloat64, 0, math.MaxFloat64)
-	add(2, 2, 2, 2, 2)
-	add(math.NaN(), math.Inf(1), math.Inf(-1), 1, 2)
-	add(1, math.Nextafter(1, 2), 1)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var x []float64
-		for ; len(b) >= 8; b = b[8:] {
-			x = append(x, math.Float64frombits(binary.LittleEndian.Uint64(b)))
-		}
+	fuzzing.Numbers(f, [][]float64{
+		{},
+		{1},
+		{0, tiny, 0, tiny, 0, tiny},
+		{-tiny, tiny, 0, 3 * tiny},
+		{-math.MaxFloat64, math.MaxFloat64, 0, math.MaxFloat64},
+		{2, 2, 2, 2, 2},
+		{math.NaN(), math.Inf(1), math.Inf(-1), 1, 2},
+		{1, math.Nextafter(1, 2), 1},
+	}, func(t *testing.T, x []float64) {
 		chains := [][]float64{x[:len(x)/2], x[len(x)/2:]}
 		Ranks(chains)
 		Energies(chains)

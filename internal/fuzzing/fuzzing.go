@@ -1,8 +1,10 @@
-// Package fuzzing runs fuzz targets in processes of little memory, for the slow tests.
+// Package fuzzing is for fuzz targets: of numbers, and, for the slow tests, in processes of little memory.
 package fuzzing
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -52,4 +54,23 @@ func Run(t *testing.T, target string, calls int) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, n, calls)
 	t.Logf("seen: %s %d executions", target, n)
+}
+
+// Numbers fuzzes a function of numbers, beginning with the given ones.
+func Numbers(f *testing.F, seeds [][]float64, check func(t *testing.T, x []float64)) {
+	f.Helper()
+	for _, x := range seeds {
+		var b []byte
+		for _, v := range x {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var x []float64
+		for ; len(b) >= 8; b = b[8:] {
+			x = append(x, math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+		check(t, x)
+	})
 }
