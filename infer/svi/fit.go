@@ -13,6 +13,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
+var _ interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Sampler
+	infer.Noter
+} = (*fit)(nil)
+
 // fit is the transform of [SVI].
 type fit struct {
 	SVI
@@ -36,16 +44,12 @@ func (t *fit) Init(p infer.Params) (infer.State, error) {
 // InitStreams makes the state of a guide at its start. What p holds of latent variables does not matter; Params of the
 // model start there.
 func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if err := method.CheckStreams(name, p, streams); err != nil {
+		return nil, err
 	}
 	if !p.Layout.Equal(t.point) {
 		return nil, fmt.Errorf("%s: a point with the sites %v, and the program's are %v: %w", name, p.Layout, t.point,
 			infer.ErrLayout)
-	}
-	if len(streams.Chains) != p.Chains() {
-		return nil, fmt.Errorf("%s: %d random streams for %d chains: there must be one for each: %w", name,
-			len(streams.Chains), p.Chains(), infer.ErrConfig)
 	}
 	s := State{Point: p, Streams: streams, plan: t.plan}
 	err := torch.Do(func(scope *torch.Scope) error {
@@ -131,7 +135,7 @@ func (t *fit) update(s State, b infer.Batch) (State, infer.Info, error) {
 			return err
 		}
 		torch.Free(o.point)
-		next.Streams, next.average = o.streams, o.next
+		next.Streams, next.average, next.spread = o.streams, o.next, o.nextSpread
 		info = infer.Info{LogPosterior: o.logPosterior, GradNorm: o.evaluation.Norms, Diverged: o.evaluation.Diverged(),
 			LR: moved.LR, Temperature: o.temperature, Stats: map[string][]float64{draws.StatNELBO: o.nelbo}}
 		next.trend = s.trend.With(o.nelbo, info.Diverged)
@@ -155,7 +159,7 @@ func (t *fit) objective(s State) (*objective, error) {
 	}
 	return &objective{plan: t.plan, elbo: t.ELBO, samples: t.Samples, temperature: temperature,
 		weights: weights{prior: weight, guide: weight * temperature}, data: t.data, streams: s.Streams, layout: t.point,
-		average: s.average}, nil
+		average: s.average, spread: s.spread}, nil
 }
 
 // own is a state of this method.

@@ -18,12 +18,13 @@ type objective struct {
 	streams     torch.Streams // of the K chains; moved on
 	layout      *infer.Layout // of the draws
 	average     *average      // of the costs in the updates before; nil at the start
+	spread      *average      // of the variances of ℓ and log p(y, z)
 
 	// Of the first evaluation, before the optimiser has moved: K numbers each.
 	evaluation          infer.Evaluation
 	logPosterior, nelbo []float64
 	point               *ts.Tensor // the first sample of each chain, [K, d] or [d]
-	next                *average
+	next, nextSpread    *average
 }
 
 // ValueAndGrad evaluates the bound with new draws of the guide.
@@ -37,12 +38,16 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	d := int64(phi.Layout.Dim())
 	rows := leaf.MustReshape([]int64{k, 1, d}, false).MustExpand([]int64{k, s, d}, true, false).MustReshape(
 		[]int64{k * s, d}, false)
+	landed := o.landed(int(k))
 	var scores int
 	out, err := mapped(rows, phi.Layout, &o.streams, o.samples, func(phi infer.Params,
 		source *torch.Source) (out []*ts.Tensor) {
 		shot := o.plan.shoot(phi, b, source)
 		terms := shot.terms(o.weights, o.elbo.closed())
 		out = append(out, total(terms), shot.logDensity().MustDetach(false))
+		if landed != nil {
+			out = append(out, shot.guideScore(phi, b, o.weights))
+		}
 		all := shot.scores(terms)
 		scores = len(all)
 		for _, q := range all {
@@ -53,11 +58,18 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	l := out[0].MustReshape([]int64{k, s}, false)
+	l, logp := out[0].MustReshape([]int64{k, s}, false), out[1]
+	out = out[2:]
+	o.spreads(l, logp.MustReshape([]int64{k, s}, false))
 	bound := o.elbo.bound(l, o.temperature)
 	surrogate := bound
+	if landed != nil {
+		score := out[0].MustReshape([]int64{k, s}, false).MustMul(landed.MustTotype(l.DType(), false), false)
+		surrogate = o.elbo.bound(l.MustAdd(score, false), o.temperature)
+		out = out[1:]
+	}
 	if scores > 0 {
-		surrogate = surrogate.MustAdd(o.scoreFunction(l, out[2:2+2*scores], k, s), false)
+		surrogate = surrogate.MustAdd(o.scoreFunction(l, out[:2*scores], k, s), false)
 	}
 	total := surrogate.MustSum(surrogate.DType(), false).MustMulScalar(ts.FloatScalar(1/o.data), false)
 	grads, err := torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, nil)
@@ -72,7 +84,7 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	if !phi.Batched() {
 		e.Value = e.Value.MustSelect(0, 0, false)
 	}
-	return e, o.report(e, out[1], out[2+2*scores:], phi)
+	return e, o.report(e, logp, out[2*scores:], phi)
 }
 
 // report keeps what Info and the state tell of the first evaluation.

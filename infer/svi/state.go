@@ -19,6 +19,7 @@ type State struct {
 
 	plan    *plan
 	average *average      // the baselines of a single sample
+	spread  *average      // variances over the samples of ℓ and log p(y, z)
 	trend   *approx.Trend // of the NELBO
 }
 
@@ -51,10 +52,10 @@ func (s State) Save() infer.Saved {
 
 // extra is what a checkpoint has beside tensors.
 func (s State) extra() []byte {
-	if s.average == nil && s.trend == nil {
+	if s.average == nil && s.spread == nil && s.trend == nil {
 		return nil
 	}
-	b, err := json.Marshal(more{s.average, s.trend.Bytes()})
+	b, err := json.Marshal(more{s.average, s.spread, s.trend.Bytes()})
 	if err != nil { // all numbers are finite
 		return nil
 	}
@@ -63,6 +64,7 @@ func (s State) extra() []byte {
 
 type more struct {
 	Average *average        `json:",omitempty"`
+	Spread  *average        `json:",omitempty"`
 	Trend   json.RawMessage `json:",omitempty"`
 }
 
@@ -74,7 +76,7 @@ func (s *State) readExtra(b []byte) error {
 	var m more
 	err := json.Unmarshal(b, &m)
 	if err == nil {
-		s.average = m.Average
+		s.average, s.spread = m.Average, m.Spread
 		s.trend, err = approx.ReadTrend(m.Trend)
 	}
 	if err != nil {

@@ -40,6 +40,7 @@ type plan struct {
 	totals  map[string][]rows.Rows // of them, those that add up over rows of the batch
 
 	likelihood func(s *ppl.Site) bool // whether a site of the model is in the likelihood
+	landing    bool                   // log q needs no gradient but through the draws
 }
 
 // param is a Param of guide or model.
@@ -107,6 +108,7 @@ func (p *plan) run(batch infer.Batch) error {
 	found := &finder{plan: p, guide: drawn.byName, source: source}
 	err = torch.Do(func(*torch.Scope) error {
 		p.model.Run(batch, nil, values, &starter{plan: p, values: values, model: true}, found)
+		p.findLanding(batch, drawn, values)
 		return nil
 	})
 	if mismatch := found.mismatch(); mismatch != nil && (err == nil || len(found.missing) > 0) {
