@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
 // The regularised incomplete gamma functions P(a, t) and Q = 1 − P as logarithms, to 1e-13 of the smaller of the two or
@@ -14,9 +15,6 @@ import (
 
 // Contour is the integral for a ≥ contourFrom; below it is a series for t < seriesTo, and a Gauss-Laguerre sum beyond.
 const contourFrom, seriesTo = 8, 4
-
-// incompleteChunk is how many elements are computed at a time: each has some fifty nodes and terms.
-const incompleteChunk = 4096
 
 // incompleteGamma is P(a, t), incompleteGammaC is Q(a, t).
 func incompleteGamma(a torch.Tensor, t torch.Tensor) torch.Tensor {
@@ -29,15 +27,14 @@ func incompleteGammaC(a torch.Tensor, t torch.Tensor) torch.Tensor {
 	return upper.Exp()
 }
 
-// gammaTails are log P(a, t) and log Q(a, t) for a > 0 and t ≥ 0. What has many elements is computed in parts, each of
-// which frees what it needed.
+// gammaTails are log P(a, t) and log Q(a, t) for a > 0 and t ≥ 0, by pieces.
 func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
 	shape := broadcast("Gamma", a.Shape(), t.Shape())
-	n := 1
+	n := int64(1)
 	for _, d := range shape {
-		n *= int(d)
+		n *= d
 	}
-	if n <= incompleteChunk {
+	if n <= pieceSize || undivided() {
 		return gammaTailsPart(a, dense(t))
 	}
 	flat := func(v torch.Tensor) torch.Tensor {
@@ -47,25 +44,20 @@ func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
 		case v.Numel() == 1:
 			return v.Reshape(1)
 		}
-		return expandTo(v, shape).Reshape(int64(n))
+		return expandTo(v, shape).Reshape(n)
 	}
 	a, t = flat(a), flat(t)
-	var lowers, uppers []any
-	for from := 0; from < n; from += incompleteChunk {
-		part := func(v torch.Tensor) torch.Tensor {
-			if operand.IsNumber(v) || v.Numel() == 1 {
-				return v
-			}
-			return v.Slice(0, from, min(from+incompleteChunk, n))
-		}
-		torch.Must(0, torch.Do(func(s *torch.Scope) error {
-			l, u := gammaTailsPart(part(a), dense(part(t)))
-			s.Keep(l.T(), u.T())
-			lowers, uppers = append(lowers, l), append(uppers, u)
-			return nil
-		}))
+	p := part{back: 1, n: pieceSize}
+	var both []*ts.Tensor
+	for ; p.from < n; p.from += p.n {
+		p.n = min(p.n, n-p.from)
+		both = append(both, tidy(func() torch.Tensor {
+			l, u := gammaTailsPart(p.of(a), dense(p.of(t)))
+			return torch.Stack(0, l, u)
+		}).T())
 	}
-	return torch.Cat(0, lowers...).Reshape(shape...), torch.Cat(0, uppers...).Reshape(shape...)
+	whole := together(both, 1)
+	return whole.At(0).Reshape(shape...), whole.At(1).Reshape(shape...)
 }
 
 // gammaTailsPart has, in a, the derivatives of what computes it; in t the first two are those of the density p, by

@@ -79,7 +79,7 @@ func TestIncompleteGammaValues(t *testing.T) {
 	}))
 }
 
-// More elements than a chunk are the same as each alone, in a shape that broadcasts, and at the ends.
+// More elements than a piece are the same as each alone, in a shape that broadcasts, and at the ends.
 func TestIncompleteGammaChunks(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		x := torch.Of(torch.Must(torch.NewSource(1, 0).Uniform([]int64{70, 100}, gotch.Double, torch.CPU))).Mul(20)
