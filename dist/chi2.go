@@ -47,7 +47,9 @@ func (d chi2Dist) Variance() torch.Tensor { return d.spread(d.df.Mul(2)) }
 // CDF is the regularised incomplete gamma function P(df/2, x/2).
 func (d chi2Dist) CDF(value torch.Tensor) torch.Tensor {
 	return inPieces(d, func(d chi2Dist, x ...torch.Tensor) torch.Tensor {
-		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5)) })
+		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor {
+			return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5))
+		})
 	}, value)
 }
 

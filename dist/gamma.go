@@ -49,7 +49,9 @@ func (d gammaDist) Variance() torch.Tensor { return d.spread(d.concentration.Div
 // CDF is the regularised incomplete gamma function P(concentration, rate·x).
 func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return inPieces(d, func(d gammaDist, x ...torch.Tensor) torch.Tensor {
-		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor { return incompleteGamma(d.concentration, x.Mul(d.rate)) })
+		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor {
+			return incompleteGamma(d.concentration, x.Mul(d.rate))
+		})
 	}, value)
 }
 

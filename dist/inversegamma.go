@@ -62,7 +62,9 @@ func (d inverseGammaDist) Variance() torch.Tensor {
 // CDF is the regularised incomplete gamma function Q(concentration, scale/x).
 func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
 	return inPieces(d, func(d inverseGammaDist, x ...torch.Tensor) torch.Tensor {
-		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor { return incompleteGammaC(d.concentration, d.scale.Div(x)) })
+		return d.positivePart(x[0], 0, func(x torch.Tensor) torch.Tensor {
+			return incompleteGammaC(d.concentration, d.scale.Div(x))
+		})
 	}, value)
 }
 

@@ -81,7 +81,6 @@ func misfit(x, grad []float64, phase float64, even bool, f func(x []float64) flo
 		}
 		return f(at)
 	}
-	type estimate struct{ v, spread, h float64 }
 	var estimates []estimate
 	var rows [levels][]float64
 	smallest := math.Inf(1) // change of values
@@ -112,16 +111,25 @@ func misfit(x, grad []float64, phase float64, even bool, f func(x []float64) flo
 	if math.IsInf(smallest, 0) {
 		smallest = 0x1p-23 * math.Abs(f(x)) // values of float32 change by no less
 	}
+	best := surest(estimates, smallest)
+	if math.Abs(best.v-slope) <= tolerance*scale+4*best.spread {
+		return ""
+	}
+	return fmt.Sprintf("%.4g, and differences of values are %.4g ± %.1g", slope, best.v, best.spread)
+}
+
+// estimate is a derivative, how far it may be off, and the step that it was found with.
+type estimate struct{ v, spread, h float64 }
+
+// surest is the estimate that is off by least where values change by no less than smallest.
+func surest(estimates []estimate, smallest float64) estimate {
 	best := estimate{spread: math.Inf(1)}
 	for _, e := range estimates {
 		if e.spread += smallest / e.h; e.spread < best.spread {
 			best = e
 		}
 	}
-	if math.Abs(best.v-slope) <= tolerance*scale+4*best.spread {
-		return ""
-	}
-	return fmt.Sprintf("%.4g, and differences of values are %.4g ± %.1g", slope, best.v, best.spread)
+	return best
 }
 
 // along is a direction with the derivative along it, the scale of such a derivative, which is that of a sum of terms of

@@ -411,7 +411,7 @@ func (x Tensor) Eq(y any) Tensor {
 // infinite or NaN, as that of sqrt(x) below 0, of 1/x at 0 or of an exponential that overflows: on the way back through
 // functions of single elements a gradient of 0 stays 0. Through others, such as products of matrices, LogSumExp and
 // factorisations, 0 times infinity is NaN as ever: give these arguments that they can bear. Derivatives of any order
-// are so. What a branch was computed from takes two more operations for each such function, backward: [Choose] saves
+// are so. What a branch was computed from takes four more operations for each such function, backward: [Choose] saves
 // them.
 func Where(condition, a, b any) Tensor {
 	x, y := Of(a), Of(b)

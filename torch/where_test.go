@@ -57,6 +57,9 @@ var branches = []struct {
 		rows := torch.Of(vec([]float64{1, -1}, 2, 1)).Gt(0) // the first of two rows
 		return torch.Where(rows, torch.Where(x.Gt(0), x.Log(), x), x.Square())
 	}, []float64{-1, 8.25}, []float64{2, 2 - 1./16}},
+	{"a gradient of 0", []float64{0, 1}, func(x torch.Tensor) torch.Tensor {
+		return torch.Where(x.Gt(-1), x.Expm1(), x.Sqrt()).Square()
+	}, []float64{0, 2 * math.E * math.Expm1(1)}, []float64{2, 2 * math.E * (2*math.E - 1)}},
 	{"a sum", []float64{-1, 4}, func(x torch.Tensor) torch.Tensor {
 		return torch.Where(x.Log().Sum().Gt(0), x.Log().Sum(), x.Square().Sum())
 	}, []float64{-2, 8}, []float64{2, 2}},

@@ -10,7 +10,7 @@
 
 // The gradient of the branch that was not taken. A Where sends an exact zero there, and a chain rule that multiplies it
 // by an infinite derivative makes NaN of it. Behind a guard, a function of single elements sends zero on where it gets
-// zero, whatever its derivative.
+// zero and its derivative is not finite. Elsewhere zero times a derivative stays, since it has derivatives itself.
 
 using torch::autograd::Node;
 using torch::autograd::variable_list;
@@ -46,16 +46,17 @@ struct Guard : torch::autograd::FunctionPostHook {
       return grads;
     const at::Tensor &up = upstream[0];
     const at::Tensor none = up == 0;
+    const auto mended = [&](const at::Tensor &x) { return x.masked_fill(at::logical_and(none, at::isnan(x)), 0); };
     variable_list out = grads, full;
     for (size_t i = 0; i < out.size(); ++i) {
       if (!out[i].defined())
         continue;
       if (out[i].sizes() == up.sizes()) {
-        out[i] = out[i].masked_fill(none, 0);
+        out[i] = mended(out[i]);
       } else { // an input that was broadcast: its sum has the NaN already, and is taken once more
         if (full.empty())
           full = (*node)(variable_list(upstream));
-        out[i] = at::sum_to(full[i].masked_fill(none, 0), out[i].sizes()).to(out[i].options());
+        out[i] = at::sum_to(mended(full[i]), out[i].sizes()).to(out[i].options());
       }
       if (at::GradMode::is_enabled())
         guard_graph(out[i]);
