@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory \
+.PHONY: setup demo test test-fast test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory \
 	deployed test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes
@@ -13,8 +13,17 @@ setup:
 demo: setup
 	$(GO) run ./examples/logistic
 
+# The last lines name the five slowest packages.
 test: setup
-	$(GO) test ./...
+	$(GO) test ./... 2>&1 | $(GO) run ./internal/lint slowest
+
+# The tests of the rooms one works in: ROOMS="./torch ./ppl", else the folders with Go files that differ from main.
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
+ROOMS ?= $(sort $(patsubst %,./%,$(dir $(wildcard $(shell git diff --name-only $(BASE) -- '*.go'; \
+	git ls-files --others --exclude-standard -- '*.go')))))
+test-fast:
+	@if [ -z "$(ROOMS)" ]; then echo "no room differs from main: name some, ROOMS=./ppl"; else \
+		$(GO) test -short $(ROOMS) 2>&1 | $(GO) run ./internal/lint slowest; fi
 
 # The statistical suites that take longer, and the tests under the race detector.
 test-slow: setup

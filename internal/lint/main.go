@@ -3,7 +3,7 @@
 // field none at all, `lint names` prints how many names each public package exports and fails above the limit,
 // `lint goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes`
 // where a file is opened for writing by other means than internal/atomicfile. `lint size` prints how large the rooms
-// are.
+// are, and `lint slowest` passes on what go test prints, with the five packages that took longest.
 package main
 
 import (
@@ -45,8 +45,10 @@ func main() {
 		err = writes(".")
 	case "size":
 		err = size(".")
+	case "slowest":
+		err = slowest(os.Stdin, os.Stdout)
 	default:
-		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|size|writes, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|size|slowest|writes, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)

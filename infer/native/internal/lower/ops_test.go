@@ -258,36 +258,56 @@ func spd(x *ts.Tensor) *ts.Tensor {
 	return a.MustMatmul(a.MustTranspose(0, 1, false), false).MustAdd(ts.MustEye(4, gotch.Double, gotch.CPU), false)
 }
 
-// TestOperations compares each operation and its derivative with eager evaluation, weighted so that no two elements
-// count alike; also where an operation has no finite value.
+// TestOperations compares each operation and its derivative with eager evaluation; also where an operation has no
+// finite value.
 func TestOperations(t *testing.T) {
 	for name, f := range opCases {
 		t.Run(name, func(t *testing.T) {
-			s := lower.Source{
-				Dim:   opDim,
-				Batch: []lower.Named{{Name: "ix", Tensor: must(torch.FromSlice([]int64{2, 0, 1, 2}))}},
-				Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-					v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-						y := torch.Of(f(x, b[0])).Reshape(-1)
-						w := make([]float64, y.Numel())
-						for i := range w {
-							w[i] = math.Sin(float64(i + 1))
-						}
-						return y.Mul(torch.Of(must(torch.FromSlice(w)))).Sum().Add(torch.Of(x).Sum().Mul(0)).T()
-					}, x)
-					return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
-				},
-			}
-			plan := compile(t, s)
-			at := append(points(3, opDim, 0.7, 6), points(2, opDim, 4, 7)...)
-			for _, x := range points(2, opDim, 0.7, 8) { // positive numbers, for logarithms and roots
-				for i := range x {
-					x[i] = math.Abs(x[i])
-				}
-				at = append(at, x)
-			}
-			agrees(t, s, plan, at)
+			s := f.source()
+			agrees(t, s, compile(t, s), opPoints())
 		})
+	}
+}
+
+// The recipe of CONTRIBUTING.md is a whole rule: without it the compiler refuses the operation, and with it each tier
+// has its values and its gradient, at 0 too. The gradient needs no rule of its own: libtorch's is recorded with it.
+func TestRecipe(t *testing.T) {
+	s := unaryCase(func(x *ts.Tensor) *ts.Tensor { return x.MustSinc(false) }).source()
+	p := points(2, s.Dim, 0.5, 1)
+	_, err := lower.Compile(s, p[0], p[1], lower.Options{})
+	require.EqualError(t, err, "sinc: the operation is not understood")
+	defer lower.Recipe()()
+	agreesEverywhere(t, s, compile(t, s), append(opPoints(), make([]float64, opDim)))
+}
+
+// opPoints are of normal numbers, some far out, and of positive ones, for logarithms and roots.
+func opPoints() [][]float64 {
+	at := append(points(3, opDim, 0.7, 6), points(2, opDim, 4, 7)...)
+	for _, x := range points(2, opDim, 0.7, 8) {
+		for i := range x {
+			x[i] = math.Abs(x[i])
+		}
+		at = append(at, x)
+	}
+	return at
+}
+
+// source is the sum of a function's elements, weighted so that no two of them count alike.
+func (f opCase) source() lower.Source {
+	return lower.Source{
+		Dim:   opDim,
+		Batch: []lower.Named{{Name: "ix", Tensor: must(torch.FromSlice([]int64{2, 0, 1, 2}))}},
+		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
+			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+				y := torch.Of(f(x, b[0])).Reshape(-1)
+				w := make([]float64, y.Numel())
+				for i := range w {
+					w[i] = math.Sin(float64(i + 1))
+				}
+				return y.Mul(torch.Of(must(torch.FromSlice(w)))).Sum().Add(torch.Of(x).Sum().Mul(0)).T()
+			}, x)
+			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+		},
 	}
 }
 

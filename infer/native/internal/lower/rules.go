@@ -32,13 +32,7 @@ func init() {
 		rules[name] = twoOperands(op)
 	}
 	for name, f := range formulas {
-		rules[name] = func(l *lowering, c *Call) {
-			args := make([]array, f.args)
-			for i := range args {
-				args[i] = l.in(c, i)
-			}
-			l.out(c, 0, f.of(calc{l.g}, c, args))
-		}
+		rules[name] = f.rule()
 	}
 	for _, more := range []map[string]rule{pointRules, shapeRules, sumRules, matrixRules, indexRules, networkRules} {
 		maps.Copy(rules, more)
@@ -78,4 +72,14 @@ func (k calc) sigmoid(x array) array { return k.div(k.num(1), k.add(k.exp(k.neg(
 type formula struct {
 	args int
 	of   func(k calc, c *Call, a []array) array
+}
+
+func (f formula) rule() rule {
+	return func(l *lowering, c *Call) {
+		args := make([]array, f.args)
+		for i := range args {
+			args[i] = l.in(c, i)
+		}
+		l.out(c, 0, f.of(calc{l.g}, c, args))
+	}
 }
