@@ -11,9 +11,11 @@ import (
 // TestBlocks finds every Go block of a document in a program that the document says it is from.
 func TestBlocks(t *testing.T) {
 	const first = "../examples/eightschools/main.go"
+	const recipes = "../dist/recipe_test.go ../dist/recipe_row_test.go ../infer/sgmcmc/recipe_test.go " +
+		"../infer/native/internal/lower/recipe_test.go"
 	for _, c := range []struct {
 		doc   string
-		first string // the program of the first block: a file, or a folder of files
+		first string // the program of the first block: files, or a folder of files
 		rest  string // and that of the others; "" where they are single lines
 	}{
 		{"tutorial.md", "../examples/tutorial/main.go", "../examples/tutorial/main.go"},
@@ -32,6 +34,7 @@ func TestBlocks(t *testing.T) {
 		{"tutorials/mnist.md", "../examples/digits", "../examples/digits"},
 		{"checks.md", "../examples/checks", "../examples/checks"},
 		{"evidence.md", "../examples/evidence/main.go", "../examples/evidence/main.go"},
+		{"native.md", "../infer/native/tour_test.go", ""},
 		{"ode.md", "../ode/example_test.go", "../ode/example_test.go"},
 		{"cluster.md", "../cluster/example_test.go", ""},
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
@@ -39,7 +42,7 @@ func TestBlocks(t *testing.T) {
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
 		{"../README.md", first, first},
-		{"../CONTRIBUTING.md", "../infer/sgmcmc/recipe_test.go", "../infer/sgmcmc/recipe_test.go"},
+		{"../CONTRIBUTING.md", recipes, recipes},
 	} {
 		text, err := os.ReadFile(c.doc)
 		if err != nil {
@@ -64,10 +67,10 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// source is the text of a file, or of all Go files in a folder.
+// source is the text of files, or of all Go files in a folder.
 func source(t *testing.T, path string) (text string) {
 	t.Helper()
-	files := []string{path}
+	files := strings.Fields(path)
 	if filepath.Ext(path) == "" {
 		var err error
 		if files, err = filepath.Glob(filepath.Join(path, "*.go")); err != nil || len(files) == 0 {
