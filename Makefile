@@ -1,9 +1,11 @@
 # Each target works from a fresh clone: it runs the set-up when that has not run.
 GO ?= go
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: setup demo test test-fast test-slow test-race chaos lint names bench bench-peers bench-peers-quick gpu memory \
-	deployed test-libtorch doctor clean
+.PHONY: setup demo test test-fast test-slow test-race chaos lint names bench results bench-peers bench-peers-quick \
+	gpu memory deployed test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes
 # seconds.
@@ -72,16 +74,22 @@ bench: setup
 	$(GO) run ./bench/curvature
 	$(GO) test -run '^$$' -bench . ./infer/hmc/kernel
 
+# Runs the benchmarks of docs/results.md and writes their tables there, with machine, date and commit: on a quiet
+# machine. ONLY=language runs one of them.
+results: setup
+	$(GO) run ./bench/results -only '$(ONLY)'
+
 # What needs a GPU, in one go: what is found, the tests, agreement with main memory, times, and ResNet-20 of its
 # published size for a few epochs. PYTHON is one with PyTorch.
 gpu: setup
 	$(GO) run ./cmd/kelvin doctor
 	$(GO) run ./bench/gpu -python $(or $(PYTHON),python3)
 	$(GO) test -count=1 ./internal/cuda ./torch ./bench/gpu
-	$(GO) test -count=1 -run TestDevices ./examples/atmc
+	$(GO) test -count=1 -run TestDevices ./examples/papers/atmc
 	$(GO) run ./bench/compare -device cuda
-	for norm in batch frn; do $(GO) run ./examples/atmc -device cuda -dir out/atmc-gpu-$$norm -net resnet20 -norm $$norm \
-		-depth 20 -filters 16 -whole -images 2560 -tests 1000 -batch 128 -epochs 4 -cycle 1 -seeds 1 || exit 1; done
+	for norm in batch frn; do $(GO) run ./examples/papers/atmc -device cuda -dir out/atmc-gpu-$$norm -net resnet20 \
+		-norm $$norm -depth 20 -filters 16 -whole -images 2560 -tests 1000 -batch 128 -epochs 4 -cycle 1 -seeds 1 || \
+		exit 1; done
 
 # Kelvin beside Stan, nutpie, NumPyro, BlackJAX, Pyro and posteriors, which the first run installs in the user's cache;
 # POSTERIORDB is a checkout of posteriordb. bench-peers-quick is shorter.

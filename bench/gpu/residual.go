@@ -14,9 +14,9 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// residual are short runs of ATMC on ResNet-20 with each norm, as examples/atmc makes them: minibatches with flips and
-// crops, updates, and predictions, of which those of batch normalisation have moments of the data. They are small and
-// in float64, so that what differs is not rounding.
+// residual are short runs of ATMC on ResNet-20 with each norm, as examples/papers/atmc makes them: minibatches with
+// flips and crops, updates, and predictions, of which those of batch normalisation have moments of the data. They are
+// small and in float64, so that what differs is not rounding.
 func residual() (list []agreement) {
 	for _, c := range []struct {
 		name  string

@@ -3,11 +3,11 @@
 // network is their ResNet++ without batch normalisation, with their prior, and small: 8 layers of 8 filters for images
 // of 16 by 16 pixels by default, where theirs has 56 layers of 32 filters for 32 by 32.
 //
-//	go run ./examples/atmc                         on made-up images
-//	go run ./examples/atmc -net resnet20           with a residual network that has norms; -norm says which
-//	go run ./examples/atmc -psgld                  with PSGLD as a fifth method
-//	go run ./examples/atmc -data DIR               on CIFAR-10
-//	go run ./examples/atmc -data DIR -convert ZIP  makes DIR from an archive of images by class
+//	go run ./examples/papers/atmc                         on made-up images
+//	go run ./examples/papers/atmc -net resnet20           with a residual network that has norms; -norm says which
+//	go run ./examples/papers/atmc -psgld                  with PSGLD as a fifth method
+//	go run ./examples/papers/atmc -data DIR               on CIFAR-10
+//	go run ./examples/papers/atmc -data DIR -convert ZIP  makes DIR from an archive of images by class
 //
 // The paper's size is -depth 56 -filters 32 -whole -images 50000 -tests 10000 -batch 128 -epochs 1000 -cycle 50.
 //

@@ -8,10 +8,10 @@
 // every step that is not short: the weights stay where they began. Here they bounce from the walls, and so the box is
 // filled; one curve is of the paper's sampler.
 //
-//	go run ./examples/mnist_bayes -data DIR    DIR holds the four IDX files of MNIST, plain or compressed
-//	go run ./examples/mnist_bayes              digits of 8 x 8 pixels, which the repository carries
-//	go run ./examples/mnist_bayes -quick       a minute, to see it work
-//	go run ./examples/mnist_bayes -full        the sizes of the paper: days
+//	go run ./examples/papers/mnist_bayes -data DIR    DIR holds the four IDX files of MNIST, plain or compressed
+//	go run ./examples/papers/mnist_bayes              digits of 8 x 8 pixels, which the repository carries
+//	go run ./examples/papers/mnist_bayes -quick       a minute, to see it work
+//	go run ./examples/papers/mnist_bayes -full        the sizes of the paper: days
 //
 // It prints tables and the claims of the paper with what was found, and draws pictures in out/mnist_bayes. It is sized
 // for less than half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is

@@ -5,13 +5,13 @@
 // deep ensembles. Test loss, accuracy and calibration are printed beside temperatures measured in the runs, which say
 // whether the posterior was simulated at all.
 //
-//	go run ./examples/cold_posterior          a table, and the pictures in out/cold_posterior
-//	go run ./examples/cold_posterior -json    one JSON object
-//	go run ./examples/cold_posterior -quick   a small sweep, to see it work
-//	go run ./examples/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
-//	go run ./examples/cold_posterior -methods   all methods over seeds: nine minutes of a core
-//	go run ./examples/cold_posterior -methods -problem imdb -data DIR   the same on reviews: an hour of a core
-//	go run ./examples/cold_posterior -methods -full -problem imdb -data DIR   the size that was published: months
+//	go run ./examples/papers/cold_posterior          a table, and the pictures in out/cold_posterior
+//	go run ./examples/papers/cold_posterior -json    one JSON object
+//	go run ./examples/papers/cold_posterior -quick   a small sweep, to see it work
+//	go run ./examples/papers/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
+//	go run ./examples/papers/cold_posterior -methods   all methods over seeds: nine minutes of a core
+//	go run ./examples/papers/cold_posterior -methods -problem imdb -data DIR   the same on reviews: an hour of a core
+//	go run ./examples/papers/cold_posterior -methods -full -problem imdb -data DIR   the size that was published: months
 //
 // DIR is the folder of the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), unpacked; without -data
 // it reads a few reviews that are made up. Without -methods the reviews have no temperatures: it is optimisation alone,

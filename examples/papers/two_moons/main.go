@@ -15,13 +15,13 @@
 // -reference has 8 hidden units of tanh and the prior N(0, 1). There NUTS converges in its predictions, and the other
 // methods are compared with it on the same network.
 //
-//	go run ./examples/two_moons             tables over five seeds, and pictures in out/two_moons
-//	go run ./examples/two_moons -seeds 1    one seed
-//	go run ./examples/two_moons -tune       settings, by validation NLL; with -reference those of the small network
-//	go run ./examples/two_moons -reference  what NUTS says where it converges, and the methods beside it
-//	go run ./examples/two_moons -json       one JSON object
-//	go run ./examples/two_moons -quick      a small run, to see that it works: other numbers
-//	go run ./examples/two_moons -tau 1      another prior
+//	go run ./examples/papers/two_moons             tables over five seeds, and pictures in out/two_moons
+//	go run ./examples/papers/two_moons -seeds 1    one seed
+//	go run ./examples/papers/two_moons -tune       settings by validation NLL; with -reference of the small network
+//	go run ./examples/papers/two_moons -reference  what NUTS says where it converges, and the methods beside it
+//	go run ./examples/papers/two_moons -json       one JSON object
+//	go run ./examples/papers/two_moons -quick      a small run, to see that it works: other numbers
+//	go run ./examples/papers/two_moons -tau 1      another prior
 //
 // Five seeds take about ten minutes on two cores. A study that was interrupted, or killed, goes on with the seeds
 // that are left when it is started again.

@@ -98,7 +98,7 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 	r, err := infer.Run(ctx, s.task.Program(starts), w.method(s.Settings, temperature),
 		infer.Options{Chains: s.Settings.Members, Warmup: int(s.burnIn()), Draws: s.Settings.Draws, Thin: 1, Cycles: &cycles,
 			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: thermometer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
 	if err == nil {
 		err = thermometer.Err
 	}
@@ -170,7 +170,7 @@ func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, ide
 	r, err := infer.Run(ctx, s.task.Program(start), method,
 		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.Draws, Batches: batches,
 			Seed: s.Settings.Seed + uint64(seed), Observer: observer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 		optim.Adam{LR: falling(s.Settings.ModeLR, s.Settings.ModeUpdates), Eps: s.Settings.ModeEps},
 		infer.Options{Chains: k, Warmup: int(s.Settings.ModeUpdates), Draws: infer.None, Batches: batches,
 			Seed: s.Settings.Seed, Observer: observer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
 	if err != nil {
 		return nil, err
 	}

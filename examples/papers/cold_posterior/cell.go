@@ -62,7 +62,7 @@ func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, id
 			infer.Options{
 				Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
 				Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
-				Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
+				Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: int(every), Model: identity}})
 		if err == nil {
 			err = thermometer.Err
 		}

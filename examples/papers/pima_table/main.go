@@ -1,9 +1,9 @@
 // Command pima_table computes table 3 of Duffield et al. (2025), "Scalable Bayesian Learning with posteriors": how well
 // NUTS, variational inference and SGHMC find the posterior of a logistic regression on the Pima Indians diabetes data.
 //
-//	go run ./examples/pima_table           the table
-//	go run ./examples/pima_table -json     one JSON object
-//	go run ./examples/pima_table -quick    two short runs in the place of ten long ones: other numbers
+//	go run ./examples/papers/pima_table           the table
+//	go run ./examples/papers/pima_table -json     one JSON object
+//	go run ./examples/papers/pima_table -quick    two short runs in the place of ten long ones: other numbers
 //
 // The published number is called a kernel Stein discrepancy. As it was computed (see ksdTable3) it falls as draws
 // spread, so that less is not better: the method whose draws are too wide, variational inference with the noise of

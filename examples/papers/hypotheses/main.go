@@ -13,8 +13,8 @@
 //	-limit        the loss of an ensemble of infinitely many networks, at several temperatures
 //	-tune         learning rates of the base settings, scored on images that the other tests do not score
 //
-//	go run ./examples/hypotheses              one table, and out/hypotheses/table.md
-//	go run ./examples/hypotheses -size 4      runs four times as long
+//	go run ./examples/papers/hypotheses              one table, and out/hypotheses/table.md
+//	go run ./examples/papers/hypotheses -size 4      runs four times as long
 //
 // A table of some tests goes to a file that is named after them, as table-predictive.md, and leaves the others alone.
 //
