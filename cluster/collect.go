@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -232,10 +231,7 @@ func annotate(d *draws.Draws, t task, o *outcome) {
 func named(program infer.Program, d *draws.Draws) (*draws.Draws, error) {
 	named, err := program.Draws(d, program.Batch())
 	if err == nil {
-		space.Tell(d, named, d == named)
-		for _, n := range d.Notes() {
-			named.AddNote(n)
-		}
+		d.NamedAs(named)
 	}
 	return named, err
 }

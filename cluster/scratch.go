@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/kelvin-ppl/kelvin/internal/filelock"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // Temporary folders of workers and of servers of this process.
@@ -20,7 +20,7 @@ const ownerFile = "owner"
 // scratch is a temporary folder of this process, which removes those of the same kind that killed ones left behind.
 type scratch struct {
 	dir  string
-	lock *filelock.Lock
+	lock *atomicfile.Lock
 }
 
 func newScratch(kind string) (*scratch, error) {
@@ -30,7 +30,7 @@ func newScratch(kind string) (*scratch, error) {
 		return nil, err
 	}
 	s := &scratch{dir: filepath.Join(filepath.Dir(hidden), filepath.Base(hidden)[1:])}
-	if s.lock, err = filelock.Take(filepath.Join(hidden, ownerFile)); err == nil {
+	if s.lock, err = atomicfile.TakeLock(filepath.Join(hidden, ownerFile)); err == nil {
 		err = os.Rename(hidden, s.dir)
 	}
 	if err != nil {
@@ -39,8 +39,8 @@ func newScratch(kind string) (*scratch, error) {
 		return nil, err
 	}
 	// Where the file system has no locks, the living look like the dead.
-	second, err := filelock.Take(filepath.Join(s.dir, ownerFile))
-	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
+	second, err := atomicfile.TakeLock(filepath.Join(s.dir, ownerFile))
+	if held := (*atomicfile.HeldError)(nil); errors.As(err, &held) {
 		sweep(kind)
 	}
 	if second != nil {
@@ -64,7 +64,7 @@ func sweep(kind string) {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			continue
 		}
-		if lock, err := filelock.Take(filepath.Join(dir, ownerFile)); err == nil {
+		if lock, err := atomicfile.TakeLock(filepath.Join(dir, ownerFile)); err == nil {
 			(&scratch{dir, lock}).remove()
 		}
 	}

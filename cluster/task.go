@@ -43,7 +43,7 @@ type settings struct {
 	Discard    bool          `json:"discard"`
 	Dependent  bool          `json:"dependent_rows"`
 	Native     native.Tier   `json:"native"`
-	Every      int64         `json:"every"`
+	Every      int           `json:"every"`
 	Model      string        `json:"model"`
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	m.Run()
 }
 

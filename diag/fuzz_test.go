@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // FuzzDiag gives any numbers to everything: nothing panics, figures are in their ranges, and those that have no unit
 // are the same for draws in another unit, also where squares over- or underflow.
 func FuzzDiag(f *testing.F) {
 	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
-	fuzzing.Numbers(f, [][]float64{
+	testkit.FuzzNumbers(f, [][]float64{
 		{},
 		{1},
 		slices.Repeat([]float64{0, tiny}, 20),

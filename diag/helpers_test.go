@@ -7,23 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-type lcg = sampletest.LCG
+type lcg = testkit.LCG
 
 var (
-	filled      = sampletest.Filled
-	goldenAR    = sampletest.GoldenAR
-	goldenHeavy = sampletest.GoldenHeavy
-	goldenTies  = sampletest.GoldenTies
-	source      = sampletest.Source
-	normals     = sampletest.Normals
-	near        = sampletest.Near
-	ar1         = sampletest.AR1
-	meanSE      = sampletest.MeanSE
+	filled      = testkit.Filled
+	goldenAR    = testkit.GoldenAR
+	goldenHeavy = testkit.GoldenHeavy
+	goldenTies  = testkit.GoldenTies
+	source      = testkit.Source
+	normals     = testkit.Normals
+	near        = testkit.Near
+	ar1         = testkit.AR1
+	meanSE      = testkit.MeanSE
 )
 
 // container has one scalar site for each name and the statistics given, [name][chain][draw].

@@ -4,6 +4,7 @@ package docs_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -121,5 +122,24 @@ func blocks(text string) []string {
 		}
 		out = append(out, text[:end])
 		text = text[end:]
+	}
+}
+
+// The files that the page of the design names are there.
+func TestFilesExist(t *testing.T) {
+	text, err := os.ReadFile("design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile("`([a-z_/<>*.]+/[a-z_<>*]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		found++
+		files, err := filepath.Glob(filepath.Join("..", strings.ReplaceAll(m[1], "<name>", "*")))
+		if err != nil || len(files) == 0 {
+			t.Errorf("there is no %s (%v)", m[1], err)
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d files were found", found)
 	}
 }

@@ -23,6 +23,7 @@ type Draws struct {
 	chains []chain
 	attrs  map[string]string
 	notes  []Note
+	atEnd  []func(run *Draws) error
 }
 
 // chain is one chain: n rows of Dim numbers and then the statistics.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	os.Exit(m.Run())
 }
 

@@ -2,8 +2,6 @@ package draws
 
 import (
 	"slices"
-
-	"github.com/kelvin-ppl/kelvin/internal/space"
 )
 
 // Thin is a copy with every k-th draw of each chain: draws 0, k, 2k, ... An [ErrRange] says that k is less than 1.
@@ -96,7 +94,7 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 		if diff := layoutDifference(o.sites, d.sites, o.stats, d.stats); diff != "" {
 			return nil, failf(ErrLayout, "merge: container %d: %s", i, diff)
 		}
-		if a, b := space.Of(d), space.Of(o); a != b && a != "" && b != "" {
+		if a, b := d.Space(), o.Space(); a != b && a != "" && b != "" {
 			return nil, failf(ErrLayout, "merge: container %d is %s, and the first %s: merge Draws of an infer.Result with "+
 				"Draws, or Unconstrained with Unconstrained", i, inWords[b], inWords[a])
 		}
@@ -113,7 +111,7 @@ func (d *Draws) Merge(others ...*Draws) (*Draws, error) {
 }
 
 // inWords says what draws are.
-var inWords = map[string]string{space.Named: "of named values", space.Unconstrained: "on unconstrained space"}
+var inWords = map[string]string{Named: "of named values", Unconstrained: "on unconstrained space"}
 
 // Chain is a copy with one chain alone; an [ErrRange] says that there is none of that number.
 func (d *Draws) Chain(c int) (*Draws, error) {

@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-
-	"github.com/kelvin-ppl/kelvin/internal/space"
 )
 
 func TestThin(t *testing.T) {
@@ -208,14 +206,14 @@ func TestCopiesDescribeTheirRun(t *testing.T) {
 // What draws are, named values or points of unconstrained space, stays with every part of them; the two do not merge.
 func TestSubsetsKeepTheSpace(t *testing.T) {
 	d, other := testDraws(t, 4, 4), testDraws(t, 4, 4)
-	d.SetAttr(space.Key, space.Named)
-	other.SetAttr(space.Key, space.Unconstrained)
+	d.SetSpace(Named)
+	other.SetSpace(Unconstrained)
 	for what, part := range map[string]*Draws{
 		"Thin": must(d.Thin(2))(t), "Slice": must(d.Slice(1, 3))(t), "Select": must(d.Select(d.Sites()[0].Name))(t),
 		"Chain": must(d.Chain(1))(t), "Merge": must(d.Merge(d, testDraws(t, 4, 4)))(t),
 	} {
-		if space.Of(part) != space.Named {
-			t.Errorf("%s: %q, want %q", what, space.Of(part), space.Named)
+		if part.Space() != Named {
+			t.Errorf("%s: %q, want %q", what, part.Space(), Named)
 		}
 	}
 	_, err := d.Merge(d, other)

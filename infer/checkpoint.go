@@ -17,7 +17,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -29,7 +28,7 @@ type Checkpoint struct {
 	Dir string
 	// updates between checkpoints, default 1000; of a method that drives itself transitions of each chain, where the
 	// default is 100 and at least a second, from the beginning to the first checkpoint too
-	Every int64
+	Every int
 	// Resume goes on from the checkpoint in Dir, if there is one. Without it a checkpoint there is an error, so that no
 	// run is overwritten by accident. So are, always, the draws of a run whose checkpoint is gone, and a symbolic link.
 	Resume bool
@@ -82,7 +81,7 @@ type checkpointer struct {
 	look   func() (probe, error) // takes it again
 	old    *checkpointHeader
 	blobs  [][]byte
-	lock   *filelock.Lock
+	lock   *atomicfile.Lock
 	buffer []byte // draws that the next checkpoint will cover
 	draws  *os.File
 	bytes  int64
@@ -136,8 +135,8 @@ func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	if f.lock, err = filelock.Take(filepath.Join(c.Dir, lockName)); err != nil {
-		var held *filelock.HeldError
+	if f.lock, err = atomicfile.TakeLock(filepath.Join(c.Dir, lockName)); err != nil {
+		var held *atomicfile.HeldError
 		if errors.As(err, &held) {
 			return nil, fmt.Errorf("it is in use by %s: choose another folder, or wait: %w", held.Holder(), ErrCheckpoint)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -100,7 +100,7 @@ func TestCheckpointWithABadHeader(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	os.Exit(m.Run())
 }
 

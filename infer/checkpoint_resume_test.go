@@ -33,7 +33,7 @@ type job struct {
 }
 
 // run starts it, or goes on from the checkpoint in dir; with no dir there are none. The observer may be nil.
-func (j job) run(ctx context.Context, t testing.TB, dir string, every int64,
+func (j job) run(ctx context.Context, t testing.TB, dir string, every int,
 	observer func(infer.Progress)) (*infer.Result, error) {
 	t.Helper()
 	m := newLogistic(30, 3)

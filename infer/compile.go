@@ -3,10 +3,11 @@ package infer
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
+	"weak"
 
-	"github.com/kelvin-ppl/kelvin/infer/internal/shared"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -32,7 +33,7 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 		return nil, native.Report{}, err
 	}
 	l, names := start.Layout, b.names()
-	source := native.Source{Dim: l.Dim(), Batch: b, Unplanned: unfit(start), Shared: compiledFor.Of(l)}
+	source := native.Source{Dim: l.Dim(), Batch: b, Unplanned: unfit(start), Shared: compiledFor(l)}
 	if source.Point, err = form(start, rows); err != nil {
 		return nil, native.Report{}, err
 	}
@@ -77,9 +78,22 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 	return f, report, err
 }
 
-// compiledFor has the code that was compiled for points of a layout, which is as long there as a program has it. Runs
-// of one program share it: what they record says whether the code is theirs.
-var compiledFor shared.Stores[Layout, any]
+// codeOf has the code that was compiled for points of a layout, which is freed with it.
+var codeOf sync.Map // of weak.Pointer[Layout] to *native.Cache
+
+// compiledFor is the code that was compiled for points of a layout. Runs of one program share it: what they record says
+// whether the code is theirs.
+func compiledFor(l *Layout) *native.Cache {
+	key := weak.Make(l)
+	if code, ok := codeOf.Load(key); ok {
+		return code.(*native.Cache)
+	}
+	code, loaded := codeOf.LoadOrStore(key, &native.Cache{})
+	if !loaded {
+		runtime.AddCleanup(l, func(key weak.Pointer[Layout]) { codeOf.Delete(key) }, key)
+	}
+	return code.(*native.Cache)
+}
 
 // form is a tensor of the form of the points that a function is asked for: all rows, or the first.
 func form(start Params, rows bool) (*ts.Tensor, error) {

@@ -5,7 +5,7 @@ package infer
 import (
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
-func TestFuzzCheckpoints(t *testing.T) { fuzzing.Run(t, "FuzzReadCheckpoint", fuzzing.Executions) }
+func TestFuzzCheckpoints(t *testing.T) { testkit.Fuzz(t, "FuzzReadCheckpoint", testkit.FuzzExecutions) }

@@ -107,7 +107,7 @@ func (g *group) first() uint64 { return g.o.FirstChain + uint64(g.from) }
 func (g *group) every(def int64) int64 {
 	switch {
 	case g.checkpoint != nil:
-		return cmp.Or(g.checkpoint.Every, def)
+		return cmp.Or(int64(g.checkpoint.Every), def)
 	case g.o.Save != nil:
 		return int64(g.o.SaveEvery)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -24,15 +24,15 @@ func TestRunInFlatMemory(t *testing.T) {
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(0.01)}, m.logPosterior), p, b,
 		infer.Options{Warmup: 60_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 6_000 {
-				bytes, rss = unscoped(), resident.Bytes(t)
+				bytes, rss = unscoped(), testkit.Resident(t)
 			}
 			if p.Step > 6_000 && p.Step%500 == 0 {
 				require.Equal(t, bytes, torch.UnscopedBytes(), "update %d", p.Step)
 			}
 		})})
 	unscoped()
-	t.Logf("seen: resident memory grew by %d bytes in 54,000 updates", resident.Bytes(t)-rss)
-	resident.Grown(t, rss, 54_000*100)
+	t.Logf("seen: resident memory grew by %d bytes in 54,000 updates", testkit.Resident(t)-rss)
+	testkit.Grown(t, rss, 54_000*100)
 	infer.Free(r.State)
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(b)

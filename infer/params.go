@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -124,7 +123,7 @@ func (p Params) Get(name string) torch.Tensor {
 // over the flat vector for all of [Params.Get]; without it each site takes one. Methods split the points that they hand
 // to a log posterior; models need not.
 func (p Params) Split() (Params, error) {
-	if p.Layout == nil || len(p.Layout.Sites) < 2 || p.parts() != nil {
+	if p.Layout == nil || len(p.Layout.Sites) < 2 || p.Parts() != nil {
 		return p, nil
 	}
 	if rows, err := p.rows(); err != nil {
@@ -144,16 +143,15 @@ func (p Params) Split() (Params, error) {
 	return p, nil
 }
 
-func init() {
-	sites.Join = func(layout any, flat *ts.Tensor, parts []*ts.Tensor) any {
-		by := layout.(*Layout)
-		return Params{Layout: by, Flat: flat, cut: &cut{flat, by, parts}}
-	}
-	sites.Of = func(params any) []*ts.Tensor { return params.(Params).parts() }
+// Join is a point whose sites are the parts, each of shape [size], in the order of the layout. What reads the flat
+// vector itself sees flat, which has the same numbers.
+func (l *Layout) Join(flat *ts.Tensor, parts []*ts.Tensor) Params {
+	return Params{Layout: l, Flat: flat, cut: &cut{flat, l, parts}}
 }
 
-// parts are the sites of a flat vector that is split, else nil. A point whose tensor or layout was replaced is not.
-func (p Params) parts() []*ts.Tensor {
+// Parts are the sites of a point that was split or joined, as vectors in the order of its layout; nil of any other, and
+// where its tensor or layout was replaced.
+func (p Params) Parts() []*ts.Tensor {
 	if p.cut == nil || p.cut.of != p.Flat || p.cut.by != p.Layout || slices.ContainsFunc(p.cut.parts, torch.Freed) {
 		return nil
 	}

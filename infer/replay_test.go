@@ -14,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -226,7 +226,7 @@ func TestReplayShared(t *testing.T) {
 	}
 	calls(10_000 / goroutines)
 	bytes := unscoped()
-	resident.InRounds(t, 3, 50_000*100, func() { calls(50_000 / goroutines) })
+	testkit.GrownInRounds(t, 3, 50_000*100, func() { calls(50_000 / goroutines) })
 	assert.Equal(t, bytes, unscoped())
 	runtime.KeepAlive(f)
 }

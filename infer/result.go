@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -82,10 +81,7 @@ func (s *session) named(d *draws.Draws, data Batch) (*draws.Draws, error) {
 	if err != nil {
 		return nil, err
 	}
-	space.Tell(d, named, d == named)
-	for _, n := range d.Notes() {
-		named.AddNote(n)
-	}
+	d.NamedAs(named)
 	return named, nil
 }
 

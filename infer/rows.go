@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/late"
 )
 
 // rows are the draws of a session on unconstrained space, all of its chains in one container.
@@ -14,8 +13,8 @@ type rows struct {
 	draws   *draws.Draws
 	saved   []int // draws of each chain that Options.Save has
 	id      string
-	info    Info // of the last update
-	asked   []func(run *draws.Draws) error
+	info    Info         // of the last update
+	last    *draws.Draws // that Options.Save got
 }
 
 // begin makes the container. All groups have the same statistics.
@@ -107,20 +106,16 @@ func (r *rows) save() error {
 	if err != nil {
 		return err
 	}
-	r.asked, err = late.Saving(named, func() error {
-		return calling("function Save", func() error { return o.Save(r.id, from, named) })
-	})
-	return err
+	r.last = named
+	return calling("function Save", func() error { return o.Save(r.id, from, named) })
 }
 
-// end tells the sinks that have the draws what the run says of itself at its end: often the last block is out by then.
+// end tells the sinks that have the draws what the run says of itself at its end.
 func (r *rows) end(run *draws.Draws) error {
-	for _, tell := range r.asked {
-		if err := tell(run); err != nil {
-			return err
-		}
+	if r.last == nil {
+		return nil
 	}
-	return nil
+	return r.last.End(run)
 }
 
 // restored says that the draws so far were handed out before the checkpoint was written.

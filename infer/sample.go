@@ -11,7 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/internal/tally"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -121,14 +121,14 @@ type session struct {
 	details   []any
 
 	compilation *compilation
-	tally       tally.Count  // of what runs inside the model
-	origin      Params       // where the chains start, of few coordinates
-	mode        Params       // where the search for a mode ended
-	changed     []draws.Note // of that search: the model was not what was compiled
+	tally       foreign.Count // of what runs inside the model
+	origin      Params        // where the chains start, of few coordinates
+	mode        Params        // where the search for a mode ended
+	changed     []draws.Note  // of that search: the model was not what was compiled
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
-	s := &session{ctx: ctx, program: program, began: time.Now(), tally: tally.Begin()}
+	s := &session{ctx: ctx, program: program, began: time.Now(), tally: foreign.BeginCount()}
 	if _, climbs := program.(climbing); !climbs { // whose batches are those of the run around it
 		release, err := hold(o.Batches)
 		if err != nil {

@@ -125,7 +125,7 @@ func TestDriver(t *testing.T) {
 // Snapshots of a method that drives itself are due whenever the user's number of transitions is over; where nobody gave
 // one, not so soon after another or after the beginning that short runs are all snapshots.
 func TestSnapshotsAreDue(t *testing.T) {
-	for _, every := range []int64{0, 5} {
+	for _, every := range []int{0, 5} {
 		due := []bool{}
 		_, err := walk(t, built{asker{due: &due}}, infer.Options{Chains: 1, Warmup: 4, Draws: 20,
 			Checkpoint: &infer.Checkpoint{Dir: t.TempDir(), Every: every}})
@@ -240,7 +240,7 @@ func (noted) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 // Sinks keep what a run says of itself, also what it says at its end, when its last block is out: the block of 20
 // updates is the last one.
 func TestSinksHearTheEnd(t *testing.T) {
-	for _, every := range []int64{0, 5} {
+	for _, every := range []int{0, 5} {
 		dir := t.TempDir()
 		csv, zarr := &store.CSVSink{Base: filepath.Join(dir, "run")}, &store.ZarrSink{Path: filepath.Join(dir, "run.zarr")}
 		o := infer.Options{Chains: 2, Warmup: 5, Draws: 15, SaveEvery: 10, Save: func(run string, from []int,

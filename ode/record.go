@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -19,7 +18,7 @@ const (
 )
 
 // build records and compiles the right-hand side, and makes a solver with it.
-func (a *arguments) build() (*solve.Solver, error) {
+func (a *arguments) build() (*cSolver, error) {
 	if err := a.system.check(); err != nil {
 		return nil, err
 	}
@@ -29,7 +28,7 @@ func (a *arguments) build() (*solve.Solver, error) {
 		return nil, err
 	}
 	o := a.system.o
-	return solve.New(solve.Problem{Rhs: rhs, States: n, Params: m, Times: a.times, Columns: a.columns, RTol: o.RTol,
+	return newCSolver(problem{Rhs: rhs, States: n, Params: m, Times: a.times, Columns: a.columns, RTol: o.RTol,
 		ATol: o.ATol, First: o.FirstStep, Longest: o.MaxStep, Most: o.MaxSteps, Implicit: o.Method == SDIRK})
 }
 

@@ -5,8 +5,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/tally"
-	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
+	"github.com/kelvin-ppl/kelvin/internal/foreign"
 )
 
 // Report is what became of the solutions of a system so far, in this process.
@@ -24,24 +23,24 @@ type Report struct {
 
 // Report counts the solutions of a system.
 func (s *System) Report() Report {
-	var c solve.Counts
+	var c counts
 	if s == nil {
 		return Report{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, key := range s.order {
-		if one := s.solvers[key]; one.Solver != nil {
-			c.Add(one.Solver)
+		if one := s.solvers[key]; one.cSolver != nil {
+			c.add(one.cSolver)
 		}
 	}
 	return report(c)
 }
 
-func report(c solve.Counts) Report {
+func report(c counts) Report {
 	return Report{Solutions: c.Solutions, Steps: c.Steps, Rejected: c.Rejected, Evaluations: c.Evaluations,
-		BlowUps: c.Ends[solve.BlowUp] + c.Ends[solve.Memory], Limit: c.Ends[solve.Steps] + c.Ends[solve.Stiff],
-		Stiff: c.Ends[solve.Stiff], Times: c.Ends[solve.Times]}
+		BlowUps: c.Ends[endBlowUp] + c.Ends[endMemory], Limit: c.Ends[endSteps] + c.Ends[endStiff],
+		Stiff: c.Ends[endStiff], Times: c.Ends[endTimes]}
 }
 
 // String says what became of the solutions, and what to do.
@@ -71,17 +70,17 @@ const noSolution = "no_solution"
 // failedShare is the share of failed solutions from which on figures can be wrong.
 const failedShare = 0.01
 
-func init() { tally.Add(watch) }
+func init() { foreign.AddCounter(watch) }
 
 // watch counts the solutions of all systems from now on.
-func watch() tally.Count {
-	before := solve.All()
-	return tally.Count{
-		Notes: func() []draws.Note { return report(solve.All().Minus(before)).notes() },
+func watch() foreign.Count {
+	before := allCounts()
+	return foreign.Count{
+		Notes: func() []draws.Note { return report(allCounts().minus(before)).notes() },
 		Aside: func(f func()) {
-			counted := solve.All().Minus(before)
+			counted := allCounts().minus(before)
 			f()
-			before = solve.All().Minus(counted)
+			before = allCounts().minus(counted)
 		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
 	"github.com/kelvin-ppl/kelvin/internal/thread"
-	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -138,14 +137,14 @@ func (a *arguments) solver() *solver {
 		go func() {
 			defer close(done)
 			// What is not set below remains of a right-hand side that ends its goroutine, as a failed test does.
-			made, err := (*solve.Solver)(nil), error(mistake("the right-hand side ended its goroutine"))
+			made, err := (*cSolver)(nil), error(mistake("the right-hand side ended its goroutine"))
 			defer func() {
 				if v := recover(); v != nil {
 					err = mistake("the right-hand side panicked: %v", v)
 				}
 				s.mu.Lock()
 				defer s.mu.Unlock()
-				one.Solver, one.err = made, err
+				one.cSolver, one.err = made, err
 			}()
 			made, err = a.build()
 		}()

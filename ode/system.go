@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
-	"github.com/kelvin-ppl/kelvin/ode/internal/solve"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -59,7 +58,7 @@ type System struct {
 // solver is a system for arguments of some shapes.
 type solver struct {
 	once sync.Once
-	*solve.Solver
+	*cSolver
 	err error
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -51,11 +51,11 @@ func TestLOOGolden(t *testing.T) {
 		}
 		p, err := ppl.Compile(model, infer.Batch{"y": vec(y...)})
 		require.NoError(t, err)
-		seed := sampletest.LCG(11)
+		seed := testkit.LCG(11)
 		if scale != 1 {
 			seed = 12
 		}
-		posterior := scalarDraws(t, "mu", sampletest.GoldenAR(2, 100, 0.5, 0, seed)...)
+		posterior := scalarDraws(t, "mu", testkit.GoldenAR(2, 100, 0.5, 0, seed)...)
 		r, err := p.LOO(posterior)
 		require.NoError(t, err)
 		require.Len(t, r.Pointwise, 12)

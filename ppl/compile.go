@@ -53,6 +53,11 @@ type Program struct {
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
 }
 
+func newProgram(m Model, batch infer.Batch) *Program {
+	return &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{},
+		values: map[string]int64{}, given: map[string]bool{}}
+}
+
 // latent is what is known of a latent site.
 type latent struct {
 	name     string
@@ -88,15 +93,8 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 	var first error
 	var sums *enumerator
 	for attempt := 0; attempt < compileAttempts; attempt++ {
-		p = &Program{
-			sums:    sums,
-			model:   m,
-			batch:   batch,
-			latents: map[string]*latent{},
-			memos:   map[string]*memo{},
-			values:  map[string]int64{},
-			given:   map[string]bool{},
-		}
+		p = newProgram(m, batch)
+		p.sums = sums
 		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
 			run(m, e, []Handler{&compiler{program: p, recorder: newRecorder(), attempt: attempt}})

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -102,7 +101,7 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if unconstrained == nil {
 		return nil, fmt.Errorf("ppl.Draws: the draws are nil: %w", draws.ErrNoDraws)
 	}
-	if space.Of(unconstrained) == space.Named {
+	if unconstrained.Space() == draws.Named {
 		return nil, fmt.Errorf("ppl.Draws: the draws are named values, constrained already: give those on "+
 			"unconstrained space, Unconstrained of an infer.Result: %w", draws.ErrLayout)
 	}
@@ -129,22 +128,16 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if out == nil {
 		return nil, fmt.Errorf("ppl.Draws: there are no draws: %w", draws.ErrNoDraws)
 	}
-	out.SetAttr(space.Key, space.Named)
+	out.SetSpace(draws.Named)
 	return out, nil
 }
 
-// Package infer/evidence has named draws back by this.
-func init() {
-	space.Back = func(program, named, batch any) (any, error) {
-		if p, ok := program.(*Program); ok {
-			return p.back(named.(*draws.Draws), batch.(infer.Batch))
-		}
-		return nil, nil
+// UnconstrainDraws maps named draws back to unconstrained space, as [Program.Draws] takes them. It leaves out their
+// statistics.
+func (p *Program) UnconstrainDraws(named *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	if named == nil {
+		return nil, fmt.Errorf("ppl.UnconstrainDraws: the draws are nil: %w", draws.ErrNoDraws)
 	}
-}
-
-// back maps named draws to unconstrained space. It leaves out their statistics.
-func (p *Program) back(named *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
 	for _, name := range p.order {
 		s, err := named.Site(name)
 		if err != nil {
@@ -186,7 +179,7 @@ func (p *Program) back(named *draws.Draws, batch infer.Batch) (*draws.Draws, err
 			}
 		}
 	}
-	out.SetAttr(space.Key, space.Unconstrained)
+	out.SetSpace(draws.Unconstrained)
 	return out, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/stretchr/testify/require"
 )
@@ -115,11 +114,7 @@ func TestNamedDrawsMapBack(t *testing.T) {
 	named, err := p.Draws(points, nil)
 	require.NoError(t, err)
 	back := func(p *ppl.Program, d *draws.Draws) (*draws.Draws, error) {
-		out, err := space.Back(p, d, p.Batch())
-		if err != nil {
-			return nil, err
-		}
-		return out.(*draws.Draws), nil
+		return p.UnconstrainDraws(d, p.Batch())
 	}
 	have, err := back(p, named)
 	require.NoError(t, err)

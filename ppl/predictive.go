@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -85,16 +84,11 @@ type drawn struct {
 // a leading dimension of the number of draws, all chains one after the other. A latent variable in a plate that the
 // draws lack is drawn anew, but where they have a deterministic value that is made of it: that is used then.
 func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
-	names, in, n, err := q.latents(posterior)
+	names, in, n, stored, err := q.given(posterior)
 	if err != nil {
 		return nil, err
 	}
 	defer torch.Free(in...)
-	q.Model = withShapes(q.Model, posterior)
-	stored, err := q.checkDraws(posterior, names, in)
-	if err != nil {
-		return nil, err
-	}
 	values, _, err := q.draw(in, names, stored, n)
 	return values, err
 }
@@ -106,6 +100,21 @@ func withShapes(m Model, posterior *draws.Draws) Model {
 		shapes[s.Name] = s.Shape
 	}
 	return knowing(m, func(z *plateSizes) { z.shapes = shapes })
+}
+
+// given are the variables of n draws, which the caller frees, with the model as it is with their shapes, and which
+// sites the draws have the values of.
+func (q *Predictive) given(posterior *draws.Draws) (names []string, in []*ts.Tensor, n int, stored map[string]bool,
+	err error) {
+	if names, in, n, err = q.latents(posterior); err != nil {
+		return nil, nil, 0, nil, err
+	}
+	q.Model = withShapes(q.Model, posterior)
+	if stored, err = q.checkDraws(posterior, names, in); err != nil {
+		torch.Free(in...)
+		return nil, nil, 0, nil, err
+	}
+	return names, in, n, stored, nil
 }
 
 // latents are the draws of each site as a tensor of shape [draws, ...].
@@ -142,7 +151,7 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Te
 
 // checkNamed refuses draws that are known to be on unconstrained space.
 func checkNamed(posterior *draws.Draws) error {
-	if space.Of(posterior) != space.Unconstrained {
+	if posterior.Space() != draws.Unconstrained {
 		return nil
 	}
 	return fmt.Errorf("the draws are on unconstrained space: give the named ones, Draws of an infer.Result, or what "+
@@ -187,7 +196,7 @@ func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.
 				s.fail("the first draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v",
 					err)
 			}
-			if space.Of(posterior) != space.Named {
+			if posterior.Space() != draws.Named {
 				if err := checkAll(s.Dist.Support(), all[s.Name]); err != nil {
 					s.fail("a draw is outside the support (draws on unconstrained space have to go through Program.Draws): %v", err)
 				}
@@ -358,16 +367,11 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool
 // shape [draws] + plates + batch, as cross-validation needs them. Subsampling does not scale them. A likelihood that is
 // a Factor is not among them: it is not one of single observations. Where a mask leaves an observation out it is 0.
 func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
-	names, in, n, err := q.latents(posterior)
+	names, in, n, stored, err := q.given(posterior)
 	if err != nil {
 		return nil, err
 	}
 	defer torch.Free(in...)
-	q.Model = withShapes(q.Model, posterior)
-	stored, err := q.checkDraws(posterior, names, in)
-	if err != nil {
-		return nil, err
-	}
 	var found []string
 	evaluate := func(in []*ts.Tensor) ([]*ts.Tensor, error) {
 		given := Values{}

@@ -66,14 +66,7 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 // tryParameters runs the model where a compiler has its latent variables. wrong is the parameter that is not allowed
 // there, nil where all are.
 func tryParameters(c *compiler, m Model, batch infer.Batch) (wrong *dist.Error, err error) {
-	c.program = &Program{
-		model:   m,
-		batch:   batch,
-		latents: map[string]*latent{},
-		memos:   map[string]*memo{},
-		values:  map[string]int64{},
-		given:   map[string]bool{},
-	}
+	c.program = newProgram(m, batch)
 	c.recorder = newRecorder()
 	err = torch.Do(func(*torch.Scope) error {
 		run(m, &execution{batch: batch}, []Handler{c})

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 )
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	os.Exit(m.Run())
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/late"
 	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
 	"github.com/kelvin-ppl/kelvin/store/internal/content"
 	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
@@ -49,7 +48,7 @@ func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 		}
 	}
 	s.describe(block)
-	late.Ask(block, s.end)
+	block.AtEnd(s.end)
 	for chain, w := range s.writers {
 		if err := w.AppendAll(block, chain); err != nil {
 			return err
@@ -201,7 +200,7 @@ func (s *ZarrSink) Save(run string, from []int, block *draws.Draws) error {
 		}
 	}
 	s.writer.Describe(content.FactsOf(block))
-	late.Ask(block, s.end)
+	block.AtEnd(s.end)
 	if err := each(block, s.writer.Append); err != nil {
 		return err
 	}

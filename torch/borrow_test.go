@@ -9,7 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -112,12 +112,12 @@ func TestBorrowOften(t *testing.T) {
 	before := int64(0)
 	for i := range 100000 {
 		if i == 1000 {
-			before = resident.Bytes(t)
+			before = testkit.Resident(t)
 		}
 		inScope(t, func(*torch.Scope) { torch.Must(torch.Borrow(make([]float64, 64), 8, 8)) })
 	}
 	runtime.GC()
-	resident.Grown(t, before, 8<<20, "100,000 slices of 512 bytes are 51 MB")
+	testkit.Grown(t, before, 8<<20, "100,000 slices of 512 bytes are 51 MB")
 	// The collector frees tensors that are in no scope, and then their memory.
 	collected := make(chan struct{})
 	func() {

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/internal/needsetup"
-	"github.com/kelvin-ppl/kelvin/torch/internal/blas"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -99,7 +99,7 @@ func SetThreads(n int) error {
 		return fmt.Errorf("torch.SetThreads: %d threads asked for; there must be at least 1", n)
 	}
 	ts.KelvinSetThreads(n)
-	blas.SetThreads(n)
+	thread.SetBLAS(n)
 	return nil
 }
 

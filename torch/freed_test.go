@@ -10,7 +10,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -276,8 +276,8 @@ func TestListsDoNotLeak(t *testing.T) {
 			}
 		}
 		lists(100)
-		before := resident.Bytes(t)
+		before := testkit.Resident(t)
 		lists(1000)
-		resident.Grown(t, before, 4<<20, "1000 lists of 8 kB are 8 MB")
+		testkit.Grown(t, before, 4<<20, "1000 lists of 8 kB are 8 MB")
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -76,10 +76,10 @@ func TestInPlaceDoesNotLeak(t *testing.T) {
 				}
 			}
 			many(100)
-			owned, before := s.Owned(), resident.Bytes(t)
+			owned, before := s.Owned(), testkit.Resident(t)
 			many(1000)
 			assert.Equal(t, owned, s.Owned(), name)
-			resident.Grown(t, before, 2<<20, name)
+			testkit.Grown(t, before, 2<<20, name)
 		}
 		x.MustFill_(ts.FloatScalar(7))
 		assert.Equal(t, []float64{7, 7, 7, 7}, floats(x))

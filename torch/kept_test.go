@@ -12,7 +12,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -32,7 +32,7 @@ func minorFaults(t *testing.T) int64 {
 // A large block that was given back is the next tensor's of about its size: it has no pages to be made. Blocks of 64
 // MiB are more than the C library ever keeps.
 func TestLargeBlocksAreUsedAgain(t *testing.T) {
-	resident.Bytes(t) // skips where the system is another
+	testkit.Resident(t) // skips where the system is another
 	torch.Free(used(64))
 	before := minorFaults(t)
 	for i := range int64(20) {
@@ -46,7 +46,7 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 // Of kept blocks of one size a tensor gets the one that was given back last: that one is the most likely to be in a
 // cache, and a loop that needs two of them does not go through all.
 func TestLastBlockIsUsedFirst(t *testing.T) {
-	resident.Bytes(t) // skips where the system is another
+	testkit.Resident(t) // skips where the system is another
 	at := func(x *ts.Tensor) unsafe.Pointer { return torch.Must(ts.KelvinData(x, int(gotch.Double.CInt()))) }
 	blocks := make([]*ts.Tensor, 4)
 	places := make([]unsafe.Pointer, len(blocks))
@@ -65,25 +65,25 @@ func TestLastBlockIsUsedFirst(t *testing.T) {
 // What is kept and what is in use are together at most a quarter more than what was in use at once, or 32 MiB more; and
 // what nobody uses is given back within some seconds.
 func TestLargeBlocksAreGivenBack(t *testing.T) {
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	// Each of these is too large to use the last one's block.
 	for mib := int64(64); mib < 200; mib = mib * 6 / 5 {
 		torch.Free(used(mib))
-		resident.Grown(t, before, (mib*5/4+32)<<20, "%d MiB in use at once", mib)
+		testkit.Grown(t, before, (mib*5/4+32)<<20, "%d MiB in use at once", mib)
 	}
 	small := make([]*ts.Tensor, 8)
 	for i := range small {
 		small[i] = used(20)
 	}
-	resident.Grown(t, before, 272<<20, "192 MiB in use at once")
+	testkit.Grown(t, before, 272<<20, "192 MiB in use at once")
 	torch.Free(small...)
-	assert.Eventually(t, func() bool { return resident.Bytes(t)-before < 32<<20 }, 20*time.Second, 100*time.Millisecond)
+	assert.Eventually(t, func() bool { return testkit.Resident(t)-before < 32<<20 }, 20*time.Second, 100*time.Millisecond)
 }
 
 // A program of several sizes, of which few are in use at once, makes none of its blocks twice, as long as they are
 // within 32 MiB.
 func TestBlocksOfOtherSizesAreKept(t *testing.T) {
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	turn := func() {
 		for mib := int64(1); mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
 			torch.Free(used(mib))
@@ -95,12 +95,12 @@ func TestBlocksOfOtherSizesAreKept(t *testing.T) {
 		turn()
 	}
 	assert.Less(t, minorFaults(t)-faults, int64(21<<8), "100 turns have 100 times as many pages")
-	resident.Grown(t, before, (6+32+16)<<20, "6 MiB in use at once")
+	testkit.Grown(t, before, (6+32+16)<<20, "6 MiB in use at once")
 }
 
 // A small block is the thread's next one of its size, in steps of 64 bytes, wherever a tensor asks for it.
 func TestSmallBlocksAreUsedAgain(t *testing.T) {
-	resident.Bytes(t) // skips where the system is another
+	testkit.Resident(t) // skips where the system is another
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	at := func(n int64) unsafe.Pointer {
@@ -119,7 +119,7 @@ func TestSmallBlocksAreUsedAgain(t *testing.T) {
 // So it is with a block of every size: where sizes grow by an eighth, and where blocks begin to be kept for all
 // threads.
 func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	at := func(n int64) unsafe.Pointer {
@@ -133,14 +133,14 @@ func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
 			require.Equal(t, last, at(n), "%d numbers", n)
 		}
 	}
-	resident.Grown(t, before, 32<<20, "one block at a time")
+	testkit.Grown(t, before, 32<<20, "one block at a time")
 }
 
 // Small blocks of many sizes do not add up, nor do those of threads that are gone, nor those that one thread makes and
 // another gives back: each part makes nearly 200 MiB.
 func TestSmallBlocksAreGivenBack(t *testing.T) {
 	const most = (32 + 3*4) << 20 // three threads keep up to 4 MiB each: this one, the last that ended, the next
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	most2MiB := func(numbers int64) []*ts.Tensor {
 		list := make([]*ts.Tensor, min(1<<18/numbers, 4096))
 		for i := range list {
@@ -151,7 +151,7 @@ func TestSmallBlocksAreGivenBack(t *testing.T) {
 	for i := range int64(100) {
 		torch.Free(most2MiB(1 + i*10)...)
 	}
-	resident.Grown(t, before, most, "one thread")
+	testkit.Grown(t, before, most, "one thread")
 	on := func(work func()) { // a thread that ends
 		done := make(chan struct{})
 		go func() {
@@ -164,11 +164,11 @@ func TestSmallBlocksAreGivenBack(t *testing.T) {
 	for range 100 {
 		on(func() { torch.Free(most2MiB(200)...) })
 	}
-	resident.Grown(t, before, most, "threads that are gone")
+	testkit.Grown(t, before, most, "threads that are gone")
 	for range 100 {
 		var list []*ts.Tensor
 		on(func() { list = most2MiB(300) })
 		torch.Free(list...)
 	}
-	resident.Grown(t, before, most, "made on another thread")
+	testkit.Grown(t, before, most, "made on another thread")
 }

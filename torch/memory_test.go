@@ -9,7 +9,7 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -54,14 +54,14 @@ func TestGradientsInFlatMemory(t *testing.T) {
 				require.NoError(t, evaluate())
 			}
 			runtime.GC()
-			unscoped, before := torch.UnscopedBytes(), resident.Bytes(t)
+			unscoped, before := torch.UnscopedBytes(), testkit.Resident(t)
 			for range 20000 {
 				if err := evaluate(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			runtime.GC()
-			resident.Grown(t, before, 4<<20)
+			testkit.Grown(t, before, 4<<20)
 			assert.Equal(t, unscoped, torch.UnscopedBytes())
 		})
 	}
@@ -80,9 +80,9 @@ func TestErrorsInFlatMemory(t *testing.T) {
 		}
 	}
 	fail(50)
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	fail(400)
-	resident.Grown(t, before, 2<<20)
+	testkit.Grown(t, before, 2<<20)
 }
 
 // collect runs the collector until what it finds is freed, or in vain.
@@ -172,8 +172,8 @@ func TestScopesInFlatMemory(t *testing.T) {
 	}
 	run(100)
 	runtime.GC()
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	run(1000)
 	runtime.GC()
-	resident.Grown(t, before, 8<<20, "88,000 scopes of some 200 bytes are 17 MB")
+	testkit.Grown(t, before, 8<<20, "88,000 scopes of some 200 bytes are 17 MB")
 }

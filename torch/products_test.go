@@ -10,8 +10,8 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/kelvin-ppl/kelvin/torch/internal/blas"
 )
 
 // matrices are forms of a batch [n, rows, columns] of the same numbers.
@@ -77,7 +77,7 @@ func TestProductsOfBatches(t *testing.T) {
 						torch.Must(x.BmmOut(given, y, false))
 						require.Equal(t, have, floats(given.MustTotype(gotch.Double, false)), name)
 						for _, few := range []int64{1, 2} {
-							if few >= n || blas.Threads() == 0 {
+							if few >= n || thread.BLAS() == 0 {
 								break
 							}
 							part := x.MustNarrow(0, 1, few, false).MustBmm(y.MustNarrow(0, 1, few, false), false)

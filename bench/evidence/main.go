@@ -22,7 +22,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // row is one estimate.
@@ -51,7 +51,8 @@ func main() {
 
 func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
 	var rows []row
-	for _, t := range []known.Target{known.Gaussian(10), known.Gaussian(100), known.Mixture(), known.Funnel(3, 9)} {
+	for _, t := range []infertest.Evidence{infertest.EvidenceGaussian(10), infertest.EvidenceGaussian(100),
+		infertest.EvidenceMixture(), infertest.EvidenceFunnel(3, 9)} {
 		program, err := t.Program()
 		if err != nil {
 			return err

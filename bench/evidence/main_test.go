@@ -8,7 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/models"
 )
 
@@ -21,10 +21,10 @@ func TestPima(t *testing.T) {
 	require.NoError(t, err)
 	p, err := m.Compile()
 	require.NoError(t, err)
-	all, err := known.Estimates(context.Background(), p, infer.Options{Chains: 4, Draws: 500})
+	all, err := infertest.EvidenceEstimates(context.Background(), p, infer.Options{Chains: 4, Draws: 500})
 	require.NoError(t, err)
 	for name, r := range all {
 		t.Logf("seen: Pima, %s: log Z = %.3f ± %.3f", name, r.LogZ, r.SE)
 	}
-	require.NoError(t, known.Agree(all, 0.2))
+	require.NoError(t, infertest.EvidenceAgree(all, 0.2))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/data/batch"
 	"github.com/kelvin-ppl/kelvin/data/large"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -47,9 +47,9 @@ func TestMemory(t *testing.T) {
 	}
 	read(200) // what threads and the collector take once
 	debug.FreeOSMemory()
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	read(3000)
 	require.NoError(t, l.Seek(infer.Position{Epoch: 1 << 40, Index: 3_000_000})) // as quick as any other
 	read(1000)
-	resident.Grown(t, before, 8<<20)
+	testkit.Grown(t, before, 8<<20)
 }

@@ -5,8 +5,8 @@ package large_test
 import (
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // Any bytes in the place of a file are a table or an error, in processes of 512 MB.
-func TestFuzzOpen(t *testing.T) { fuzzing.Run(t, "FuzzOpen", fuzzing.Executions) }
+func TestFuzzOpen(t *testing.T) { testkit.Fuzz(t, "FuzzOpen", testkit.FuzzExecutions) }

@@ -9,11 +9,11 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/data/large"
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	m.Run()
 }
 

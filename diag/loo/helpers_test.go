@@ -3,19 +3,19 @@ package loo
 import (
 	"math"
 
-	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
 
-type lcg = sampletest.LCG
+type lcg = testkit.LCG
 
 var (
-	filled      = sampletest.Filled
-	goldenAR    = sampletest.GoldenAR
-	goldenHeavy = sampletest.GoldenHeavy
-	source      = sampletest.Source
-	normals     = sampletest.Normals
-	near        = sampletest.Near
-	meanSE      = sampletest.MeanSE
+	filled      = testkit.Filled
+	goldenAR    = testkit.GoldenAR
+	goldenHeavy = testkit.GoldenHeavy
+	source      = testkit.Source
+	normals     = testkit.Normals
+	near        = testkit.Near
+	meanSE      = testkit.MeanSE
 )

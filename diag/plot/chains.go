@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/kelvin-ppl/kelvin/diag"
-	"github.com/kelvin-ppl/kelvin/internal/curves"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Trace draws the values over the numbers of the draws. Chains that agree lie over each other and have no trend.
@@ -51,7 +51,7 @@ func Rank(w io.Writer, x [][]float64, opt Options) error {
 		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text = "rank / draws", "draws of a chain"
-	counts := curves.Ranks(x)
+	counts := sample.Ranks(x)
 	bins, n := float64(len(counts[0])), float64(len(x[0]))
 	mean := n / bins
 	half := 1.96 * math.Sqrt(mean*(1-1/bins))
@@ -81,7 +81,7 @@ const cells = 120
 
 // view is the stretch of values of what, of which densities are drawn.
 func view(what string, x ...[]float64) (low, high float64, err error) {
-	low, high, _ = curves.View(x...)
+	low, high, _ = sample.View(x...)
 	if !(low < high) {
 		return low, high, refuse(what+" that are all equal", 1)
 	}
@@ -94,7 +94,7 @@ func view(what string, x ...[]float64) (low, high float64, err error) {
 // density adds the density of x on [low, high].
 func density(x []float64, low, high float64) plotter.XYs {
 	var xy plotter.XYs
-	for i, v := range curves.Density(x, low, high, cells) {
+	for i, v := range sample.Density(x, low, high, cells) {
 		xy = append(xy, plotter.XY{X: low + (high-low)*(float64(i)+0.5)/cells, Y: v / (high - low)})
 	}
 	return xy
@@ -229,7 +229,7 @@ func Energy(w io.Writer, energies [][]float64, opt Options) error {
 	if opt.Title == "" {
 		p.Title.Text = fmt.Sprintf("energies and changes, E-BFMI %.2f", least)
 	}
-	marginal, change := curves.Energies(energies)
+	marginal, change := sample.Energies(energies)
 	low, high, err := view("energies", marginal, change)
 	if err != nil {
 		return err

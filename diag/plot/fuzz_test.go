@@ -14,7 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/diag/thermo"
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // pictures are all pictures of some numbers.
@@ -61,7 +61,7 @@ var undrawable = regexp.MustCompile(`(?i)[^a-z](nan|[+-]?inf)[^a-z]`)
 // range.
 func FuzzPictures(f *testing.F) {
 	tiny, huge := math.SmallestNonzeroFloat64, math.MaxFloat64
-	fuzzing.Numbers(f, [][]float64{
+	testkit.FuzzNumbers(f, [][]float64{
 		{},
 		{1},
 		slices.Repeat([]float64{0, tiny}, 50),

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/filelock"
 )
 
 // journal is the file of a run: a line that says which run it is, then a line of ranks for each replication. A line
@@ -36,7 +35,7 @@ func open(o Options, r *Result) (*journal, error) {
 }
 
 func (j *journal) restore(o Options, r *Result) error {
-	if !filelock.Try(j.f) {
+	if !atomicfile.TryLock(j.f) {
 		return errors.New("another run uses it")
 	}
 	text, err := io.ReadAll(j.f)

@@ -5,17 +5,17 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/internal/sample"
-	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
 
 var (
-	filled  = sampletest.Filled
-	source  = sampletest.Source
-	normals = sampletest.Normals
-	near    = sampletest.Near
-	meanSE  = sampletest.MeanSE
+	filled  = testkit.Filled
+	source  = testkit.Source
+	normals = testkit.Normals
+	near    = testkit.Near
+	meanSE  = testkit.MeanSE
 )
 
 type brokenWriter struct{}

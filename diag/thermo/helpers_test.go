@@ -4,16 +4,16 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/diag"
-	"github.com/kelvin-ppl/kelvin/internal/sample/sampletest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 var nan, inf = math.NaN(), math.Inf(1)
 
 var (
-	filled = sampletest.Filled
-	source = sampletest.Source
-	ar1    = sampletest.AR1
-	meanSE = sampletest.MeanSE
+	filled = testkit.Filled
+	source = testkit.Source
+	ar1    = testkit.AR1
+	meanSE = testkit.MeanSE
 )
 
 func codes(r *diag.Report) map[diag.Code]int {

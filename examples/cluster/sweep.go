@@ -19,7 +19,7 @@ type report struct {
 	Again       int     `json:"begun_again"` // attempts after the first of their task
 	Repeated    int64   `json:"repeated"`    // updates or transitions that were made again
 	Most        int64   `json:"most"`        // of them after one death; a checkpoint interval has interval
-	Interval    int64   `json:"interval"`
+	Interval    int     `json:"interval"`
 	Seconds     float64 `json:"seconds"`
 	Local       float64 `json:"local_seconds"` // of the local run
 }

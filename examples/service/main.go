@@ -38,7 +38,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/internal/filelock"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -77,7 +76,7 @@ func run(ctx context.Context) error {
 	if inf.Posterior == nil {
 		return fmt.Errorf("%s has no posterior: run with -fit first", *folder)
 	}
-	lock, err := filelock.Take(*state + ".lock") // two processes would overwrite each other's updates
+	lock, err := atomicfile.TakeLock(*state + ".lock") // two processes would overwrite each other's updates
 	if err != nil {
 		return fmt.Errorf("the state %s: %w", *state, err)
 	}

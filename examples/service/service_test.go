@@ -26,7 +26,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -419,7 +419,7 @@ func TestLoad(t *testing.T) {
 	slices.Sort(times)
 	t.Logf("%d requests of %d clients: %.0f in a second, median %v, p99 %v, %d MB resident", len(times), clients,
 		float64(len(times))/seconds, times[len(times)/2].Round(time.Millisecond),
-		times[len(times)*99/100].Round(time.Millisecond), resident.Bytes(t)>>20)
+		times[len(times)*99/100].Round(time.Millisecond), testkit.Resident(t)>>20)
 }
 
 // A state with a bit changed is refused, wherever the bit is; so are numbers that no filter has.

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -63,5 +62,5 @@ func (q *problem) singleRow(f func(infer.Params, infer.Batch) torch.Tensor, bloc
 		l = append(l, torch.Must(torch.Leaf(q.p.Flat.MustNarrow(0, int64(s.Offset), int64(s.Size), false))))
 	}
 	vector := torch.Must(torch.Leaf(q.p.Flat))
-	return append(l, vector), f(sites.Join(layout, vector, l).(infer.Params), block).T()
+	return append(l, vector), f(layout.Join(vector, l), block).T()
 }

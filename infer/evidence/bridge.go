@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/path"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 )
 
 // BridgeOptions are the options of [Bridge]. The zero value is fine.
@@ -99,22 +98,27 @@ func Bridge(program infer.Program, posterior *draws.Draws, o BridgeOptions) (*Re
 	return r, nil
 }
 
+// unconstrainer is a program of package ppl, which maps named draws back to unconstrained space.
+type unconstrainer interface {
+	UnconstrainDraws(named *draws.Draws, batch infer.Batch) (*draws.Draws, error)
+}
+
 // unconstrained are draws on a program's unconstrained space: those given, or what the program makes of named ones.
 func unconstrained(what string, program infer.Program, d *draws.Draws) (*draws.Draws, error) {
 	l := program.Layout()
 	if l == nil {
 		return nil, fmt.Errorf("%s: the program has no layout: %w", what, infer.ErrLayout)
 	}
-	if space.Of(d) == space.Named {
-		back, err := space.Back(program.Target().Program, d, program.Batch())
-		if err != nil {
-			return nil, fmt.Errorf("%s: named draws cannot be mapped back: give infer.Result.Unconstrained: %w", what, err)
-		}
-		if back == nil {
+	if d.Space() == draws.Named {
+		by, ok := program.Target().Program.(unconstrainer)
+		if !ok {
 			return nil, fmt.Errorf("%s: the draws are named values, and the program cannot map them to its unconstrained "+
 				"space: give infer.Result.Unconstrained: %w", what, infer.ErrLayout)
 		}
-		d = back.(*draws.Draws)
+		var err error
+		if d, err = by.UnconstrainDraws(d, program.Batch()); err != nil {
+			return nil, fmt.Errorf("%s: named draws cannot be mapped back: give infer.Result.Unconstrained: %w", what, err)
+		}
 	}
 	sites := d.Sites()
 	same := len(sites) == len(l.Sites)

@@ -13,7 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -63,7 +63,7 @@ func start(t *testing.T) infer.Params {
 }
 
 func TestBadConfigurations(t *testing.T) {
-	p := program(t, known.Gaussian(3))
+	p := program(t, infertest.EvidenceGaussian(3))
 	two := path.Path{Full: true, Reference: &path.Harmonic{}}
 	short := &path.Harmonic{Mean: []float64{0}, Precision: []float64{1}}
 	for want, m := range map[string]infer.Method{
@@ -104,7 +104,7 @@ func TestBadConfigurations(t *testing.T) {
 
 // A likelihood that is 0 for half of the prior: Z is ½. The integral has no start, SMC and the stepping stones have.
 func TestExcludedByTheData(t *testing.T) {
-	k := known.Target{Name: "half", Dim: 1, Prior: []float64{1}, LogZ: -math.Ln2}
+	k := infertest.Evidence{Name: "half", Dim: 1, Prior: []float64{1}, LogZ: -math.Ln2}
 	k.Likelihood = func(x torch.Tensor) torch.Tensor { return x.Sum().Gt(0).Log() }
 	p := program(t, k)
 	z, err := evidence.Run(context.Background(), p, evidence.SMC{MostMoves: 4}, infer.Options{Draws: 200})

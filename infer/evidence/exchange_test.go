@@ -10,7 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // replicas is thermodynamic integration of a run of replica exchange, with even and odd pairs or with random ones.
@@ -27,12 +27,12 @@ func replicas(random bool) estimator {
 
 // The slopes that swaps see give the evidence in closed form.
 func TestFromExchange(t *testing.T) {
-	calibrated(t, known.Gaussian(10), replicas(false), 3)
-	calibrated(t, known.Mixture(), replicas(true), 3)
+	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), 3)
+	calibrated(t, infertest.EvidenceMixture(), replicas(true), 3)
 }
 
 func TestFromExchangeErrors(t *testing.T) {
-	p := program(t, known.Gaussian(3))
+	p := program(t, infertest.EvidenceGaussian(3))
 	few := infer.Options{Chains: 2, Warmup: 50, Draws: 50}
 	for want, m := range map[string]infer.Method{
 		"not one of hmc.Exchange": hmc.NUTS{},

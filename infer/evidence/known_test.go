@@ -11,11 +11,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // program is a target as what is fitted.
-func program(t testing.TB, k known.Target) infer.Program {
+func program(t testing.TB, k infertest.Evidence) infer.Program {
 	t.Helper()
 	p, err := k.Program()
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func bridged(m infer.Method, draws int) estimator {
 // calibrated makes estimates with many seeds. All but few must be within three standard errors of the exact value, and
 // with 20 seeds their spread must be within a factor 1.5 of the mean standard error: the spread of 20 normal numbers is
 // known to 16 %.
-func calibrated(t *testing.T, k known.Target, e estimator, seeds int) {
+func calibrated(t *testing.T, k infertest.Evidence, e estimator, seeds int) {
 	t.Helper()
 	t.Run(fmt.Sprintf("%s %d/%s", k.Name, k.Dim, e.name), func(t *testing.T) {
 		p := program(t, k)
@@ -84,13 +84,14 @@ func calibrated(t *testing.T, k known.Target, e estimator, seeds int) {
 func TestKnownEvidence(t *testing.T) {
 	const seeds = 3
 	smc, ti := walker("SMC", evidence.SMC{}), walker("TI", evidence.TI{})
-	for _, k := range []known.Target{known.Gaussian(10), known.Mixture(), known.Funnel(3, 9)} {
+	for _, k := range []infertest.Evidence{infertest.EvidenceGaussian(10), infertest.EvidenceMixture(),
+		infertest.EvidenceFunnel(3, 9)} {
 		calibrated(t, k, smc, seeds)
 		calibrated(t, k, ti, seeds)
 		calibrated(t, k, walker("AIS", evidence.AIS{}), seeds)
 	}
-	calibrated(t, known.Gaussian(10), bridged(hmc.NUTS{}, 0), seeds)
-	calibrated(t, known.Mixture(), bridged(evidence.TI{}, 0), seeds)
-	calibrated(t, known.Funnel(3, 9), bridged(evidence.TI{}, 2000), seeds)
-	calibrated(t, known.Gaussian(100), ti, seeds)
+	calibrated(t, infertest.EvidenceGaussian(10), bridged(hmc.NUTS{}, 0), seeds)
+	calibrated(t, infertest.EvidenceMixture(), bridged(evidence.TI{}, 0), seeds)
+	calibrated(t, infertest.EvidenceFunnel(3, 9), bridged(evidence.TI{}, 2000), seeds)
+	calibrated(t, infertest.EvidenceGaussian(100), ti, seeds)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/path"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -52,7 +52,7 @@ func TestConjugateRegression(t *testing.T) {
 		})
 	}, infer.Batch{"x": xs, "y": ys})
 	require.NoError(t, err)
-	all, err := known.Estimates(context.Background(), p, infer.Options{Seed: 1})
+	all, err := infertest.EvidenceEstimates(context.Background(), p, infer.Options{Seed: 1})
 	require.NoError(t, err)
 	for name, r := range all {
 		if name == "Laplace" {
@@ -72,12 +72,12 @@ func TestEstimatorsAgree(t *testing.T) {
 	require.NoError(t, err)
 	p, err := m.Compile()
 	require.NoError(t, err)
-	all, err := known.Estimates(context.Background(), p, infer.Options{Seed: 1})
+	all, err := infertest.EvidenceEstimates(context.Background(), p, infer.Options{Seed: 1})
 	require.NoError(t, err)
 	for name, r := range all {
 		t.Logf("seen: beetles, %s: log Z = %.3f ± %.3f", name, r.LogZ, r.SE)
 	}
-	require.NoError(t, known.Agree(all, 0.1))
+	require.NoError(t, infertest.EvidenceAgree(all, 0.1))
 }
 
 // A Gamma(3, 2) prior of a Poisson rate. At β the law is Gamma(3 + βΣy, 2 + βn), and the mean slope the mean log

@@ -9,13 +9,13 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // The mean of Z is exact, however few the particles are: what moves a particle does not depend on it.
 func TestUnbiased(t *testing.T) {
 	const runs = 200
-	k := known.Gaussian(10)
+	k := infertest.EvidenceGaussian(10)
 	p := program(t, k)
 	for name, m := range map[string]infer.Method{"SMC": evidence.SMC{}, "AIS": evidence.AIS{ESS: 0.98},
 		"SMC, conditional": evidence.SMC{Conditional: true, ESS: 0.95}} {

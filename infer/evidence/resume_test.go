@@ -12,7 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 )
 
 // The child of TestResumeAfterKill finds its folder and its method here.
@@ -29,7 +29,7 @@ func killable(t *testing.T, method, dir string) (*infer.Result, error) {
 	if dir != "" {
 		o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 1, Resume: true}
 	}
-	return infer.Run(context.Background(), program(t, known.Gaussian(10)), killed[method], o)
+	return infer.Run(context.Background(), program(t, infertest.EvidenceGaussian(10)), killed[method], o)
 }
 
 // TestChild is no test of its own: it is the run that is killed.

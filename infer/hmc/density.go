@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/failed"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -116,7 +115,7 @@ func (d density) do(x []float64, rows int, f func(infer.Params) error) error {
 		}
 		return f(infer.Params{Layout: d.layout, Flat: flat})
 	})
-	if err != nil && failed.Factorisation(err) {
+	if err != nil && torch.HasNoFactors(err) {
 		return pointError{err}
 	}
 	return err

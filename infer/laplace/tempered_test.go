@@ -7,7 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/internal/infertest/tempered"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -15,7 +15,7 @@ import (
 // At T in {1/4, 1, 4} the Gaussian is that of the density to the power 1/T of the constrained value, with its Jacobian
 // as it is: the mode that a run looks for, and the variance T/P there, in closed form. Data come in batches of 7.
 func TestTemperedConstrainedSites(t *testing.T) {
-	for _, k := range tempered.Models() {
+	for _, k := range infertest.TemperedModels() {
 		program, err := ppl.Compile(k.Model, k.Batch)
 		require.NoError(t, err)
 		for _, temperature := range []float64{0.25, 1, 4} {

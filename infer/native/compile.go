@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/infer/internal/shared"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -36,7 +35,7 @@ type Source struct {
 	Unplanned string
 
 	// Shared keeps code of earlier calls, for those whose recordings give the same plan. With nil nothing is shared.
-	Shared *shared.Store[any]
+	Shared *Cache
 }
 
 // ErrNative is what errors of a density that cannot be compiled wrap, where compiling was required.
@@ -155,8 +154,8 @@ func (s Source) choose(plan *ir.Plan, points [][]float64, tier Tier, o Options, 
 		return f, err
 	}
 	r := requested(tier, o)
-	if had, ok := s.Shared.Find(func(m any) bool { return m.(*choice).is(plan, r) }); ok {
-		if f, err := had.(*choice).again(s, points, o, report); f != nil || err != nil {
+	if had, ok := s.Shared.find(func(c *choice) bool { return c.is(plan, r) }); ok {
+		if f, err := had.again(s, points, o, report); f != nil || err != nil {
 			return f, err
 		}
 	}
@@ -170,7 +169,7 @@ func (s Source) choose(plan *ir.Plan, points [][]float64, tier Tier, o Options, 
 	}
 	c := &choice{request: r, plan: plan, code: f.code, report: *report, checked: map[where]float64{}}
 	c.check(at, report.Error)
-	s.Shared.Add(c)
+	s.Shared.add(c)
 	return f, nil
 }
 

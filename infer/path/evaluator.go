@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/internal/failed"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -119,7 +118,7 @@ func (e *Evaluator) rows(x, values, grad []float64) error {
 		copy(values, v.Values)
 		return torch.CopyTo(grad, v.Grad)
 	})
-	if err == nil || !failed.Factorisation(err) {
+	if err == nil || !torch.HasNoFactors(err) {
 		return err
 	}
 	if len(values) == 1 {

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/space"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
@@ -130,7 +129,7 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if unconstrained == nil || unconstrained.Total() == 0 {
 		return nil, fmt.Errorf("svi.Draws: there are no draws: %w", draws.ErrNoDraws)
 	}
-	if space.Of(unconstrained) == space.Named {
+	if unconstrained.Space() == draws.Named {
 		return nil, fmt.Errorf("svi.Draws: the draws are named values, constrained already: give those on "+
 			"unconstrained space, Unconstrained of an infer.Result: %w", draws.ErrLayout)
 	}
@@ -143,7 +142,7 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 			}
 		}
 	}
-	out.SetAttr(space.Key, space.Named)
+	out.SetSpace(draws.Named)
 	return out, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/infertest/tempered"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -38,7 +38,7 @@ func normalFit(f func(x float64) float64) (m, s float64) {
 // tenth of a standard deviation in the mean and a tenth of the standard deviation: with 16 samples and a step that
 // falls to 0.001 the fit is within a third of that.
 func TestTemperedConstrainedSites(t *testing.T) {
-	for _, k := range tempered.Models() {
+	for _, k := range infertest.TemperedModels() {
 		program, err := ppl.Compile(k.Model, k.Batch)
 		require.NoError(t, err)
 		for _, temperature := range []float64{0.25, 1, 4} {

@@ -60,7 +60,7 @@ var checks = []check{
 	{"links", "Links and names lead nowhere else",
 		"Links, files of something else, folders and devices stand where files and locks are to be written, and folders " +
 			"vanish in mid-run; archives hold paths and links that lead outside; names and titles of a report hold scripts.",
-		[]suite{{"./internal/atomicfile ./internal/filelock ./internal/setup ./internal/report ./internal/chaos",
+		[]suite{{"./internal/atomicfile ./internal/setup ./internal/report ./internal/chaos",
 			"NoLink|^TestRegularFilesOnly$|^TestLossInMidRun|^TestUnzipRefuses$|^TestEverythingIsEscaped$", ""}}},
 	{"downloads", "Set-up takes only the archive that is known",
 		"A local server gives another archive, and leads from https to http.",

@@ -24,7 +24,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -102,7 +102,7 @@ func zarr(dir string) sink { return &store.ZarrSink{Path: filepath.Join(dir, "ru
 var sgld = sgmcmc.SGLD{LR: infer.Constant(0.001)}
 
 func sample(dir string, method infer.Method, to sink) (*draws.Draws, error) {
-	program, err := known.Gaussian(50).Program()
+	program, err := infertest.EvidenceGaussian(50).Program()
 	if err != nil {
 		return nil, err
 	}

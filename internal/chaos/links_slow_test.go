@@ -18,7 +18,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
-	"github.com/kelvin-ppl/kelvin/internal/known"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -31,7 +31,7 @@ type writer struct {
 
 // run samples, with a checkpoint or a sink, which are due many times.
 func run(t *testing.T, m infer.Method, c *infer.Checkpoint, to sink, midway func()) error {
-	program, err := known.Gaussian(2).Program()
+	program, err := infertest.EvidenceGaussian(2).Program()
 	require.NoError(t, err)
 	o := infer.Options{Chains: 1, Warmup: 20, Draws: 60, Checkpoint: c, SaveEvery: 5,
 		Observer: infer.ObserverFunc(func(p infer.Progress) {

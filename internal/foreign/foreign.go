@@ -1,5 +1,5 @@
 // Package foreign lets functions in C be part of evaluations with tensors: eagerly, mapped by vmap, and as a step of a
-// compiled plan. They have no derivatives; who calls one sees to that.
+// compiled plan. They have no derivatives; who calls one sees to that. What they tell of a run is counted here.
 package foreign
 
 /*

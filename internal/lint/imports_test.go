@@ -1,49 +1,12 @@
 package main
 
 import (
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-const module = "github.com/kelvin-ppl/kelvin/"
-
-// imports are those of every package of a repository, without its tests: folders for packages of the module.
-func imports(t *testing.T, root string) map[string][]string {
-	t.Helper()
-	all := map[string][]string{}
-	require.NoError(t, walk(root, func(path string) error {
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		dir, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		dir = filepath.ToSlash(dir)
-		for _, spec := range f.Imports {
-			name, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				return err
-			}
-			if name = strings.TrimPrefix(name, module); !slices.Contains(all[dir], name) {
-				all[dir] = append(all[dir], name)
-			}
-		}
-		return nil
-	}))
-	return all
-}
 
 // family is the method family that a package belongs to, "" for none. What other families use is none.
 func family(dir string) string {
@@ -62,7 +25,8 @@ func within(dir string, rooms ...string) bool {
 
 // Imports point one way, as section 1 of docs/design.md has it.
 func TestImportsPointOneWay(t *testing.T) {
-	all := imports(t, "../..")
+	all, err := imports("../..")
+	require.NoError(t, err)
 	require.Greater(t, len(all), 50)
 	for dir, names := range all {
 		for _, name := range names {
@@ -99,7 +63,8 @@ func TestImportsPointOneWay(t *testing.T) {
 
 // Rooms of plain Go build without libtorch: nothing that they need imports gotch.
 func TestPlainGoNeedsNoLibtorch(t *testing.T) {
-	all := imports(t, "../..")
+	all, err := imports("../..")
+	require.NoError(t, err)
 	var needs func(dir string, seen map[string]bool) string
 	needs = func(dir string, seen map[string]bool) string {
 		for _, name := range all[dir] {

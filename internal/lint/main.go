@@ -1,9 +1,10 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, `lint names` prints how many names each public package exports and fails above the limit,
-// `lint goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes`
-// where a file is opened for writing by other means than internal/atomicfile. `lint size` prints how large the rooms
-// are, and `lint slowest` passes on what go test prints, with the five packages that took longest.
+// field none at all, `lint names` prints how many names each public package exports and fails above the limit, `lint
+// goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes` where a
+// file is opened for writing by other means than internal/atomicfile. `lint rooms` draws the public packages and what
+// they need, `lint size` prints how large the rooms are, and `lint slowest` passes on what go test prints, with the
+// five packages that took longest.
 package main
 
 import (
@@ -45,10 +46,12 @@ func main() {
 		err = writes(".")
 	case "size":
 		err = size(".")
+	case "rooms":
+		err = writeRooms(".")
 	case "slowest":
 		err = slowest(os.Stdin, os.Stdout)
 	default:
-		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|size|slowest|writes, not %q", arg)
+		err = fmt.Errorf("usage: lint columns|docs|goroutines|names|rooms|size|slowest|writes, not %q", arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lint:", err)

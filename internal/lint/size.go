@@ -18,6 +18,7 @@ import (
 type room struct {
 	code, tests, exported int
 	longest               function
+	command               bool // it is a program
 }
 
 // function is a function and its lines, of the tests apart.
@@ -39,13 +40,15 @@ func size(root string) error {
 	}
 	fmt.Printf("%-36s %8s %8s %8s  %s\n", "folder", "lines", "tests", "exported", "longest function")
 	var total, library, rest room
-	packages := 0
+	packages, commands := 0, 0
 	for _, dir := range slices.Sorted(maps.Keys(rooms)) {
 		r := rooms[dir]
 		fmt.Printf("%-36s %8d %8d %8d  %s %d\n", dir, r.code, r.tests, names[dir], r.longest.name, r.longest.lines)
 		part := &library
 		if apart(dir) {
 			part = &rest
+		} else if r.command {
+			commands++
 		} else if r.code > 0 {
 			packages++
 		}
@@ -61,7 +64,8 @@ func size(root string) error {
 		fmt.Printf("%-36s %8d %8d %8d  %s %d\n", row.name, row.code, row.tests, row.exported, row.longest.name,
 			row.longest.lines)
 	}
-	fmt.Printf("%d packages that are not examples, benches or commands; %d lines of pages\n", packages, pages)
+	fmt.Printf("%d packages that are not examples, benches or commands, %d commands below internal, %d lines of pages\n",
+		packages, commands, pages)
 	return nil
 }
 
@@ -114,6 +118,7 @@ func measure(root string) (rooms map[string]*room, pages int, err error) {
 			return nil
 		}
 		r.code += lines
+		r.command = f.Name.Name == "main"
 		for _, d := range f.Decls {
 			if d, ok := d.(*ast.FuncDecl); ok {
 				from, to := fset.Position(d.Pos()), fset.Position(d.End())

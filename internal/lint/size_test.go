@@ -28,7 +28,7 @@ func TestMeasure(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]*room{
 		"a":          {code: 9, tests: 7, longest: function{"Long", 4}},
-		"examples/b": {code: 1},
+		"examples/b": {code: 1, command: true},
 	}, rooms)
 	assert.Equal(t, 2, pages)
 	assert.True(t, apart("examples/b"))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/curves"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // maxChains is the largest number of chains that a plot shows.
@@ -166,11 +166,11 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 	if !ok || !(low < high) {
 		return e
 	}
-	ranks := curves.Ranks(x)
+	ranks := sample.Ranks(x)
 	var densities [][]float64
-	e.DensLow, e.DensHigh, _ = curves.View(x...)
+	e.DensLow, e.DensHigh, _ = sample.View(x...)
 	for _, c := range e.Chain {
-		densities = append(densities, curves.Density(x[c], e.DensLow, e.DensHigh, res.cells))
+		densities = append(densities, sample.Density(x[c], e.DensLow, e.DensHigh, res.cells))
 		rho := diag.Autocorrelation(x[c])
 		e.Auto = append(e.Auto, pack(rho[:min(len(rho), res.lags+1)], -1, 1))
 		e.Ranks = append(e.Ranks, ranks[c])
@@ -180,7 +180,7 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 		}
 		e.Expected = append(e.Expected, math.Round(100*float64(n)/float64(len(ranks[c])))/100)
 	}
-	top := curves.Ceiling(densities)
+	top := sample.Ceiling(densities)
 	for _, f := range densities {
 		e.Dens = append(e.Dens, pack(f, 0, top))
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/internal/curves"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -23,14 +22,14 @@ type energyData struct {
 // energyOf is nil if d has no energies that vary.
 func energyOf(d *draws.Draws) *energyData {
 	chains := statistic(d, draws.StatEnergy)
-	marginal, change := curves.Energies(chains)
-	low, high, ok := curves.View(marginal, change)
+	marginal, change := sample.Energies(chains)
+	low, high, ok := sample.View(marginal, change)
 	if !ok || !(low < high) || len(change) == 0 {
 		return nil
 	}
 	const cells = 120
-	m, t := curves.Density(marginal, low, high, cells), curves.Density(change, low, high, cells)
-	top := curves.Ceiling([][]float64{m, t})
+	m, t := sample.Density(marginal, low, high, cells), sample.Density(change, low, high, cells)
+	top := sample.Ceiling([][]float64{m, t})
 	var b []string
 	for _, e := range chains {
 		v := diag.EBFMI(e)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag/check"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
-	"github.com/kelvin-ppl/kelvin/internal/curves"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -83,13 +82,13 @@ func predictiveOf(all []Predictive) (plots []predictiveData, tables []checkView,
 			shown = append(shown, v.Replicates[i*len(v.Replicates)/min(shownReplicas, len(v.Replicates))])
 		}
 		var ok bool
-		if p.Low, p.High, ok = curves.View(shown...); !ok || !(p.Low < p.High) {
+		if p.Low, p.High, ok = sample.View(shown...); !ok || !(p.Low < p.High) {
 			continue
 		}
 		densities := make([][]float64, len(shown))
 		top := 0.0
 		for i, x := range shown {
-			densities[i] = curves.Density(x, p.Low, p.High, predictiveCell)
+			densities[i] = sample.Density(x, p.Low, p.High, predictiveCell)
 			top = max(top, slices.Max(densities[i]))
 		}
 		p.Observed = pack(densities[0], 0, top)

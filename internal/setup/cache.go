@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kelvin-ppl/kelvin/internal/filelock"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // temporary marks the names of folders that are not complete. What has it, and no set-up at work on it, is a leftover.
@@ -72,11 +72,11 @@ func (c *Cache) unwritable(err error) error {
 // holds it, however that ends.
 func (c *Cache) Lock(ctx context.Context, report Reporter) (release func(), err error) {
 	for told := false; ; {
-		lock, err := filelock.Take(filepath.Join(c.Dir, "lock"))
+		lock, err := atomicfile.TakeLock(filepath.Join(c.Dir, "lock"))
 		if err == nil {
 			return func() { _ = lock.Release() }, nil
 		}
-		var held *filelock.HeldError
+		var held *atomicfile.HeldError
 		if !errors.As(err, &held) {
 			return nil, c.unwritable(err)
 		}

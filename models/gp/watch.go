@@ -25,7 +25,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
-	"github.com/kelvin-ppl/kelvin/internal/tally"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -83,9 +82,9 @@ func (c counts) minus(b counts) counts {
 }
 
 func init() {
-	tally.Add(func() tally.Count {
+	foreign.AddCounter(func() foreign.Count {
 		before := counted()
-		return tally.Count{
+		return foreign.Count{
 			Notes: func() []draws.Note { return counted().minus(before).notes() },
 			Aside: func(f func()) {
 				so := counted().minus(before)

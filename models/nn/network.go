@@ -9,7 +9,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -328,7 +327,7 @@ func (n *Network) checkValues(values map[string]torch.Tensor) error {
 // parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate
 // than a view for each site.
 func (n *Network) parts(p infer.Params) []*ts.Tensor {
-	all := sites.Of(torch.Must(p.Split()))
+	all := torch.Must(p.Split()).Parts()
 	if all == nil { // there is one
 		all = []*ts.Tensor{torch.Must(p.Flat.ShallowClone())} // a layer may drop it
 	}

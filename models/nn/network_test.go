@@ -11,7 +11,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	points "github.com/kelvin-ppl/kelvin/internal/sites"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -353,7 +352,7 @@ func TestNetworkReadsSites(t *testing.T) {
 			leaves = append(leaves, must(torch.Leaf(p.Flat.MustNarrow(0, int64(s.Offset), int64(s.Size), false))))
 		}
 		flat := must(torch.Leaf(p.Flat))
-		y := n.Forward(points.Join(n.Layout(), flat, leaves).(infer.Params), torch.Of(x)).Sum()
+		y := n.Forward(n.Layout().Join(flat, leaves), torch.Of(x)).Sum()
 		g, err := ts.KelvinGradUsed([]*ts.Tensor{y.T()}, append(leaves, flat), nil, false)
 		require.NoError(t, err)
 		for i, s := range n.Layout().Sites {

@@ -5,8 +5,8 @@ package safetensors
 import (
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // Any bytes in the place of weights are an error or weights, in a process of 512 MB.
-func TestFuzzReader(t *testing.T) { fuzzing.Run(t, "FuzzRead", fuzzing.Executions) }
+func TestFuzzReader(t *testing.T) { testkit.Fuzz(t, "FuzzRead", testkit.FuzzExecutions) }

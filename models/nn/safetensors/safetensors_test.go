@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	fuzzing.Limit()
+	testkit.LimitMemory()
 	os.Exit(m.Run())
 }
 

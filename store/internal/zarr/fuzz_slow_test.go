@@ -5,7 +5,7 @@ package zarr
 import (
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/internal/fuzzing"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
-func TestFuzzChunks(t *testing.T) { fuzzing.Run(t, "FuzzDecompress", fuzzing.Executions) }
+func TestFuzzChunks(t *testing.T) { testkit.Fuzz(t, "FuzzDecompress", testkit.FuzzExecutions) }

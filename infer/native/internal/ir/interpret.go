@@ -84,14 +84,7 @@ func each(sizes []int, f func(at []int) error) error {
 		if err := f(at); err != nil {
 			return err
 		}
-		d := len(sizes) - 1
-		for ; d >= 0; d-- {
-			if at[d]++; at[d] < sizes[d] {
-				break
-			}
-			at[d] = 0
-		}
-		if d < 0 {
+		if !Next(at, sizes) {
 			return nil
 		}
 	}

@@ -246,6 +246,18 @@ func Iterations(sizes []int) int {
 	return n
 }
 
+// Next moves to the next point of a space, the last dimension fastest. It is false behind the last point, which is the
+// first again.
+func Next(at, sizes []int) bool {
+	for d := len(sizes) - 1; d >= 0; d-- {
+		if at[d]++; at[d] < sizes[d] {
+			return true
+		}
+		at[d] = 0
+	}
+	return false
+}
+
 // Divisor is the greatest common divisor, and 0 for two zeros.
 func Divisor(a, b int) int {
 	for b != 0 {

@@ -207,14 +207,7 @@ func walk(sizes []int, f func(at []int)) {
 	at := make([]int, len(sizes))
 	for {
 		f(at)
-		d := len(sizes) - 1
-		for ; d >= 0; d-- {
-			if at[d]++; at[d] < sizes[d] {
-				break
-			}
-			at[d] = 0
-		}
-		if d < 0 {
+		if !ir.Next(at, sizes) {
 			return
 		}
 	}

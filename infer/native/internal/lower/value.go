@@ -267,14 +267,7 @@ func (r ref) numbers(sizes []int) []float64 {
 			o += r.scale * int(r.ix.v.data[k])
 		}
 		out = append(out, r.v.data[o])
-		d := len(sizes) - 1
-		for ; d >= 0; d-- {
-			if at[d]++; at[d] < sizes[d] {
-				break
-			}
-			at[d] = 0
-		}
-		if d < 0 {
+		if !ir.Next(at, sizes) {
 			return out
 		}
 	}

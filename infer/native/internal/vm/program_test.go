@@ -12,7 +12,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
-	"github.com/kelvin-ppl/kelvin/internal/resident"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // 64 goroutines share a program; each has memory of its own, and gets the same bits at its own points.
@@ -61,9 +61,9 @@ func TestNoGrowth(t *testing.T) {
 	require.NoError(t, err)
 	m.Repeat(1000)
 	runtime.GC()
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	m.Repeat(1_000_000)
-	resident.Grown(t, before, 4<<20)
+	testkit.Grown(t, before, 4<<20)
 }
 
 // Many programs are made and closed; each has more than 100 KB of tables.
@@ -80,12 +80,12 @@ func TestCloseFrees(t *testing.T) {
 		make1()
 	}
 	debug.FreeOSMemory() // Go's own garbage is as large as a leak where the collector gets little time
-	before := resident.Bytes(t)
+	before := testkit.Resident(t)
 	for range 300 {
 		make1()
 	}
 	debug.FreeOSMemory()
-	resident.Grown(t, before, 300*160000/2)
+	testkit.Grown(t, before, 300*160000/2)
 }
 
 // The prologue refuses an index that is out of range or no whole number, and names its step.
