@@ -6,17 +6,17 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm/wide"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
 	"github.com/stretchr/testify/assert"
 )
 
 // Dense random points of each function's domain, of all sizes, against long double, whose own error is below 0.01 ulp.
 func TestSweep(t *testing.T) {
-	if !wide.Enough() {
+	if !irtest.WideEnough() {
 		t.Skip("long double is no wider than double here")
 	}
 	positive := map[string]bool{"log": true, "lgamma": true}
-	for f, name := range wide.Names {
+	for f, name := range irtest.WideNames {
 		rng := rand.New(rand.NewPCG(9, uint64(f)))
 		x := make([]float64, 40000)
 		for i := range x {
@@ -44,7 +44,7 @@ func TestSweep(t *testing.T) {
 		for _, variant := range Variants() {
 			worst, at := 0.0, 0
 			for i, got := range apply(t, variant, named[name], x) {
-				if e := wide.Error(f, x[i], got, floor); !(e <= worst) {
+				if e := irtest.WideError(f, x[i], got, floor); !(e <= worst) {
 					worst, at = e, i
 				}
 			}

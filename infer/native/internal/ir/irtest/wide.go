@@ -1,5 +1,4 @@
-// Package wide gives functions of the C library in long double, against which the tests of package vm sweep its own.
-package wide
+package irtest
 
 /*
 #cgo LDFLAGS: -lm
@@ -32,14 +31,16 @@ static double wide_error(int f, double x, double got, double floor) {
 */
 import "C"
 
-// Names are the functions that Error knows.
-var Names = []string{"exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "erfc", "lgamma"}
+// Functions of the C library in long double, with which back ends compare their own.
 
-// Enough says whether long double has at least the 64 bits that references need.
-func Enough() bool { return C.wide_digits() >= 64 }
+// WideNames are the functions that WideError knows.
+var WideNames = []string{"exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "erfc", "lgamma"}
 
-// Error is the distance of got from the value of function f of Names at x, in units of the last place, or of floor
-// where that is larger.
-func Error(f int, x, got, floor float64) float64 {
+// WideEnough says whether long double has at least the 64 bits that references need.
+func WideEnough() bool { return C.wide_digits() >= 64 }
+
+// WideError is the distance of got from the value of function f of WideNames at x, in units of the last place, or of
+// floor where that is larger.
+func WideError(f int, x, got, floor float64) float64 {
 	return float64(C.wide_error(C.int(f), C.double(x), C.double(got), C.double(floor)))
 }
