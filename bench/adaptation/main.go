@@ -26,7 +26,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -74,10 +73,9 @@ func main() { command.Main("adaptation", run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("adaptation", flag.ContinueOnError)
-	dir := f.String("path", os.Getenv("POSTERIORDB"),
-		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
+	var of posteriors.Flags
+	of.Add(f)
 	made := f.Bool("counts", false, "hierarchical models of made-up counts in the place of posteriordb")
-	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
 	ways := f.String("schedules", "windows,moving", "of "+strings.Join(names(), ", "))
 	chains := f.Int("chains", 4, "chains")
 	warmup := f.Int("warmup", 1000, "transitions of each chain that adapt")
@@ -103,7 +101,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *made {
 		all, err = countsProblems()
 	} else {
-		all, err = published(*dir, *models)
+		all, err = published(of)
 	}
 	if err != nil {
 		return err
@@ -155,12 +153,8 @@ type problem struct {
 }
 
 // published are posteriors of posteriordb, and countsProblems those of made-up counts.
-func published(dir, models string) ([]problem, error) {
-	chosen, err := posteriors.Choose(models)
-	if err != nil {
-		return nil, err
-	}
-	db, err := posteriors.Open(dir)
+func published(of posteriors.Flags) ([]problem, error) {
+	db, chosen, err := of.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"text/tabwriter"
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/command"
@@ -40,9 +39,8 @@ type target struct {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("microcanonical", flag.ContinueOnError)
-	dir := f.String("path", os.Getenv("POSTERIORDB"),
-		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
-	models := f.String("models", "", "posteriors to run, separated by commas; by default all, and the laws")
+	var of posteriors.Flags
+	of.Add(f)
 	seeds := f.Uint64("seeds", 2, "runs with different seeds")
 	if err := f.Parse(args); err != nil {
 		return err
@@ -50,11 +48,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *seeds < 1 {
 		return fmt.Errorf("-seeds %d: there must be at least 1", *seeds)
 	}
-	chosen, err := posteriors.Choose(*models)
-	if err != nil {
-		return err
-	}
-	db, err := posteriors.Open(*dir)
+	db, chosen, err := of.Open()
 	if err != nil {
 		return err
 	}
@@ -98,7 +92,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	if *models != "" {
+	if of.Models != "" {
 		return nil
 	}
 	laws, err := laws()

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"text/tabwriter"
 
@@ -36,9 +35,8 @@ func main() { command.Main("pathfinder", run) }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("pathfinder", flag.ContinueOnError)
-	dir := f.String("path", os.Getenv("POSTERIORDB"),
-		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
-	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
+	var of posteriors.Flags
+	of.Add(f)
 	seeds := f.Uint64("seeds", 4, "runs with different seeds")
 	only := f.String("only", "", "fit or warm-up; by default both tables")
 	if err := f.Parse(args); err != nil {
@@ -47,11 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *seeds < 1 || !slices.Contains([]string{"", "fit", "warm-up"}, *only) {
 		return fmt.Errorf("-seeds %d -only %q: there must be at least 1 seed, and a table fit or warm-up", *seeds, *only)
 	}
-	chosen, err := posteriors.Choose(*models)
-	if err != nil {
-		return err
-	}
-	db, err := posteriors.Open(*dir)
+	db, chosen, err := of.Open()
 	if err != nil {
 		return err
 	}

@@ -39,9 +39,8 @@ func main() {
 func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	f := flag.NewFlagSet("posteriordb", flag.ContinueOnError)
 	f.SetOutput(messages)
-	dir := f.String("path", os.Getenv("POSTERIORDB"),
-		"a checkout of posteriordb; by default the environment variable POSTERIORDB")
-	models := f.String("models", "", "posteriors to run, separated by commas; by default all")
+	var of posteriors.Flags
+	of.Add(f)
 	chains := f.Int("chains", 4, "chains")
 	warmup := f.Int("warmup", 1000, "transitions of each chain that adapt")
 	draws := f.Int("draws", 1000, "draws kept of each chain")
@@ -69,11 +68,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 			return fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d: there must be at least 1, 1, 4 and 1", *chains,
 				*warmup, *draws, *seeds)
 		}
-		chosen, err := posteriors.Choose(*models)
-		if err != nil {
-			return err
-		}
-		db, err := posteriors.Open(*dir)
+		db, chosen, err := of.Open()
 		if err != nil {
 			return err
 		}
