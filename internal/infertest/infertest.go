@@ -1,4 +1,5 @@
-// Package infertest is what the tests of the method families have in common.
+// Package infertest is what the tests of the method families have in common. Tests of packages that need no libtorch
+// have package testkit.
 package infertest
 
 import (

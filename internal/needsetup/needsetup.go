@@ -1,4 +1,5 @@
-// Package needsetup does not compile before Kelvin's set-up has run.
+// Package needsetup does not compile before Kelvin's set-up has run. It has nothing else, so that nothing else can fail
+// before it.
 //
 // It imports nothing that needs libtorch, so the compiler reaches it at once, and its message names what to do:
 //

@@ -1,5 +1,5 @@
 // Package rows tells what adds up over the rows of a batch: terms of a model outside plates, in which each row of a
-// minibatch would count once.
+// minibatch would count once. It runs no model: who asks gives a trial of one.
 package rows
 
 import (

@@ -1,5 +1,5 @@
 // Package sample has the statistics of plain samples that draws and their diagnostics share: moments, quantiles and
-// what is built from them.
+// what is built from them. It knows nothing of sites and chains: what needs those is in packages draws and diag.
 package sample
 
 import (

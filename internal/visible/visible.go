@@ -1,5 +1,6 @@
 // Package visible makes text safe to show: in a terminal, a page or a log, characters that nobody sees could move the
-// cursor or turn the order of what follows, so that one name looks like another.
+// cursor or turn the order of what follows, so that one name looks like another. It changes nothing that is stored,
+// only what is shown.
 package visible
 
 import (

@@ -1,4 +1,5 @@
-// Package cmdstan reads and writes the CSV files of CmdStan, one for each chain.
+// Package cmdstan reads and writes the CSV files of CmdStan, one for each chain. It knows no InferenceData: what files
+// say beside the draws is in package content.
 package cmdstan
 
 import (

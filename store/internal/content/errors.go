@@ -1,5 +1,6 @@
 // Package content holds what the formats of stored draws have in common: groups of variables, names, the layout of
-// draws, limits of readers, errors, the text of JSON, and InferenceData, which JSON and Zarr files have.
+// draws, limits of readers, errors, the text of JSON, and InferenceData, which JSON and Zarr files have. It reads and
+// writes no files: each format has a package of its own.
 package content
 
 import (

@@ -1,4 +1,4 @@
-// Package storetest helps the tests of stored draws.
+// Package storetest helps the tests of stored draws. It is for tests alone.
 package storetest
 
 import (

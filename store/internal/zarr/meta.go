@@ -1,4 +1,5 @@
-// Package zarr reads and writes Zarr version 2 stores in the form that xarray and ArviZ give InferenceData.
+// Package zarr reads and writes Zarr version 2 stores in the form that xarray and ArviZ give InferenceData. It reads no
+// other Zarr: what another layout has is an error that names it.
 package zarr
 
 import (

@@ -1,5 +1,5 @@
 // Package cc turns a plan into C, has the machine's C compiler make a shared object of it, keeps the object in the
-// user's cache, and loads it.
+// user's cache, and loads it. What a plan means, package ir says, and machines without a compiler have package vm.
 package cc
 
 import (

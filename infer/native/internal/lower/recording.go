@@ -1,6 +1,6 @@
 // Package lower records an evaluation ([Record]) and turns the recording into a plan ([Compile]): it gives every
 // storage a value in single static assignment, looks through views, copies, concatenations and paddings, folds
-// constants, and fuses what has one iteration space.
+// constants, and fuses what has one iteration space. It runs nothing: plans are for packages cc and vm.
 package lower
 
 import (

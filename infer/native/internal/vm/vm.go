@@ -1,5 +1,6 @@
 // Package vm runs plans without a compiler: it encodes them as instructions for a machine in C, which works on blocks
-// of numbers with the widest vectors that the processor has.
+// of numbers with the widest vectors that the processor has. It makes no plans and checks none: that is done in
+// packages lower and ir.
 package vm
 
 /*

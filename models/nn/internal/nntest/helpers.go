@@ -1,4 +1,5 @@
-// Package nntest compares layers with loops in plain Go, for the tests of nn and of the rooms below it.
+// Package nntest compares layers with loops in plain Go, for the tests of nn and of the rooms below it. It is no part
+// of a network, and nothing but tests uses it.
 package nntest
 
 import (

@@ -1,5 +1,6 @@
 // Package irtest tests back ends of plans: hand-written and random cases, a harness that calls a back end through its C
-// interface with guarded memory, and a comparison with the interpreter.
+// interface with guarded memory, and a comparison with the interpreter. It makes no plans of models: those come from
+// package lower.
 package irtest
 
 /*
