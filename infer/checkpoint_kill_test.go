@@ -46,6 +46,9 @@ func TestChild(t *testing.T) {
 // then resumed in this process, the run ends with the draws, statistics and state of the run that was never
 // killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it kills processes, which takes long")
+	}
 	j := killed()
 	want := j.whole(t)
 	dir := filepath.Join(t.TempDir(), "run")

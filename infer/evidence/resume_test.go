@@ -46,6 +46,9 @@ func TestChild(t *testing.T) {
 // Killed with SIGKILL when it has saved itself a number of times, and resumed, a run ends with the estimate and the
 // draws of the run that was never killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it kills processes, which takes long")
+	}
 	for method := range killed {
 		want, err := killable(t, method, "")
 		require.NoError(t, err)
