@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // childDir names the folder of the run for the process that is to be killed.
@@ -46,9 +47,7 @@ func TestChild(t *testing.T) {
 // then resumed in this process, the run ends with the draws, statistics and state of the run that was never
 // killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it kills processes, which takes long")
-	}
+	testkit.Long(t)
 	j := killed()
 	want := j.whole(t)
 	dir := filepath.Join(t.TempDir(), "run")

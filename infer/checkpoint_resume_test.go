@@ -15,6 +15,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // The two files in the folder of a run.
@@ -100,6 +101,7 @@ func jobs() map[string]job {
 // interruption: the first update, inside burn-in, its last update, the first one after it, the update of a draw, in the
 // middle and at the end of an epoch, the last but one.
 func TestResumeAfterCancel(t *testing.T) {
+	testkit.Long(t)
 	for name, j := range jobs() {
 		t.Run(name, func(t *testing.T) {
 			want := j.whole(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -42,6 +43,7 @@ func separable(prior dist.Distribution) ppl.Model {
 // Of densities that end, however far away, nothing is said: those of wide priors, of heavy tails, of a proper posterior
 // whose density is infinite at 0.
 func TestDensitiesWithoutAnEnd(t *testing.T) {
+	testkit.Long(t)
 	var twice, zero []float64 // the second column is twice the first, or 0
 	y := []float64{0.3, -1.2, 2, 0.7, -0.4, 1.1}
 	for _, v := range y {

@@ -17,6 +17,7 @@ import (
 // last one, and resident memory grows by less than one leaked tensor of 100 bytes an update would add. (The collector
 // makes some 2 MB more or less, whatever the number of updates.)
 func TestRunInFlatMemory(t *testing.T) {
+	testkit.Long(t)
 	m := newLogistic(64, 3)
 	p := pointOf(t, m.layout(t), make([]float64, 4)...)
 	b := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 16})

@@ -195,6 +195,7 @@ func (b *turns) Fingerprint() (string, error) { return "turns", nil }
 // Many goroutines share a replay, and evaluations keep the memory: after the first ten thousand it grows by less than a
 // leaked tensor of 100 bytes an evaluation would add.
 func TestReplayShared(t *testing.T) {
+	testkit.Long(t)
 	f, _, _, _ := compiledCubic(t, native.Replay)
 	const goroutines = 64
 	calls := func(each int) {

@@ -18,6 +18,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -101,6 +102,7 @@ func TestChangedModelIsNoticed(t *testing.T) {
 
 // Of a model that stays nothing is said, and its draws are those of a run that compares nothing, whatever the seed.
 func TestUnchangedModelIsNoFinding(t *testing.T) {
+	testkit.Long(t)
 	cases := spotCases()
 	for seed := range uint64(20) {
 		c := cases[int(seed)%len(cases)]

@@ -18,6 +18,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -94,6 +95,7 @@ func half(c *ppl.Ctx) {
 // All methods say the same of gradients that are NaN where the density is finite, name the site, and blame no step.
 // Of a density whose gradient is defined nothing is said.
 func TestGradientsUndefinedWhereTheDensityIsFinite(t *testing.T) {
+	testkit.Long(t)
 	batch := infer.Batch{"y": column([]float64{0.1, -0.2, 0.3}).T()} // the posterior is on both sides
 	whole := func(c *ppl.Ctx) {
 		z := torch.Of(1).Sub(c.Sample("a", dist.Normal(0, 1)))

@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // program is a target as what is fitted.
@@ -82,9 +83,7 @@ func calibrated(t *testing.T, k infertest.Evidence, e estimator, seeds int) {
 // The estimators against log Z in closed form, three seeds each; the slow suite has twenty. The bridge takes draws of
 // NUTS where there is one mode, and those of TI for the mixture and the funnel.
 func TestKnownEvidence(t *testing.T) {
-	if testing.Short() {
-		t.Skip("three seeds of each estimator take long")
-	}
+	testkit.Long(t)
 	const seeds = 3
 	smc, ti := walker("SMC", evidence.SMC{}), walker("TI", evidence.TI{})
 	for _, k := range []infertest.Evidence{infertest.EvidenceGaussian(10), infertest.EvidenceMixture(),

@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // The child of TestResumeAfterKill finds its folder and its method here.
@@ -46,9 +47,7 @@ func TestChild(t *testing.T) {
 // Killed with SIGKILL when it has saved itself a number of times, and resumed, a run ends with the estimate and the
 // draws of the run that was never killed, bit for bit.
 func TestResumeAfterKill(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it kills processes, which takes long")
-	}
+	testkit.Long(t)
 	for method := range killed {
 		want, err := killable(t, method, "")
 		require.NoError(t, err)
