@@ -1,0 +1,163 @@
+// Command robust runs the ways in which Kelvin adapts NUTS on targets that are no small regressions, and says where
+// they fail and what they cost.
+//
+//	go run ./bench/robust [-targets a,b] [-methods default,windows,lowrank,pathfinder] [-seeds 20] [-chains 4]
+//	    [-warmup 1000] [-draws 1000] [-limit 1000000] [-path DIR] [-json FILE] [-v] [-list]
+//
+// DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
+// POSTERIORDB, and without both the posteriors of posteriordb are left out. A run with a seed fails where
+//
+//   - it takes more gradients than -limit;
+//   - a chain does not move;
+//   - R-hat of a judged number is greater than 1.01, or where the effective draws are few than what agreeing chains
+//     exceed by chance (see rhatLimit);
+//   - a mean or standard deviation differs from the truth by more than 4 combined standard errors, or what one of so
+//     many numbers exceeds by chance.
+//
+// On the target bimodal a run fails where R-hat is not above 1.1. Truth is a closed form, reference draws, or long
+// runs. For each target and method the table has
+//
+//	failed              seeds that failed, of all
+//	warm-up             median over the seeds of the gradients of a chain's warm-up
+//	an effective draw   median of all gradients, warm-up included, over the least bulk ESS of a judged number
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+func main() { command.Main("robust", run) }
+
+// settings is what the flags ask for.
+type settings struct {
+	targets           []target
+	methods           []method
+	seeds             uint64
+	options           infer.Options
+	limit             int64
+	json, posteriordb string
+	verbose, list     bool
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("robust", flag.ContinueOnError)
+	names := f.String("targets", "", "targets to run, separated by commas; by default all")
+	ways := f.String("methods", methodNames(), "of "+methodNames())
+	f.Uint64Var(&s.seeds, "seeds", 20, "runs with different seeds")
+	f.IntVar(&s.options.Chains, "chains", 4, "chains")
+	f.IntVar(&s.options.Warmup, "warmup", 1000, "transitions of each chain that adapt")
+	f.IntVar(&s.options.Draws, "draws", 1000, "draws kept of each chain")
+	f.Int64Var(&s.limit, "limit", 1000000, "gradients of a run, at which it has failed")
+	f.StringVar(&s.json, "json", "", "file that gets the figures as JSON")
+	f.StringVar(&s.posteriordb, "path", os.Getenv("POSTERIORDB"),
+		"a checkout of posteriordb; by default the environment variable POSTERIORDB; empty for none")
+	f.BoolVar(&s.verbose, "v", false, "say why each seed failed")
+	f.BoolVar(&s.list, "list", false, "print the names of the targets and stop")
+	if err := f.Parse(args); err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		return s, fmt.Errorf("%q is not a flag", f.Arg(0))
+	}
+	if o := s.options; o.Chains < 1 || o.Warmup < 1 || o.Draws < 8 || s.seeds < 1 || s.limit < 1 {
+		return s, fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d -limit %d: there must be at least 1, 1, 8, 1 and 1",
+			o.Chains, o.Warmup, o.Draws, s.seeds, s.limit)
+	}
+	all := targets
+	if s.posteriordb != "" {
+		more, err := published(s.posteriordb)
+		if err != nil {
+			return s, err
+		}
+		all = append(all, more...)
+	}
+	var err error
+	if s.targets, err = choose(all, *names); err != nil {
+		return s, err
+	}
+	s.methods, err = chooseMethods(*ways)
+	return s, err
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if s.list {
+		for _, t := range s.targets {
+			fmt.Fprintln(out, t.name)
+		}
+		return nil
+	}
+	if err := torch.SetThreads(1); err != nil {
+		return err
+	}
+	var rows []row
+	for _, t := range s.targets {
+		own, err := s.measure(ctx, t, out)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, own...)
+	}
+	if s.json != "" {
+		return writeJSON(s.json, rows)
+	}
+	return nil
+}
+
+// measure runs a target with all methods.
+func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, error) {
+	p, program, err := t.compile()
+	if err != nil {
+		return nil, err
+	}
+	var rows []row
+	for _, m := range s.methods {
+		began := time.Now()
+		var runs []outcome
+		for seed := range s.seeds {
+			o := s.options
+			o.Seed = seed
+			got, err := sample(ctx, p, program, m, p.exact, s.limit, o)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, got)
+		}
+		r := summarise(t.name, m.name, runs, p.bimodal)
+		fmt.Fprintf(out, "%s\t%s\t%d/%d\t%s\t%s\t%v\t%.1fs\n", r.Name, r.Method, r.Failed, r.Seeds, show(r.WarmupGradients),
+			show(r.GradientsPerESS), r.why, time.Since(began).Seconds())
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func show(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", *v)
+}
+
+// writeJSON writes {"targets": [...]}.
+func writeJSON(file string, rows []row) error {
+	text, err := json.MarshalIndent(map[string]any{"targets": rows}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(file, append(text, '\n'), 0o644)
+}
