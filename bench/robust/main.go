@@ -41,13 +41,13 @@ func main() { command.Main("robust", run) }
 
 // settings is what the flags ask for.
 type settings struct {
-	targets           []target
-	methods           []method
-	seeds             uint64
-	options           infer.Options
-	limit             int64
-	json, posteriordb string
-	verbose, list     bool
+	targets                  []target
+	methods                  []method
+	seeds                    uint64
+	options                  infer.Options
+	limit                    int64
+	json, posteriordb, truth string
+	verbose, list            bool
 }
 
 func parse(args []string) (settings, error) {
@@ -61,6 +61,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.options.Draws, "draws", 1000, "draws kept of each chain")
 	f.Int64Var(&s.limit, "limit", 1000000, "gradients of a run, at which it has failed")
 	f.StringVar(&s.json, "json", "", "file that gets the figures as JSON")
+	f.StringVar(&s.truth, "truth", "", "make the truth of the targets by long runs of two methods, and put it in this file")
 	f.StringVar(&s.posteriordb, "path", os.Getenv("POSTERIORDB"),
 		"a checkout of posteriordb; by default the environment variable POSTERIORDB; empty for none")
 	f.BoolVar(&s.verbose, "v", false, "say why each seed failed")
@@ -105,6 +106,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := torch.SetThreads(1); err != nil {
 		return err
 	}
+	if s.truth != "" {
+		return s.store(ctx, out)
+	}
 	var rows []row
 	for _, t := range s.targets {
 		own, err := s.measure(ctx, t, out)
@@ -125,6 +129,10 @@ func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, 
 	if err != nil {
 		return nil, err
 	}
+	known, err := p.known(t.name)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for _, m := range s.methods {
 		began := time.Now()
@@ -132,7 +140,7 @@ func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, 
 		for seed := range s.seeds {
 			o := s.options
 			o.Seed = seed
-			got, err := sample(ctx, p, program, m, p.exact, s.limit, o)
+			got, err := sample(ctx, p, program, m, known, s.limit, o)
 			if err != nil {
 				return nil, err
 			}

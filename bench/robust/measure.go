@@ -12,24 +12,30 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
+// runTo runs a target with a method, up to so many gradients: a run that takes more is an error.
+func runTo(ctx context.Context, limit int64, p problem, program *ppl.Program, m method, o infer.Options) (*infer.Result,
+	error) {
+	nuts := hmc.NUTS{TargetAccept: p.accept}
+	m.apply(&nuts)
+	o.Until = func(at infer.Progress) bool { return at.Gradients >= limit }
+	o.Observer = infer.Silent
+	r, err := infer.Run(ctx, program, nuts, o)
+	if err == nil && (r.Gradients >= limit || r.Draws == nil || r.Draws.MinLen() < o.Draws) {
+		err = fmt.Errorf("more than %d gradients", limit)
+	}
+	return r, err
+}
+
 // sample runs a target with a method and says what became of it. Only the end of the context is an error: what a run
 // fails with is its outcome.
 func sample(ctx context.Context, p problem, program *ppl.Program, m method, known truth, limit int64,
 	o infer.Options) (outcome, error) {
-	nuts := hmc.NUTS{TargetAccept: p.accept}
-	m.apply(&nuts)
-	o.Until = func(at infer.Progress) bool { return at.Gradients >= limit }
-	if o.Observer == nil {
-		o.Observer = infer.Silent
-	}
-	r, err := infer.Run(ctx, program, nuts, o)
+	r, err := runTo(ctx, limit, p, program, m, o)
 	switch {
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
 	case err != nil:
 		return outcome{all: math.Inf(1), warmup: math.Inf(1), why: err.Error()}, nil
-	case r.Gradients >= limit || r.Draws == nil || r.Draws.MinLen() < o.Draws:
-		return outcome{all: math.Inf(1), warmup: math.Inf(1), why: fmt.Sprintf("more than %d gradients", limit)}, nil
 	}
 	out := outcome{all: float64(r.Gradients)}
 	sampling, err := total(r.Draws, draws.StatLeapfrog)
