@@ -93,7 +93,8 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 		return fmt.Errorf("-only %q -rounds %d -seconds %g: -only is nuts or steps, the others are greater than 0", *only,
 			*rounds, *seconds)
 	}
-	b := &benchmark{lengths: lengths{4, 1000, 1000}, rounds: *rounds, seconds: *seconds, running: map[string]*peer.Process{}}
+	b := &benchmark{lengths: lengths{4, 1000, 1000}, rounds: *rounds, seconds: *seconds,
+		running: map[string]*peer.Process{}}
 	if *quick {
 		b.lengths, b.rounds, b.seconds = lengths{4, 500, 500}, 1, 0.2
 	}

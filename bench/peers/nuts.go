@@ -196,8 +196,8 @@ func (b *benchmark) ask(process *peer.Process, p posterior, s peerSide, seed uin
 		l = lengths{1, max(l.warmup/5, 1), max(l.draws/5, 4)}
 	}
 	file := filepath.Join(b.scratch, "draws")
-	a, err := process.Ask("sample", peer.Request{"sampler": s.sampler, "chains": l.chains, "warmup": l.warmup, "draws": l.draws,
-		"seed": seed, "accept": p.accept(), "file": file}, 10*time.Minute)
+	a, err := process.Ask("sample", peer.Request{"sampler": s.sampler, "chains": l.chains, "warmup": l.warmup,
+		"draws": l.draws, "seed": seed, "accept": p.accept(), "file": file}, 10*time.Minute)
 	if err != nil {
 		return sampled{}, err
 	}

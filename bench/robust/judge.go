@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -29,19 +30,25 @@ type quantities map[string][][]float64
 func watched(d *draws.Draws, sites []string) quantities {
 	out := quantities{}
 	for _, s := range d.Sites() {
-		whole := len(sites) == 0 || slices.Contains(sites, s.Name)
 		for i := range s.Size {
-			if !whole && !slices.Contains(sites, posteriors.StanName(s, i)) {
+			name := posteriors.StanName(s, i)
+			if !wanted(name, sites) {
 				continue
 			}
 			x := make([][]float64, d.Chains())
 			for c := range x {
 				x[c] = d.Element(c, s.Offset+i)
 			}
-			out.add(posteriors.StanName(s, i), x)
+			out.add(name, x)
 		}
 	}
 	return out
+}
+
+// wanted says whether a number, or the site whose element it is, is in a list, or the list is empty.
+func wanted(name string, sites []string) bool {
+	site, _, _ := strings.Cut(name, "[")
+	return len(sites) == 0 || slices.Contains(sites, name) || slices.Contains(sites, site)
 }
 
 // add adds a quantity that is not one constant.
@@ -69,9 +76,9 @@ func (q quantities) judge(known truth, bimodal bool) (ess float64, why string) {
 	if len(q) == 0 {
 		return 0, "no number moves"
 	}
-	chains, draws := 0, 0
+	chains, kept := 0, 0
 	for _, x := range q {
-		chains, draws = len(x), len(x[0])
+		chains, kept = len(x), len(x[0])
 		break
 	}
 	for c := range chains {
@@ -79,20 +86,20 @@ func (q quantities) judge(known truth, bimodal bool) (ess float64, why string) {
 			return 0, fmt.Sprintf("chain %d does not move", c)
 		}
 	}
-	if draws < 8 {
+	if kept < 8 {
 		return 0, "too few draws"
 	}
 	ess = math.Inf(1)
 	var rhat, z figure
 	limit := zLimit(2 * len(q))
 	for name, x := range q {
-		own := diag.ESSBulk(x)
-		if math.IsNaN(own) {
-			own = 0
+		ess = math.Min(ess, effective(x))
+		within := 0.0
+		for _, chain := range x {
+			within += effective([][]float64{chain})
 		}
-		ess = math.Min(ess, own)
 		r := diag.RHat(x)
-		rhat.take(r, (r-1)/(rhatLimit(own, chains, len(q))-1), name)
+		rhat.take(r, (r-1)/(rhatLimit(within, chains, len(q))-1), name)
 		if m, ok := known[name]; ok {
 			ours := momentsOf(x)
 			of := func(a, b, errorA, errorB float64, name string) {
@@ -114,6 +121,14 @@ func (q quantities) judge(known truth, bimodal bool) (ess float64, why string) {
 		return ess, fmt.Sprintf("|z| %.1f of %s", z.value, z.name)
 	}
 	return ess, ""
+}
+
+// effective is the bulk ESS, 0 where it is not a number.
+func effective(x [][]float64) float64 {
+	if ess := diag.ESSBulk(x); ess == ess {
+		return ess
+	}
+	return 0
 }
 
 // moves says that a chain has more than one value of some number.
@@ -141,9 +156,10 @@ func (f *figure) take(value, excess float64, name string) {
 	}
 }
 
-// rhatLimit is the largest R-hat of a right run. With M = 2·chains half chains and so many effective draws the squared
-// R-hat of chains that agree is about 1 + M/ESS · χ²/(M − 1), χ² with M − 1 degrees of freedom. The limit is what that
-// exceeds in one of p numbers with probability byChance, at enough effective draws at least, and never below 1.01.
+// rhatLimit is the largest R-hat of a right run. With M = 2·chains half chains, whose effective draws add up to ess,
+// the squared R-hat of chains that agree is about 1 + M/ESS · χ²/(M − 1), χ² with M − 1 degrees of freedom. The limit
+// is what that exceeds in one of p numbers with probability byChance, at enough effective draws at least, and never
+// below 1.01. The ESS is that within the chains: that of all draws is small where chains do not agree.
 func rhatLimit(ess float64, chains, p int) float64 {
 	m := float64(2 * chains)
 	chi := distuv.ChiSquared{K: m - 1}.Quantile(1 - byChance/float64(p))

@@ -15,11 +15,27 @@
 //     many numbers exceeds by chance.
 //
 // On the target bimodal a run fails where R-hat is not above 1.1. Truth is a closed form, reference draws, or long
-// runs. For each target and method the table has
+// runs (truth.json). For each target and method the table has
 //
 //	failed              seeds that failed, of all
 //	warm-up             median over the seeds of the gradients of a chain's warm-up
 //	an effective draw   median of all gradients, warm-up included, over the least bulk ESS of a judged number
+//	of the best         the last over that of the best method that fails with at most one seed of 20
+//
+// and a star where a method fails with more seeds, or takes more than 1.25 times the best's. Below are, for each
+// method, how many targets it fails on, and on how many it is right and not near the best, and geometric means of the
+// ratios to the best, to Stan and to nutpie, over the targets on which both are right.
+//
+//	go run ./bench/robust -peers [-venv DIR] [-python FILE] [-patience 5m] [...]
+//
+// runs the Stan programs of the targets too, with Stan's NUTS and nutpie's, which it installs as bench/peers does. A
+// run that takes longer than -patience has failed.
+//
+//	go run ./bench/robust -truth bench/robust/truth.json -methods windows,pathfinder -draws 5000 -limit 4000000 \
+//	    [-targets a,b]
+//
+// makes truth: long runs with two methods and other seeds, whose chains must agree, and which must agree with each
+// other.
 package main
 
 import (
@@ -47,7 +63,10 @@ type settings struct {
 	options                  infer.Options
 	limit                    int64
 	json, posteriordb, truth string
-	verbose, list            bool
+	verbose, list, peers     bool
+	venv, python             string
+	patience                 time.Duration
+	others                   *peers // nil for none
 }
 
 func parse(args []string) (settings, error) {
@@ -61,10 +80,14 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.options.Draws, "draws", 1000, "draws kept of each chain")
 	f.Int64Var(&s.limit, "limit", 1000000, "gradients of a run, at which it has failed")
 	f.StringVar(&s.json, "json", "", "file that gets the figures as JSON")
-	f.StringVar(&s.truth, "truth", "", "make the truth of the targets by long runs of two methods, and put it in this file")
+	f.StringVar(&s.truth, "truth", "", "make the truth of the targets by long runs, and put it in this file")
 	f.StringVar(&s.posteriordb, "path", os.Getenv("POSTERIORDB"),
 		"a checkout of posteriordb; by default the environment variable POSTERIORDB; empty for none")
 	f.BoolVar(&s.verbose, "v", false, "say why each seed failed")
+	f.BoolVar(&s.peers, "peers", false, "run Stan and nutpie too")
+	f.StringVar(&s.venv, "venv", "", "folder of their virtual environment; by default that of bench/peers")
+	f.StringVar(&s.python, "python", "", "Python 3.12 or 3.13; by default the first that is found")
+	f.DurationVar(&s.patience, "patience", 5*time.Minute, "longest run of a peer")
 	f.BoolVar(&s.list, "list", false, "print the names of the targets and stop")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -109,22 +132,37 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if s.truth != "" {
 		return s.store(ctx, out)
 	}
+	if s.peers {
+		if s.others, err = newPeers(ctx, s.venv, s.python, s.patience, os.Stderr); err != nil {
+			return err
+		}
+		defer os.RemoveAll(s.others.scratch)
+	}
+	return s.compare(ctx, out)
+}
+
+// compare runs all targets. What is measured is written after each of them.
+func (s settings) compare(ctx context.Context, out io.Writer) error {
+	writeHeading(out)
 	var rows []row
 	for _, t := range s.targets {
-		own, err := s.measure(ctx, t, out)
+		own, err := s.measure(ctx, t)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, own...)
+		writeTarget(out, own, s.verbose)
+		if s.json != "" {
+			if err := writeJSON(s.json, rows); err != nil {
+				return err
+			}
+		}
 	}
-	if s.json != "" {
-		return writeJSON(s.json, rows)
-	}
-	return nil
+	return writeStanding(out, rows)
 }
 
 // measure runs a target with all methods.
-func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, error) {
+func (s settings) measure(ctx context.Context, t target) ([]row, error) {
 	p, program, err := t.compile()
 	if err != nil {
 		return nil, err
@@ -135,7 +173,6 @@ func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, 
 	}
 	var rows []row
 	for _, m := range s.methods {
-		began := time.Now()
 		var runs []outcome
 		for seed := range s.seeds {
 			o := s.options
@@ -146,19 +183,13 @@ func (s settings) measure(ctx context.Context, t target, out io.Writer) ([]row, 
 			}
 			runs = append(runs, got)
 		}
-		r := summarise(t.name, m.name, runs, p.bimodal)
-		fmt.Fprintf(out, "%s\t%s\t%d/%d\t%s\t%s\t%v\t%.1fs\n", r.Name, r.Method, r.Failed, r.Seeds, show(r.WarmupGradients),
-			show(r.GradientsPerESS), r.why, time.Since(began).Seconds())
-		rows = append(rows, r)
+		rows = append(rows, summarise(t.name, m.name, runs, p.bimodal))
 	}
-	return rows, nil
-}
-
-func show(v *float64) string {
-	if v == nil {
-		return "-"
+	if s.others == nil || p.stan == "" {
+		return rows, nil
 	}
-	return fmt.Sprintf("%.4g", *v)
+	more, err := s.others.measure(ctx, s, t, p, known)
+	return append(rows, more...), err
 }
 
 // writeJSON writes {"targets": [...]}.

@@ -35,7 +35,7 @@ func sample(ctx context.Context, p problem, program *ppl.Program, m method, know
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
 	case err != nil:
-		return outcome{all: math.Inf(1), warmup: math.Inf(1), why: err.Error()}, nil
+		return lost(err.Error()), nil
 	}
 	out := outcome{all: float64(r.Gradients)}
 	sampling, err := total(r.Draws, draws.StatLeapfrog)

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 )
@@ -19,6 +20,11 @@ func published(dir string) ([]target, error) {
 		if err != nil {
 			return nil, err
 		}
+		d, _, err := db.Read(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		_, stan, _ := strings.Cut(e.Name, "-")
 		known := truth{}
 		for name, x := range reference {
 			known[name] = momentsOf(x)
@@ -26,6 +32,7 @@ func published(dir string) ([]target, error) {
 		out = append(out, target{e.Name, func(*maker) problem {
 			return problem{
 				program: program, accept: p.Method.TargetAccept, watch: slices.Collect(maps.Keys(known)), exact: known,
+				stan: stan, data: d.Values(),
 			}
 		}})
 	}

@@ -22,7 +22,11 @@ func epidemic(*maker) problem {
 	if err != nil {
 		panic(err) // its data are constants
 	}
-	return problem{model: m.Model, batch: m.Batch, watch: []string{"beta", "gamma", "phi_inv"}}
+	times, cases := torch.Of(m.Batch["times"]).Values(), torch.Of(m.Batch["cases"]).Values()
+	return problem{
+		model: m.Model, batch: m.Batch, watch: []string{"beta", "gamma", "phi_inv"}, stan: "influenza",
+		data: numbers{"T": len(times), "N": 763, "times": times, "cases": cases},
+	}
 }
 
 // predatorPrey is two populations in 20 years (Lotka 1925; Volterra 1926; the priors are those of Carpenter 2018,

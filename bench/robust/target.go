@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -30,8 +31,8 @@ type problem struct {
 	// bimodal says that chains must not agree: the right answer is that R-hat is large.
 	bimodal bool
 	program *ppl.Program // compiled already; nil compiles model and batch
-	stan    string       // the Stan program of the same posterior; empty for none
-	data    numbers      // of the Stan program
+	stan    string       // the name of the Stan program of the same posterior; empty for none
+	data    any          // of the Stan program, as JSON
 }
 
 // targets are all but those of posteriordb.
@@ -107,8 +108,8 @@ func (d numbers) batch() infer.Batch {
 	return b
 }
 
-// json is the data as Stan reads them.
-func (d numbers) json() map[string]any {
+// MarshalJSON is the data as Stan reads them.
+func (d numbers) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	for name, v := range d {
 		if m, ok := v.(matrix); ok {
@@ -116,7 +117,7 @@ func (d numbers) json() map[string]any {
 		}
 		out[name] = v
 	}
-	return out
+	return json.Marshal(out)
 }
 
 func tensor(v []float64, shape ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(v, shape...)) }

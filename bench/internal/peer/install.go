@@ -76,7 +76,7 @@ func findPython(ctx context.Context, wanted string) (string, error) {
 		strings.Join(candidates, ", "))
 }
 
-// Prepare writes the peers' programs and finds Python. root is kelvin/peers in the user's cache folder where it is empty.
+// Prepare writes the peers' programs and finds Python. An empty root is kelvin/peers in the user's cache folder.
 func Prepare(ctx context.Context, root, python string, messages io.Writer) (*Environments, error) {
 	if root == "" {
 		cache, err := os.UserCacheDir()
