@@ -175,7 +175,7 @@ func mixture(m *maker) problem {
 	const n, k = 400, 4
 	y := each(n, func(int) float64 {
 		j := m.category([]float64{0.2, 0.3, 0.3, 0.2})
-		return []float64{-7, -2, 2, 8}[j] + []float64{1, 0.8, 1, 1.3}[j]*m.NormFloat64()
+		return []float64{-4.5, -1.5, 1.5, 4.5}[j] + 0.8*m.NormFloat64()
 	})
 	data := numbers{"N": n, "K": k, "y": y}
 	return problem{
