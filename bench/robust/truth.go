@@ -84,14 +84,14 @@ func (s settings) store(ctx context.Context, out io.Writer) error {
 		return fmt.Errorf("%s: %w", s.truth, err)
 	}
 	for _, t := range s.targets {
-		p, _, err := t.compile()
+		p, program, err := t.compile()
 		if err != nil {
 			return err
 		}
 		if p.exact != nil || p.bimodal {
 			continue
 		}
-		known, err := s.longRuns(ctx, t)
+		known, err := s.longRuns(ctx, p, program)
 		if err != nil {
 			fmt.Fprintf(out, "%s: no truth: %v\n", t.name, err)
 			if ctx.Err() != nil {
@@ -179,13 +179,10 @@ func (s settings) longRun(ctx context.Context, p problem, program *ppl.Program, 
 }
 
 // longRuns is what two long runs say.
-func (s settings) longRuns(ctx context.Context, t target) (longRuns, error) {
-	p, program, err := t.compile()
-	if err != nil {
-		return longRuns{}, err
-	}
+func (s settings) longRuns(ctx context.Context, p problem, program *ppl.Program) (longRuns, error) {
 	var both [2]quantities
 	for i, m := range s.methods {
+		var err error
 		if both[i], err = s.longRun(ctx, p, program, m, uint64(1000*(i+1))); err != nil {
 			return longRuns{}, err
 		}
