@@ -58,11 +58,15 @@ func (p *peers) start(ctx context.Context, target problem) (*peer.Process, error
 	if err != nil {
 		return nil, err
 	}
+	data := target.data
+	if data == nil {
+		data = numbers{} // null is no data for Stan
+	}
 	process, err := p.environments.Start(ctx, peer.Groups[0])
 	if err != nil {
 		return nil, err
 	}
-	if _, err = process.Ask("compile", peer.Request{"code": text, "data": target.data}, 15*time.Minute); err != nil {
+	if _, err = process.Ask("compile", peer.Request{"code": text, "data": data}, 15*time.Minute); err != nil {
 		process.Close()
 		return nil, fmt.Errorf("%s.stan: %w", target.stan, err)
 	}
