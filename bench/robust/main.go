@@ -2,7 +2,7 @@
 // they fail and what they cost.
 //
 //	go run ./bench/robust [-targets a,b] [-methods default,windows,lowrank,pathfinder] [-seeds 20] [-chains 4]
-//	    [-warmup 1000] [-draws 1000] [-limit 1000000] [-path DIR] [-json FILE] [-v] [-list]
+//	    [-warmup 1000] [-draws 1000] [-limit 4000000] [-path DIR] [-json FILE] [-v] [-list]
 //
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
 // POSTERIORDB, and without both the posteriors of posteriordb are left out. A run with a seed fails where
@@ -31,8 +31,7 @@
 // runs the Stan programs of the targets too, with Stan's NUTS and nutpie's, which it installs as bench/peers does. A
 // run that takes longer than -patience has failed.
 //
-//	go run ./bench/robust -truth bench/robust/truth.json -methods windows,pathfinder -draws 5000 -limit 4000000 \
-//	    [-targets a,b]
+//	go run ./bench/robust -truth bench/robust/truth.json -methods windows,pathfinder -draws 5000 [-targets a,b]
 //
 // makes truth: long runs with two methods and other seeds, whose chains must agree, and which must agree with each
 // other.
@@ -78,7 +77,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.options.Chains, "chains", 4, "chains")
 	f.IntVar(&s.options.Warmup, "warmup", 1000, "transitions of each chain that adapt")
 	f.IntVar(&s.options.Draws, "draws", 1000, "draws kept of each chain")
-	f.Int64Var(&s.limit, "limit", 1000000, "gradients of a run, at which it has failed")
+	f.Int64Var(&s.limit, "limit", 0, "gradients of a run, at which it has failed; default 500 for each transition")
 	f.StringVar(&s.json, "json", "", "file that gets the figures as JSON")
 	f.StringVar(&s.truth, "truth", "", "make the truth of the targets by long runs, and put it in this file")
 	f.StringVar(&s.posteriordb, "path", os.Getenv("POSTERIORDB"),
@@ -95,9 +94,13 @@ func parse(args []string) (settings, error) {
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("%q is not a flag", f.Arg(0))
 	}
-	if o := s.options; o.Chains < 1 || o.Warmup < 1 || o.Draws < 8 || s.seeds < 1 || s.limit < 1 {
-		return s, fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d -limit %d: there must be at least 1, 1, 8, 1 and 1",
+	o := s.options
+	if o.Chains < 1 || o.Warmup < 1 || o.Draws < 8 || s.seeds < 1 || s.limit < 0 {
+		return s, fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d -limit %d: there must be at least 1, 1, 8, 1 and 0",
 			o.Chains, o.Warmup, o.Draws, s.seeds, s.limit)
+	}
+	if s.limit == 0 {
+		s.limit = 500 * int64(o.Chains) * int64(o.Warmup+o.Draws)
 	}
 	all := targets
 	if s.posteriordb != "" {
