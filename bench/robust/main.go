@@ -14,8 +14,8 @@
 //   - a mean or standard deviation differs from the truth by more than 4 combined standard errors, or what one of so
 //     many numbers exceeds by chance.
 //
-// On the target bimodal a run fails where R-hat is not above 1.1. Truth is a closed form, reference draws, or long
-// runs (truth.json). For each target and method the table has
+// On the target bimodal a run fails where R-hat is not above 1.1. Truth is a closed form, reference draws, or long runs
+// (truth.json); a target that has none yet is judged by its chains alone. For each target and method the table has
 //
 //	failed              seeds that failed, of all
 //	warm-up             median over the seeds of the gradients of a chain's warm-up
