@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -47,7 +48,7 @@ const (
 // stanProgram is the program of a posterior: its file has the last part of its name.
 func stanProgram(name string) (string, error) {
 	_, program, _ := strings.Cut(name, "-")
-	text, err := programs.ReadFile("stan/" + program + ".stan")
+	text, err := peer.Programs.ReadFile("stan/" + program + ".stan")
 	return string(text), err
 }
 
@@ -147,7 +148,7 @@ func ofPima(file string) (posterior, error) {
 	for i, v := range y {
 		labels[i] = int(v)
 	}
-	program, err := programs.ReadFile("stan/logistic.stan")
+	program, err := peer.Programs.ReadFile("stan/logistic.stan")
 	return posterior{name: pimaName, model: m.Model, batch: m.Batch, stan: string(program), short: pimaName,
 		names: []string{"w[1]", "w[2]", "w[3]", "w[4]", "w[5]", "w[6]", "w[7]", "w[8]"},
 		data:  map[string]any{"N": len(x), "D": len(x[0]), "X": x, "y": labels}}, err
@@ -171,7 +172,7 @@ func influenza() (posterior, error) {
 	for i, v := range counts {
 		cases[i] = int(v)
 	}
-	program, err := programs.ReadFile("stan/influenza.stan")
+	program, err := peer.Programs.ReadFile("stan/influenza.stan")
 	return posterior{name: influenzaName, model: m.Model, batch: m.Batch, stan: string(program),
 		names: []string{"beta", "gamma", "phi_inv"},
 		data:  map[string]any{"T": len(times), "N": 763, "times": times, "cases": cases}}, err

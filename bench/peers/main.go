@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -49,9 +50,9 @@ type benchmark struct {
 	seconds      float64 // for each side's gradient or steps in a round
 	peers        []string
 	scratch      string
-	environments *environments
+	environments *peer.Environments
 	missing      map[string]error // groups that could not be installed
-	running      map[string]*process
+	running      map[string]*peer.Process
 }
 
 // report is what the program prints; with -json as it is.
@@ -92,7 +93,8 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 		return fmt.Errorf("-only %q -rounds %d -seconds %g: -only is nuts or steps, the others are greater than 0", *only,
 			*rounds, *seconds)
 	}
-	b := &benchmark{lengths: lengths{4, 1000, 1000}, rounds: *rounds, seconds: *seconds, running: map[string]*process{}}
+	b := &benchmark{lengths: lengths{4, 1000, 1000}, rounds: *rounds, seconds: *seconds,
+		running: map[string]*peer.Process{}}
 	if *quick {
 		b.lengths, b.rounds, b.seconds = lengths{4, 500, 500}, 1, 0.2
 	}
@@ -117,7 +119,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	}
 	defer func() {
 		for _, p := range b.running {
-			p.close()
+			p.Close()
 		}
 	}()
 	if *prepare {
@@ -125,9 +127,9 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	}
 	r := report{Machine: bench.ThisMachine(), Rounds: b.rounds, Chains: b.chains, Warmup: b.warmup, Draws: b.draws,
 		Missing: map[string]string{}}
-	for _, g := range groups {
-		if reason := b.missing[g.name]; reason != nil {
-			for _, p := range g.peers {
+	for _, g := range peer.Groups {
+		if reason := b.missing[g.Name]; reason != nil {
+			for _, p := range g.Peers {
 				r.Missing[p] = reason.Error()
 			}
 		}
@@ -174,17 +176,17 @@ func (b *benchmark) wanted(peer string) bool {
 // install makes the environments of the peers that are wanted. What fails is listed; only the end of the run is an
 // error.
 func (b *benchmark) install(ctx context.Context, venv, python string, messages io.Writer) error {
-	e, err := prepare(ctx, venv, python, messages)
-	for _, g := range groups {
+	e, err := peer.Prepare(ctx, venv, python, messages)
+	for _, g := range peer.Groups {
 		switch {
-		case !slices.ContainsFunc(g.peers, b.wanted):
-			b.missing[g.name] = errNotAsked
+		case !slices.ContainsFunc(g.Peers, b.wanted):
+			b.missing[g.Name] = errNotAsked
 		case err != nil:
-			b.missing[g.name] = err
+			b.missing[g.Name] = err
 		default:
-			if failed := e.install(ctx, g); failed != nil {
-				b.missing[g.name] = failed
-				fmt.Fprintf(messages, "%s cannot be installed: %v\n", strings.Join(g.peers, ", "), failed)
+			if failed := e.Install(ctx, g); failed != nil {
+				b.missing[g.Name] = failed
+				fmt.Fprintf(messages, "%s cannot be installed: %v\n", strings.Join(g.Peers, ", "), failed)
 			}
 		}
 	}
@@ -195,12 +197,12 @@ func (b *benchmark) install(ctx context.Context, venv, python string, messages i
 var errNotAsked = fmt.Errorf("not asked for")
 
 // program is a group's running program, for steps.
-func (b *benchmark) program(ctx context.Context, name string) (*process, error) {
+func (b *benchmark) program(ctx context.Context, name string) (*peer.Process, error) {
 	if p := b.running[name]; p != nil {
 		return p, nil
 	}
-	i := slices.IndexFunc(groups, func(g group) bool { return g.name == name })
-	p, err := b.environments.start(ctx, groups[i])
+	i := slices.IndexFunc(peer.Groups, func(g peer.Group) bool { return g.Name == name })
+	p, err := b.environments.Start(ctx, peer.Groups[i])
 	if err == nil {
 		b.running[name] = p
 	}
@@ -218,14 +220,14 @@ func (b *benchmark) prepare(ctx context.Context, cases []posterior, messages io.
 		began := time.Now()
 		compiled := [][2]any{{p.data, p.stan}}
 		if p.orthogonal != nil {
-			text, err := programs.ReadFile("stan/regression_qr.stan")
+			text, err := peer.Programs.ReadFile("stan/regression_qr.stan")
 			if err != nil {
 				return err
 			}
 			compiled = append(compiled, [2]any{p.orthogonal, string(text)})
 		}
 		for _, c := range compiled {
-			sides, done := one.groupSides(ctx, groups[0], p, c[0], c[1].(string), "")
+			sides, done := one.groupSides(ctx, peer.Groups[0], p, c[0], c[1].(string), "")
 			done()
 			if sides[0].Error != "" {
 				return fmt.Errorf("%s: %s", p.name, sides[0].Error)

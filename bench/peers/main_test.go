@@ -3,45 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/stretchr/testify/require"
 )
 
 const pimaFile = "../../examples/internal/pima/pima.csv"
-
-// Draws lie chain by chain, draw by draw, name by name.
-func TestReadDraws(t *testing.T) {
-	var raw bytes.Buffer
-	for c := range 2 {
-		for i := range 3 {
-			for j := range 2 {
-				require.NoError(t, binary.Write(&raw, binary.LittleEndian, float64(100*c+10*i+j)))
-			}
-		}
-	}
-	file := filepath.Join(t.TempDir(), "draws")
-	require.NoError(t, os.WriteFile(file, raw.Bytes(), 0o600))
-	a := answer{Names: []string{"mu", "theta[1]"}, Chains: 2, Draws: 3}
-	got, err := readDraws(file, a)
-	require.NoError(t, err)
-	require.Equal(t, map[string][][]float64{"mu": {{0, 10, 20}, {100, 110, 120}},
-		"theta[1]": {{1, 11, 21}, {101, 111, 121}}}, got)
-	a.Draws = 4
-	_, err = readDraws(file, a)
-	require.ErrorContains(t, err, "96 bytes of draws for 2 chains, 4 draws and 2 names")
-	a.Draws, a.Names = 3, []string{"mu", "mu"}
-	_, err = readDraws(file, a)
-	require.ErrorContains(t, err, "twice")
-}
 
 func TestLeastESS(t *testing.T) {
 	chain := func(from float64) []float64 { // a straight line has hardly any effective draws
@@ -70,46 +42,6 @@ func TestLeastESS(t *testing.T) {
 	require.ErrorContains(t, err, "no other")
 }
 
-// interpreter is a group's environment whose Python is a shell script.
-func interpreter(t *testing.T, script string) *environments {
-	t.Helper()
-	root := t.TempDir()
-	bin := filepath.Join(root, groups[0].name, "bin")
-	require.NoError(t, os.MkdirAll(bin, 0o755))
-	require.NoError(t, os.MkdirAll(filepath.Join(root, "cache"), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "python"), []byte("#!/bin/sh\n"+script), 0o755))
-	return &environments{root: root, messages: io.Discard}
-}
-
-func TestProcess(t *testing.T) {
-	e := interpreter(t, `read request
-case "$request" in *gradient*) echo '{"us": 1.5}' ;; esac
-read request
-echo '{"error": "RuntimeError: no"}'
-read request
-echo 'it is over' >&2
-exit 1`)
-	p, err := e.start(context.Background(), groups[0])
-	require.NoError(t, err)
-	defer p.close()
-	a, err := p.ask("gradient", request{}, time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, 1.5, a.US)
-	_, err = p.ask("gradient", request{}, time.Minute)
-	require.EqualError(t, err, "RuntimeError: no")
-	_, err = p.ask("gradient", request{}, time.Minute)
-	require.ErrorContains(t, err, "the program ended")
-	_, err = p.ask("gradient", request{}, time.Minute)
-	require.ErrorContains(t, err, "the program ended")
-
-	e = interpreter(t, "read request\nexec sleep 60")
-	p, err = e.start(context.Background(), groups[0])
-	require.NoError(t, err)
-	defer p.close()
-	_, err = p.ask("sample", request{}, 100*time.Millisecond)
-	require.ErrorContains(t, err, "sample took more than 100ms")
-}
-
 // Kelvin alone, with the keys that other programs read; peers that cannot be had are listed with the reason.
 func TestProgram(t *testing.T) {
 	var out bytes.Buffer
@@ -121,8 +53,8 @@ func TestProgram(t *testing.T) {
 		NUTS    []map[string]any
 	}
 	require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-	for _, g := range groups {
-		for _, p := range g.peers {
+	for _, g := range peer.Groups {
+		for _, p := range g.Peers {
 			require.Contains(t, got.Missing[p], "/nowhere/python")
 		}
 	}
@@ -139,15 +71,15 @@ func TestProgram(t *testing.T) {
 
 // Every posterior has a Stan program, and each group its packages and its program.
 func TestPrograms(t *testing.T) {
-	for _, g := range groups {
-		for _, file := range []string{g.name + ".txt", g.name + "_peer.py"} {
-			_, err := programs.ReadFile("py/" + file)
+	for _, g := range peer.Groups {
+		for _, file := range []string{g.Name + ".txt", g.Name + "_peer.py"} {
+			_, err := peer.Programs.ReadFile("py/" + file)
 			require.NoError(t, err)
 		}
 		for _, p := range samplers {
-			if p.group == g.name {
+			if p.group == g.Name {
 				peer, _ := strings.CutSuffix(p.name, ", low rank")
-				require.Contains(t, g.peers, peer)
+				require.Contains(t, g.Peers, peer)
 			}
 		}
 	}

@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
 
@@ -75,11 +71,11 @@ var samplers = []peerSide{
 }
 
 // samplers are those of a group that take part. nutpie has a low-rank metric too where Kelvin has one.
-func (b *benchmark) samplers(g group, p posterior) []peerSide {
+func (b *benchmark) samplers(g peer.Group, p posterior) []peerSide {
 	var out []peerSide
 	for _, s := range samplers {
 		peer, lowRank := strings.CutSuffix(s.name, ", low rank")
-		if s.group == g.name && b.wanted(peer) && (!lowRank || p.method.Metric == hmc.LowRank) {
+		if s.group == g.Name && b.wanted(peer) && (!lowRank || p.method.Metric == hmc.LowRank) {
 			out = append(out, s)
 		}
 	}
@@ -89,15 +85,15 @@ func (b *benchmark) samplers(g group, p posterior) []peerSide {
 // nuts measures one posterior on all sides, which take turns.
 func (b *benchmark) nuts(ctx context.Context, p posterior) ([]row, error) {
 	sides := []*side{b.kelvinSide(ctx, p)}
-	for _, g := range groups {
-		if b.missing[g.name] != nil || g.name != "stan" && p.short == "" {
+	for _, g := range peer.Groups {
+		if b.missing[g.Name] != nil || g.Name != "stan" && p.short == "" {
 			continue
 		}
 		more, done := b.groupSides(ctx, g, p, p.data, p.stan, "")
 		defer done()
 		sides = append(sides, more...)
-		if g.name == "stan" && p.orthogonal != nil {
-			text, err := programs.ReadFile("stan/regression_qr.stan")
+		if g.Name == "stan" && p.orthogonal != nil {
+			text, err := peer.Programs.ReadFile("stan/regression_qr.stan")
 			if err != nil {
 				return nil, err
 			}
@@ -152,7 +148,7 @@ func (b *benchmark) kelvinSide(ctx context.Context, p posterior) *side {
 }
 
 // groupSides starts a group's program on a posterior. The function ends it.
-func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data any, stan, suffix string) (
+func (b *benchmark) groupSides(ctx context.Context, g peer.Group, p posterior, data any, stan, suffix string) (
 	sides []*side, done func()) {
 	chosen := b.samplers(g, p)
 	for _, s := range chosen {
@@ -166,16 +162,16 @@ func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data a
 			s.Error = err.Error()
 		}
 	}
-	process, err := b.environments.start(ctx, g)
+	process, err := b.environments.Start(ctx, g)
 	if err != nil {
 		fail(err)
 		return sides, func() {}
 	}
-	compile := request{"data": data, "model": p.short}
-	if g.name == "stan" {
-		compile = request{"data": data, "code": stan}
+	compile := peer.Request{"data": data, "model": p.short}
+	if g.Name == "stan" {
+		compile = peer.Request{"data": data, "code": stan}
 	}
-	made, err := process.ask("compile", compile, 15*time.Minute)
+	made, err := process.Ask("compile", compile, 15*time.Minute)
 	if err != nil {
 		fail(err)
 	}
@@ -185,59 +181,31 @@ func (b *benchmark) groupSides(ctx context.Context, g group, p posterior, data a
 		this.sample = func(seed uint64) (sampled, error) { return b.ask(process, p, s, seed) }
 		if i == 0 {
 			this.gradient = func() (float64, error) {
-				a, err := process.ask("gradient", request{"seconds": b.seconds}, 5*time.Minute)
+				a, err := process.Ask("gradient", peer.Request{"seconds": b.seconds}, 5*time.Minute)
 				return a.US, err
 			}
 		}
 	}
-	return sides, process.close
+	return sides, process.Close
 }
 
 // ask has a peer sample and reads its draws.
-func (b *benchmark) ask(process *process, p posterior, s peerSide, seed uint64) (sampled, error) {
+func (b *benchmark) ask(process *peer.Process, p posterior, s peerSide, seed uint64) (sampled, error) {
 	l := b.lengths
 	if s.name == "Pyro" { // which would take minutes
 		l = lengths{1, max(l.warmup/5, 1), max(l.draws/5, 4)}
 	}
 	file := filepath.Join(b.scratch, "draws")
-	a, err := process.ask("sample", request{"sampler": s.sampler, "chains": l.chains, "warmup": l.warmup, "draws": l.draws,
-		"seed": seed, "accept": p.accept(), "file": file}, 10*time.Minute)
+	a, err := process.Ask("sample", peer.Request{"sampler": s.sampler, "chains": l.chains, "warmup": l.warmup,
+		"draws": l.draws, "seed": seed, "accept": p.accept(), "file": file}, 10*time.Minute)
 	if err != nil {
 		return sampled{}, err
 	}
-	draws, err := readDraws(file, a)
+	draws, err := peer.ReadDraws(file, a)
 	if err != nil {
 		return sampled{}, err
 	}
 	ess, err := leastESS(draws, p.names)
 	return sampled{seconds: a.Seconds, compiling: a.Compiling, ess: ess, draws: a.Chains * a.Draws,
 		means: moments(draws, p.names)}, err
-}
-
-// readDraws reads [chains, draws, names] numbers.
-func readDraws(file string, a answer) (map[string][][]float64, error) {
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) != 8*a.Chains*a.Draws*len(a.Names) || len(raw) == 0 {
-		return nil, fmt.Errorf("%d bytes of draws for %d chains, %d draws and %d names", len(raw), a.Chains, a.Draws,
-			len(a.Names))
-	}
-	out := map[string][][]float64{}
-	for j, name := range a.Names {
-		x := make([][]float64, a.Chains)
-		for c := range x {
-			x[c] = make([]float64, a.Draws)
-			for i := range x[c] {
-				at := 8 * ((c*a.Draws+i)*len(a.Names) + j)
-				x[c][i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[at:]))
-			}
-		}
-		out[name] = x
-	}
-	if len(out) != len(a.Names) {
-		return nil, errors.New("a name is there twice")
-	}
-	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -56,24 +57,24 @@ func (b *benchmark) steps(ctx context.Context, c stepCase, p posterior) ([]stepR
 		turns[0].Error = err.Error()
 	}
 	turns[0].run = run
-	for _, peer := range []struct{ name, group string }{{"BlackJAX", "jax"}, {"posteriors", "torch"}} {
-		if b.missing[peer.group] != nil || !b.wanted(peer.name) {
+	for _, side := range []struct{ name, group string }{{"BlackJAX", "jax"}, {"posteriors", "torch"}} {
+		if b.missing[side.group] != nil || !b.wanted(side.name) {
 			continue
 		}
-		t := &turn{stepRow: stepRow{Case: c.name, Side: peer.name}}
+		t := &turn{stepRow: stepRow{Case: c.name, Side: side.name}}
 		turns = append(turns, t)
-		process, err := b.program(ctx, peer.group)
+		process, err := b.program(ctx, side.group)
 		if err != nil {
 			t.Error = err.Error()
 			continue
 		}
 		t.run = func() (float64, float64, error) {
-			r := request{"sampler": peer.name, "target": c.target, "chains": c.chains, "batch": c.batch, "lr": stepLR,
+			r := peer.Request{"sampler": side.name, "target": c.target, "chains": c.chains, "batch": c.batch, "lr": stepLR,
 				"alpha": stepAlpha, "seconds": b.seconds}
 			if c.target == "logistic" {
 				r["data"] = p.data
 			}
-			a, err := process.ask("sghmc", r, 5*time.Minute)
+			a, err := process.Ask("sghmc", r, 5*time.Minute)
 			return a.US, a.Compiling, err
 		}
 	}

@@ -187,7 +187,7 @@ int bs_set_print_callback(void (*)(const char *, size_t), char **) { return 0; }
 
 // kelvin_sample runs one chain of Stan's NUTS with a diagonal metric at CmdStan's defaults, but for delta, the target
 // of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients
-// the draws took.
+// the transitions of the warm-up and those of the draws took.
 int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int warmup, int number, double delta,
                   double *draws, double *gradients, char **error) {
   return guarded(error, [&] {
@@ -197,17 +197,17 @@ int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int 
     stan::callbacks::writer nowhere;
     const size_t width = m->count[index_of(true, false)];
     const size_t before = 7;  // lp, acceptance, step size, depth, leapfrogs, divergent, energy
-    store out(before + m->count[index_of(true, true)]);
-    int status = stan::services::sample::hmc_nuts_diag_e_adapt(
-        *m->model, start, seed, chain, 2, warmup, number, 1, false, 0, 1, 0, 10, delta, 0.05, 0.75, 10, 75, 50, 25,
-        interrupt, logger, nowhere, out, nowhere);
     const size_t row = before + m->count[index_of(true, true)];
-    if (status != 0 || out.numbers.size() != number * row) throw std::runtime_error("Stan's sampler failed");
-    *gradients = 0;
-    for (int i = 0; i < number; i++) {
+    store out(row);
+    int status = stan::services::sample::hmc_nuts_diag_e_adapt(
+        *m->model, start, seed, chain, 2, warmup, number, 1, true, 0, 1, 0, 10, delta, 0.05, 0.75, 10, 75, 50, 25,
+        interrupt, logger, nowhere, out, nowhere);
+    if (status != 0 || out.numbers.size() != (warmup + number) * row) throw std::runtime_error("Stan's sampler failed");
+    gradients[0] = gradients[1] = 0;
+    for (int i = 0; i < warmup + number; i++) {
       const double *from = out.numbers.data() + i * row;
-      *gradients += from[4];
-      std::copy(from + before, from + before + width, draws + i * width);
+      gradients[i >= warmup] += from[4];
+      if (i >= warmup) std::copy(from + before, from + before + width, draws + (i - warmup) * width);
     }
   });
 }

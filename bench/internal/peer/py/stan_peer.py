@@ -70,11 +70,13 @@ class Stan:
         names = c.bs_param_names(self.model, True, False).decode().split(",")
         out = np.empty((chains, draws, len(names)))
 
+        counts = np.empty((chains, 2))  # gradients of the warm-up and of the draws
+
         def one(chain):
-            error, gradients = ctypes.c_char_p(), ctypes.c_double()
+            error = ctypes.c_char_p()
             status = c.kelvin_sample(self.model, seed, chain + 1, warmup, draws, ctypes.c_double(accept),
-                                     out[chain].ctypes.data_as(ctypes.c_void_p), ctypes.byref(gradients),
-                                     ctypes.byref(error))
+                                     out[chain].ctypes.data_as(ctypes.c_void_p),
+                                     counts[chain].ctypes.data_as(ctypes.c_void_p), ctypes.byref(error))
             if status != 0:
                 raise RuntimeError(error.value.decode())
 
@@ -82,7 +84,7 @@ class Stan:
         with ThreadPoolExecutor(min(chains, os.cpu_count())) as pool:
             list(pool.map(one, range(chains)))
         seconds = time.perf_counter() - start
-        return write(file, seconds, {bracketed(n): out[:, :, i] for i, n in enumerate(names)})
+        return counted(counts, write(file, seconds, {bracketed(n): out[:, :, i] for i, n in enumerate(names)}))
 
     def pystan(self, chains, warmup, draws, seed, accept, file):
         import stan
@@ -105,9 +107,10 @@ class Stan:
                                   _coords={}, model=None, data=None).with_data(seed=seed, **self.data)
         start = time.perf_counter()
         trace = nutpie.sample(model, draws=draws, tune=warmup, chains=chains, seed=seed, progress_bar=False,
-                              save_warmup=False, target_accept=accept, adaptation=adaptation)
+                              save_warmup=True, target_accept=accept, adaptation=adaptation)
         seconds = time.perf_counter() - start
-        return write(file, seconds, {n: v.values for n, v in trace.posterior.data_vars.items()})
+        counts = np.stack([g["n_steps"].values.sum(axis=1) for g in (trace.warmup_sample_stats, trace.sample_stats)], 1)
+        return counted(counts, write(file, seconds, {n: v.values for n, v in trace.posterior.data_vars.items()}))
 
     def nutpie_low_rank(self, **options):
         return self.nutpie(adaptation="low_rank", **options)
@@ -120,6 +123,12 @@ class Stan:
             took = self.c.kelvin_gradients(self.model, at, ctypes.c_long(n))
             best, n = min(best, took / n), max(10, int(n * 1e-3 / max(took, 1e-6)))
         return {"us": 1e6 * best}
+
+
+def counted(counts, answer):
+    """Adds the gradients of all chains."""
+    warmup, draws = counts.sum(axis=0)
+    return answer | {"warmup_gradients": float(warmup), "gradients": float(draws)}
 
 
 def bracketed(name):

@@ -1,21 +1,23 @@
-package main
+package peer
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 )
 
-// process is a group's program: it answers one line of JSON to each.
-type process struct {
+// Process is a group's program: it answers one line of JSON to each.
+type Process struct {
 	ctx     context.Context
 	command *exec.Cmd
 	in      *json.Encoder
@@ -26,14 +28,14 @@ type process struct {
 	ended   error
 }
 
-// start starts a group's program. Each has one thread for an operation: with more, several wait for one another.
-func (e *environments) start(ctx context.Context, g group) (*process, error) {
+// Start starts a group's program. Each has one thread for an operation: with more, several wait for one another.
+func (e *Environments) Start(ctx context.Context, g Group) (*Process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := exec.CommandContext(ctx, e.interpreter(g), filepath.Join(e.root, "programs", g.name+"_peer.py"))
+	c := exec.CommandContext(ctx, e.interpreter(g), filepath.Join(e.root, "programs", g.Name+"_peer.py"))
 	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "JAX_PLATFORMS=cpu",
 		"CUDA_VISIBLE_DEVICES=", "XDG_CACHE_HOME="+filepath.Join(e.root, "cache"))
 	c.Dir = filepath.Join(e.root, "cache")
-	p := &process{ctx: ctx, command: c}
+	p := &Process{ctx: ctx, command: c}
 	c.Stderr = &p.errors
 	together(c) // httpstan leaves workers behind, which would run beside what is measured next
 	c.Cancel = func() error { return end(c) }
@@ -61,11 +63,11 @@ func (e *environments) start(ctx context.Context, g group) (*process, error) {
 	return p, nil
 }
 
-// request is one line to a program; the answer is a line too.
-type request map[string]any
+// Request is one line to a program; the answer is a line too.
+type Request map[string]any
 
-// answer is what programs answer.
-type answer struct {
+// Answer is what programs answer.
+type Answer struct {
 	Error     string   `json:"error"`
 	Seconds   float64  `json:"seconds"`   // of compiling, or of sampling
 	Compiling float64  `json:"compiling"` // seconds of compiling that sampling or stepping took besides
@@ -73,10 +75,13 @@ type answer struct {
 	Chains    int      `json:"chains"`
 	Draws     int      `json:"draws"`
 	US        float64  `json:"us"`
+
+	WarmupGradients float64 `json:"warmup_gradients"` // of all chains, where the side counts them
+	Gradients       float64 `json:"gradients"`        // of the draws
 }
 
-// ask sends a request. A program that does not answer in time is ended, and answers nothing more.
-func (p *process) ask(op string, r request, limit time.Duration) (a answer, err error) {
+// Ask sends a request. A program that does not answer in time is ended, and answers nothing more.
+func (p *Process) Ask(op string, r Request, limit time.Duration) (a Answer, err error) {
 	if p.ended != nil {
 		return a, p.ended
 	}
@@ -103,4 +108,35 @@ func (p *process) ask(op string, r request, limit time.Duration) (a answer, err 
 		return a, errors.New(a.Error)
 	}
 	return a, nil
+}
+
+// Close ends the program.
+func (p *Process) Close() { p.close() }
+
+// ReadDraws reads [chains, draws, names] numbers of an answer.
+func ReadDraws(file string, a Answer) (map[string][][]float64, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) != 8*a.Chains*a.Draws*len(a.Names) || len(raw) == 0 {
+		return nil, fmt.Errorf("%d bytes of draws for %d chains, %d draws and %d names", len(raw), a.Chains, a.Draws,
+			len(a.Names))
+	}
+	out := map[string][][]float64{}
+	for j, name := range a.Names {
+		x := make([][]float64, a.Chains)
+		for c := range x {
+			x[c] = make([]float64, a.Draws)
+			for i := range x[c] {
+				at := 8 * ((c*a.Draws+i)*len(a.Names) + j)
+				x[c][i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[at:]))
+			}
+		}
+		out[name] = x
+	}
+	if len(out) != len(a.Names) {
+		return nil, errors.New("a name is there twice")
+	}
+	return out, nil
 }

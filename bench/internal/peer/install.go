@@ -1,4 +1,6 @@
-package main
+// Package peer runs other libraries beside Kelvin: their Python environments, the programs that serve them, and the
+// posteriors as Stan programs.
+package peer
 
 import (
 	"bytes"
@@ -15,30 +17,31 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
-// programs are the peers' sides and the packages that they need.
+// Programs are the peers' sides and the packages that they need, in py, and Stan's programs, in stan.
 //
 //go:embed py stan
-var programs embed.FS
+var Programs embed.FS
 
-// group is peers that share a virtual environment and a process: NAME.txt has its packages, NAME_peer.py its program.
-type group struct {
-	name  string
-	peers []string
+// Group is peers that share a virtual environment and a process: NAME.txt has its packages, NAME_peer.py its program.
+type Group struct {
+	Name  string
+	Peers []string
 	needs string // a command besides Python
 }
 
-var groups = []group{
+// Groups are all there are; that of Stan is the first.
+var Groups = []Group{
 	{"stan", []string{"Stan", "PyStan", "nutpie"}, "g++"},
 	{"jax", []string{"NumPyro", "BlackJAX"}, ""},
 	{"torch", []string{"Pyro", "posteriors"}, ""},
 }
 
-// environments are the virtual environments and what is compiled with them, in one folder:
+// Environments are the virtual environments and what is compiled with them, in one folder:
 //
 //	NAME/  NAME.installed    an environment, and the packages that it was made for
 //	programs/                the peers' programs
 //	cache/                   compiled models
-type environments struct {
+type Environments struct {
 	root, python string
 	messages     io.Writer
 }
@@ -73,8 +76,8 @@ func findPython(ctx context.Context, wanted string) (string, error) {
 		strings.Join(candidates, ", "))
 }
 
-// prepare writes the peers' programs and finds Python.
-func prepare(ctx context.Context, root, python string, messages io.Writer) (*environments, error) {
+// Prepare writes the peers' programs and finds Python. An empty root is kelvin/peers in the user's cache folder.
+func Prepare(ctx context.Context, root, python string, messages io.Writer) (*Environments, error) {
 	if root == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -86,18 +89,18 @@ func prepare(ctx context.Context, root, python string, messages io.Writer) (*env
 	if err != nil {
 		return nil, err
 	}
-	e := &environments{root: root, messages: messages}
+	e := &Environments{root: root, messages: messages}
 	for _, dir := range []string{"programs", "cache"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return nil, err
 		}
 	}
-	files, err := programs.ReadDir("py")
+	files, err := Programs.ReadDir("py")
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range files {
-		text, err := programs.ReadFile("py/" + f.Name())
+		text, err := Programs.ReadFile("py/" + f.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -113,27 +116,27 @@ func prepare(ctx context.Context, root, python string, messages io.Writer) (*env
 	return e, err
 }
 
-// install makes the environment of a group, unless it is there.
-func (e *environments) install(ctx context.Context, g group) error {
+// Install makes the environment of a group, unless it is there.
+func (e *Environments) Install(ctx context.Context, g Group) error {
 	if g.needs != "" {
 		if _, err := exec.LookPath(g.needs); err != nil {
 			return fmt.Errorf("there is no %s", g.needs)
 		}
 	}
-	packages, err := programs.ReadFile("py/" + g.name + ".txt")
+	packages, err := Programs.ReadFile("py/" + g.Name + ".txt")
 	if err != nil {
 		return err
 	}
-	marker := filepath.Join(e.root, g.name+".installed")
+	marker := filepath.Join(e.root, g.Name+".installed")
 	if have, err := os.ReadFile(marker); err == nil && bytes.Equal(have, packages) {
 		return nil
 	}
 	fmt.Fprintf(e.messages, "installing %s\n", strings.Join(strings.Fields(string(packages)), ", "))
-	dir := filepath.Join(e.root, g.name)
+	dir := filepath.Join(e.root, g.Name)
 	for _, command := range [][]string{
 		{e.python, "-m", "venv", "--clear", dir},
 		{e.interpreter(g), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
-			filepath.Join(e.root, "programs", g.name+".txt")},
+			filepath.Join(e.root, "programs", g.Name+".txt")},
 	} {
 		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 		if err != nil {
@@ -143,8 +146,8 @@ func (e *environments) install(ctx context.Context, g group) error {
 	return atomicfile.Write(marker, packages, 0o644)
 }
 
-func (e *environments) interpreter(g group) string {
-	return filepath.Join(e.root, g.name, "bin", "python")
+func (e *Environments) interpreter(g Group) string {
+	return filepath.Join(e.root, g.Name, "bin", "python")
 }
 
 // lastLine is what a command said last, or its error.

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+)
+
+// method is a way to adapt NUTS, as a change of what a posterior asks for.
+type method struct {
+	name  string
+	apply func(m *hmc.NUTS)
+}
+
+// methods are all that Kelvin has.
+var methods = []method{
+	{"default", func(*hmc.NUTS) {}},
+	{"windows", func(m *hmc.NUTS) { m.Windows = true }},
+	{"lowrank", func(m *hmc.NUTS) { m.Metric = hmc.LowRank }},
+	{"pathfinder", func(m *hmc.NUTS) { m.Pathfinder = true }},
+}
+
+// chooseMethods is the methods of a list separated by commas.
+func chooseMethods(list string) ([]method, error) {
+	var out []method
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(methods, func(m method) bool { return m.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-methods: there is no %q; there are %s", name, methodNames())
+		}
+		out = append(out, methods[i])
+	}
+	return out, nil
+}
+
+func methodNames() string {
+	var names []string
+	for _, m := range methods {
+		names = append(names, m.name)
+	}
+	return strings.Join(names, ",")
+}
