@@ -216,7 +216,7 @@ def truncated(name, least=-mp.inf, most=mp.inf):
 
     def settings(rng, far):
         rng = random.Random(rng.random())
-        base = [min(max(v, least), most) for v in one.settings(rng, fam["kinds"])[(3, 17, 12)[far] + rng.randrange(3)]]
+        base = [v if k == "r" else min(max(v, least), most) for k, v in zip(fam["kinds"], one.settings(rng, fam["kinds"])[(3, 17, 12)[far] + rng.randrange(3)])]
         z = [(-0.8, 0.8), (-3, -2), (2, 5), (-0.1, 0.1)][rng.randrange(4)]
         low, high = (float("%.5g" % fam["at"](base, mpf(v))) for v in z)
         return base + [low, high if high > low else low + abs(low) + 1]
@@ -338,10 +338,10 @@ FAMILIES = {
     "TruncatedNegativeBinomial": truncated_counts("NegativeBinomial", 2, 9, several(
         lambda rng, far: size(rng, min(far, 1)), 2)),
     **{"Truncated" + name: truncated(name) for name in (
-        "LogNormal", "Cauchy", "HalfCauchy", "Laplace", "Logistic", "Exponential", "Pareto", "Gumbel", "Weibull",
+        "LogNormal", "Cauchy", "HalfCauchy", "Laplace", "Logistic", "Exponential", "Pareto", "Gumbel",
         "InverseGaussian")},
     **{"Truncated" + name: truncated(name, least, 1000) for name, least in (
-        ("StudentT", -1000), ("Gamma", 1e-3), ("InverseGamma", 1e-3), ("Chi2", 1e-3))},
+        ("StudentT", 1e-2), ("Weibull", 1e-2), ("Gamma", 1e-3), ("InverseGamma", 1e-3), ("Chi2", 1e-3))},
 }
 
 
