@@ -47,7 +47,7 @@ func allMethods() map[string]infer.Method {
 
 // forwardMethods are the methods that are given the likelihood of mu by itself.
 func forwardMethods() map[string]infer.Method {
-	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("y").Mul(0).Add(p.Get("mu")) }
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("y").Mul(0).Add(p.Get("mu").Sum()) }
 	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return dist.Normal(z, 1).LogProb(b.Get("y")) }
 	network := func(_ infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 		return linear("mu", b.Get("y").Mul(0).Add(1).Unsqueeze(-1)).Squeeze(-1)
@@ -103,9 +103,11 @@ func TestFiltersTakeOneDatum(t *testing.T) {
 	}
 }
 
-// refused are the words of what a method rightly refuses: no data where it takes them one by one, a sphere of one
-// dimension, a prior whose mode has no curvature.
-var refused = []string{"the batch is empty", "dimension is 1", "not positive definite", "no Gaussian approximation"}
+// refused are the words of what a method rightly refuses: no data where it takes them one by one, or data that depend
+// on each other by what is summed out; a sphere of one dimension; a prior whose mode has no curvature; sites outside of
+// the layers of a network.
+var refused = []string{"the batch is empty", "needs all of the data", "dimension is 1", "not positive definite",
+	"no Gaussian approximation", "laplace.KFAC: "}
 
 // crossed runs methods on priors with constant parameters, alone and beside data. Draws are in the support.
 func crossed(t *testing.T, takes func(prior, method int) bool) {
@@ -136,14 +138,18 @@ func crossed(t *testing.T, takes func(prior, method int) bool) {
 // beside it always.
 func besides(prior dist.Distribution, data, sum bool) ppl.Model {
 	m := func(c *ppl.Ctx) {
-		x := c.Sample("x", prior)
+		var x torch.Tensor
+		if sum && len(prior.BatchShape()) != 0 {
+			c.Plate("rows", 3, func(c *ppl.Ctx) { c.Sample("x", prior) })
+		} else {
+			x = c.Sample("x", prior)
+		}
 		if !data && !sum && prior.Name() != "Delta" {
 			return
 		}
-		mu := c.Sample("mu", dist.Normal(0, 1))
-		mean := mu
+		mean := c.Sample("mu", dist.Independent(dist.Normal(torch.Zeros(1, 1), 1), 2)).At(0, 0)
 		if sum && len(prior.BatchShape()) == 0 {
-			mean = mu.Add(x.Mul(0.1))
+			mean = mean.Add(x.Mul(0.1))
 		}
 		if data {
 			c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mean, 1), c.Data("y")) })

@@ -216,9 +216,12 @@ def truncated(name, least=-mp.inf, most=mp.inf):
 
     def settings(rng, far):
         rng = random.Random(rng.random())
-        base = [v if k == "r" else min(max(v, least), most) for k, v in zip(fam["kinds"], one.settings(rng, fam["kinds"])[(3, 17, 12)[far] + rng.randrange(3)])]
+        base = one.settings(rng, fam["kinds"])[(3, 17, 12)[far] + rng.randrange(3)]
+        base = [v if k == "r" else min(max(v, least), most) for k, v in zip(fam["kinds"], base)]
         z = [(-0.8, 0.8), (-3, -2), (2, 5), (-0.1, 0.1)][rng.randrange(4)]
         low, high = (float("%.5g" % fam["at"](base, mpf(v))) for v in z)
+        if name == "Pareto":
+            low = max(low, float("%.7g" % (base[0] * (1 + 1e-3 / max(base[1], 1)))))
         return base + [low, high if high > low else low + abs(low) + 1]
 
     def points(rng, p):
@@ -375,7 +378,7 @@ def gradient(f, args, wanted):
                 mixed = mixed if mixed > mpf(10) ** -25 else mpf(0)
                 moves[i] += mixed * abs(args[j])
                 moves[j] += mixed * abs(args[i]) if i != j else 0
-    return [g if abs(g) > mpf(10) ** -35 else mpf(0) for g in first], [moves[i] for i in wanted]
+    return [g if abs(g) > mpf(10) ** -25 else mpf(0) for g in first], [moves[i] for i in wanted]
 
 
 def text(v, moves):
