@@ -63,17 +63,15 @@ func forwardMethods() map[string]infer.Method {
 // discrete are priors whose variable is summed out.
 func discrete() map[string]dist.Distribution {
 	return map[string]dist.Distribution{
-		"Bernoulli":           dist.Bernoulli(0.3),
-		"BernoulliLogits":     dist.BernoulliLogits(0.3),
-		"BernoulliLogitGLM":   dist.BernoulliLogitGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5),
-		"BetaBinomial":        dist.BetaBinomial(3, 2, 1),
-		"Binomial":            dist.Binomial(3, 0.3),
-		"BinomialLogits":      dist.BinomialLogits(3, 0.3),
-		"Categorical":         dist.Categorical(vec(1, 2, 3)),
-		"CategoricalLogits":   dist.CategoricalLogits(vec(1, 2, 3)),
-		"CategoricalLogitGLM": dist.CategoricalLogitGLM(torch.Zeros(3, 2), torch.Zeros(2, 3), 0.5),
-		"OrderedLogistic":     dist.OrderedLogistic(0.3, vec(-1, 1)),
-		"Truncated(Poisson)":  dist.Truncated(dist.Poisson(2), 0, 9),
+		"Bernoulli":          dist.Bernoulli(0.3),
+		"BernoulliLogits":    dist.BernoulliLogits(0.3),
+		"BetaBinomial":       dist.BetaBinomial(3, 2, 1),
+		"Binomial":           dist.Binomial(3, 0.3),
+		"BinomialLogits":     dist.BinomialLogits(3, 0.3),
+		"Categorical":        dist.Categorical(vec(1, 2, 3)),
+		"CategoricalLogits":  dist.CategoricalLogits(vec(1, 2, 3)),
+		"OrderedLogistic":    dist.OrderedLogistic(0.3, vec(-1, 1)),
+		"Truncated(Poisson)": dist.Truncated(dist.Poisson(2), 0, 9),
 	}
 }
 
@@ -112,7 +110,6 @@ var refused = []string{"the batch is empty", "needs all of the data", "dimension
 // crossed runs methods on priors with constant parameters, alone and beside data. Draws are in the support.
 func crossed(t *testing.T, takes func(prior, method int) bool) {
 	priors, sums := constant(), discrete()
-	priors["Delta"] = dist.Delta(0.5)
 	priors["NormalGLM"] = dist.NormalGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5, 1)
 	priors["statespace"] = statespace.New(4, 1, statespace.LocalLevel{Scale: 1, Spread: 1})
 	maps.Copy(priors, sums)
@@ -134,21 +131,16 @@ func crossed(t *testing.T, takes func(prior, method int) bool) {
 	}
 }
 
-// besides is a model of a prior, and of data that have a mean of their own. A prior without coordinates has that mean
-// beside it always.
+// besides is a model of a prior, and of data that have a mean of their own. A prior that is summed out has that
+// mean beside it always.
 func besides(prior dist.Distribution, data, sum bool) ppl.Model {
 	m := func(c *ppl.Ctx) {
-		var x torch.Tensor
-		if sum && len(prior.BatchShape()) != 0 {
-			c.Plate("rows", 3, func(c *ppl.Ctx) { c.Sample("x", prior) })
-		} else {
-			x = c.Sample("x", prior)
-		}
-		if !data && !sum && prior.Name() != "Delta" {
+		x := c.Sample("x", prior)
+		if !data && !sum {
 			return
 		}
 		mean := c.Sample("mu", dist.Independent(dist.Normal(torch.Zeros(1, 1), 1), 2)).At(0, 0)
-		if sum && len(prior.BatchShape()) == 0 {
+		if sum {
 			mean = mean.Add(x.Mul(0.1))
 		}
 		if data {

@@ -221,7 +221,7 @@ def truncated(name, least=-mp.inf, most=mp.inf):
         z = [(-0.8, 0.8), (-3, -2), (2, 5), (-0.1, 0.1)][rng.randrange(4)]
         low, high = (float("%.5g" % fam["at"](base, mpf(v))) for v in z)
         if name == "Pareto":
-            low = max(low, float("%.7g" % (base[0] * (1 + 1e-3 / max(base[1], 1)))))
+            low = max(low, float("%.7g" % (base[0] * 1.00001)))
         return base + [low, high if high > low else low + abs(low) + 1]
 
     def points(rng, p):
