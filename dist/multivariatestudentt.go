@@ -59,7 +59,7 @@ func (d multivariateStudentTDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.full(logp)
 }
 
-// slope is the derivative in a large ν, of the order of 1/ν²: with w = q/ν for the sum of squares q, and k = n/2, h = ν/2,
+// slope is the derivative in a large ν, of the order of 1/ν²: with w = q/ν for the sum of squares q, k = n/2, h = ν/2,
 //
 //	½ [(n/ν) w/(1 + w) + w/(1 + w) − log(1 + w) + ψ(h + k) − ψ(h) − k/h]
 //
@@ -70,7 +70,8 @@ func (d multivariateStudentTDist) slope(df, squares torch.Tensor) torch.Tensor {
 	near := w.Lt(0.01)
 	small := fill(w, not(near), 0)
 	over := log1pOver(small)
-	bend := torch.Choose(near, small.Add(over).Add(small.Mul(over)).Mul(small).Div(small.Add(1)).Neg(), inner.Sub(w.Log1p()))
+	series := small.Add(over).Add(small.Mul(over)).Mul(small).Div(small.Add(1)).Neg()
+	bend := torch.Choose(near, series, inner.Sub(w.Log1p()))
 	h, k := df.Mul(0.5), torch.Of(n/2)
 	ratio := k.Div(h)
 	rise := torch.Choose(ratio.Lt(0.01), log1pOver(ratio.Min(0.01)).Mul(ratio), ratio.Log1p().Sub(ratio))

@@ -14,7 +14,7 @@ import (
 
 // pieceSize is the numbers of a piece: few, so that its temporaries stay in the cache, and many beside the time that an
 // operation takes on nothing.
-const pieceSize = 1 << 13
+const pieceSize = 1 << 12
 
 // inPieces is f of d at numbers that broadcast against its batch, and of the shape of both. Within vmap, in a
 // recording, where gradients are wanted, and where d cannot be divided, it is f at once.

@@ -60,7 +60,7 @@ func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 }
 
 // expm1Less is eᵘ − 1 − u. Its derivatives, eᵘ − 1 and so on, are not lost beside 1 where u is small: they are those of
-// (u − u₀)/2 [expm1(u₁) + expm1(u₂)], with Gauss and Legendre's nodes from u₀ = u to u, which is right up to the fourth.
+// (u − u₀)/2 [expm1(u₁) + expm1(u₂)], with Gauss and Legendre's nodes from u₀ = u to u, right up to the fourth.
 func expm1Less(u torch.Tensor) torch.Tensor {
 	at := constant(u)
 	y := at.Expm1().Sub(at)

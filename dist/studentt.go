@@ -139,7 +139,7 @@ func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	at := constant(z)
 	near := studentTail(d.df, at.Div(d.df.Sqrt())).Sub(logBeta(d.df.Mul(0.5), torch.Of(0.5)))
 	if hasGraph(z) {
-		// log T(at) + log(1 − (z − at) p/T), with the density p half-way, whose first two derivatives at z are those of log T.
+		// log T(at) + log(1 − (z − at) p/T), with p half-way, whose first two derivatives at z are those of log T.
 		p := StudentT(d.df, 0, 1).LogProb(z.Add(at).Mul(0.5))
 		near = near.Add(at.Sub(z).Mul(p.Sub(near).Exp()).Log1p())
 	}
