@@ -38,6 +38,8 @@ var knownErrors = []struct {
 	{"DirichletMultinomial", "log density", anywhere, 1, nearlySure},
 	{"DirichletMultinomial", "gradient in parameter", anywhere, 1e-7,
 		"a concentration of nearly all of the total, which rounds to it"},
+	{"LowRankMultivariateNormal", "log density", anywhere, 0.01,
+		"factors far larger than the diagonal: the small matrix is singular to rounding"},
 	{"LowRankMultivariateNormal", "gradient", anywhere, 1e7,
 		"factors far larger than the diagonal: relative to the terms of the gradient, which cancel"},
 	{"TruncatedLogNormal", "", anywhere, 0.1, flat},
