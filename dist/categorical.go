@@ -58,7 +58,7 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.fromLogits {
 		return d.masked(pick(d.family, logSoftmax(d.logits), value), outside)
 	}
-	return d.masked(logProbs(pick(d.family, normalised(d.probs), value)), outside)
+	return d.masked(pick(d.family, logNormalised(d.probs), value), outside)
 }
 
 // EnumerateLogProb is the log mass of all categories, of shape [C] + batch: LogProb of EnumerateSupport without the
@@ -68,7 +68,7 @@ func (d categoricalDist) EnumerateLogProb() torch.Tensor {
 	if d.fromLogits {
 		all = logSoftmax(d.logits)
 	} else {
-		all = logProbs(normalised(d.probs))
+		all = logNormalised(d.probs)
 	}
 	return torch.Of(all.T().MustMovedimInt(-1, 0, false))
 }

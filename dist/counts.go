@@ -171,7 +171,7 @@ func (c counted) parts(mean, delta torch.Tensor) poissonParts {
 	delta = fill(delta, c.zero, 0)
 	far := either(c.zero, delta.Gt(3))
 	near := fill(delta, far, 0)
-	deviance := torch.Choose(far, mean.Sub(c.x.Mul(delta.Add(1))), c.x.Mul(near.Expm1().Sub(near)))
+	deviance := torch.Choose(far, mean.Sub(c.x.Mul(delta.Add(1))), c.x.Mul(expm1Less(near)))
 	return poissonParts{peakTensor(c.x), deviance}
 }
 

@@ -58,8 +58,8 @@ func (d dirichletDist) Mean() torch.Tensor {
 
 // Variance is m(1 − m)/(α₀ + 1) with the mean m.
 func (d dirichletDist) Variance() torch.Tensor {
-	m, total := d.Mean(), d.total()
-	return d.spread(m.Mul(torch.Of(1).Sub(m)).Div(total.Add(1)))
+	total := d.total()
+	return d.spread(d.Mean().Mul(others(d.concentration).Div(total)).Div(total.Add(1)))
 }
 
 // Expand broadcasts the batch shape.

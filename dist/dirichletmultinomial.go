@@ -56,7 +56,18 @@ func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	successes, failures := logPoisson(x, s.Mul(p)), logPoisson(d.concentration.Add(x.Mul(0)), s.Mul(q))
 	each := successes.logProb().Add(failures.logProb()).Sub(peakTensor(s)).Add(d.concentration.Div(s).Log())
 	joint := peakTensor(n).Add(peakTensor(all)).Sub(peakTensor(sum)).Add(all.Div(sum).Log())
-	return d.masked(d.full(operand.SumLast(each, 1).Sub(joint)), outside)
+	logp := operand.SumLast(each, 1).Sub(joint)
+	if a := d.concentration; hasGraph(a) {
+		// The derivative ψ(xᵢ + aᵢ) − ψ(aᵢ) − ψ(n + A) + ψ(A) without what the parts add and take away, and the second.
+		step := a.Sub(constant(a))
+		half := constant(a).Add(step.Mul(0.5))
+		all, n := operand.SumLast(half, 1).Unsqueeze(-1), n.Unsqueeze(-1)
+		ratio := x.Mul(others(half)).Sub(half.Mul(n.Sub(x))).Div(half).Div(all.Add(n)) // (1 + x/a)/(1 + n/A) − 1
+		rise := logRatio(ratio, func() torch.Tensor { return x.Div(half).Log1p().Sub(n.Div(all).Log1p()) })
+		rise = rise.Add(digammaRise(half, x)).Sub(digammaRise(all, n))
+		logp = constant(logp).Add(operand.SumLast(step.Mul(rise), 1))
+	}
+	return d.masked(d.full(logp), outside)
 }
 
 // Sample draws probabilities, by gamma numbers, and then counts, in the parameter's type. No gradients flow.

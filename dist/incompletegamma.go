@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // The regularised incomplete gamma functions P(a, t) and Q = 1 − P as logarithms, to 1e-13 of the smaller of the two or
@@ -29,49 +28,24 @@ func incompleteGammaC(a torch.Tensor, t torch.Tensor) torch.Tensor {
 
 // gammaTails are log P(a, t) and log Q(a, t) for a > 0 and t ≥ 0, by pieces.
 func gammaTails(a torch.Tensor, t torch.Tensor) (lower, upper torch.Tensor) {
-	shape := broadcast("Gamma", a.Shape(), t.Shape())
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	if n <= pieceSize || undivided() {
-		return gammaTailsPart(a, dense(t))
-	}
-	flat := func(v torch.Tensor) torch.Tensor {
-		switch {
-		case operand.IsNumber(v):
-			return v
-		case v.Numel() == 1:
-			return v.Reshape(1)
-		}
-		return expandTo(v, shape).Reshape(n)
-	}
-	a, t = flat(a), flat(t)
-	p := part{back: 1, n: pieceSize}
-	var both []*ts.Tensor
-	for ; p.from < n; p.from += p.n {
-		p.n = min(p.n, n-p.from)
-		both = append(both, tidy(func() torch.Tensor {
-			l, u := gammaTailsPart(p.of(a), dense(p.of(t)))
-			return torch.Stack(0, l, u)
-		}).T())
-	}
-	whole := together(both, 1)
-	return whole.At(0).Reshape(shape...), whole.At(1).Reshape(shape...)
+	both := byPieces("Gamma", a, dense(t), gammaTailsPart)
+	return both[0], both[1]
 }
 
 // gammaTailsPart has, in a, the derivatives of what computes it; in t the first two are those of the density p, by
 // log T + log(1 ± (t − t₀) p/T), with p half-way from t₀ = t to t. At t = 0 and ∞ there are none.
-func gammaTailsPart(a, t torch.Tensor) (lower, upper torch.Tensor) {
+func gammaTailsPart(a, t torch.Tensor) []torch.Tensor {
 	none, all := t.Eq(0), isInfinite(t)
 	t = fill(t, either(none, all), 1)
 	at := constant(t)
-	lower, upper = tailsAt(a, at)
-	density := gammaKernel(a, t.Add(at).Mul(0.5))
-	hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).Min(700).Exp().Mul(t.Sub(at)) }
-	lower, upper = lower.Add(hazard(lower).Log1p()), upper.Add(hazard(upper).Neg().Log1p())
+	lower, upper := tailsAt(a, at)
+	if hasGraph(t) {
+		density := gammaKernel(a, t.Add(at).Mul(0.5))
+		hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).Min(700).Exp().Mul(t.Sub(at)) }
+		lower, upper = lower.Add(hazard(lower).Log1p()), upper.Add(hazard(upper).Neg().Log1p())
+	}
 	lower = fill(fill(lower, none, math.Inf(-1)), all, 0)
-	return lower, fill(fill(upper, none, 0), all, math.Inf(-1))
+	return []torch.Tensor{lower, fill(fill(upper, none, 0), all, math.Inf(-1))}
 }
 
 func tailsAt(a, t torch.Tensor) (lower, upper torch.Tensor) {
@@ -82,9 +56,44 @@ func tailsAt(a, t torch.Tensor) (lower, upper torch.Tensor) {
 		return tailsFar(a, t)
 	}
 	small := a.Lt(contourFrom)
-	nearLower, nearUpper := tailsNear(fill(a, not(small), 1), t)
-	farLower, farUpper := tailsFar(fill(a, small, contourFrom), t)
-	return torch.Choose(small, nearLower, farLower), torch.Choose(small, nearUpper, farUpper)
+	return branches(small, tailsNear, tailsFar, at{fill(a, not(small), 1), t}, at{fill(a, small, contourFrom), t})
+}
+
+// at are the arguments of a function of two tensors.
+type at struct{ a, t torch.Tensor }
+
+// branches is near at the elements of a mask and far at the others. Where numbers can be read each has its own elements
+// alone; elsewhere both have all, and arguments that they can bear.
+func branches(mask torch.Tensor, near, far func(a, t torch.Tensor) (lower, upper torch.Tensor), forNear, forFar at) (
+	lower, upper torch.Tensor) {
+	if undivided() || torch.Must(torch.DeviceOf(mask.T())) != torch.CPU {
+		nearLower, nearUpper := near(forNear.a, forNear.t)
+		farLower, farUpper := far(forFar.a, forFar.t)
+		return torch.Choose(mask, nearLower, farLower), torch.Choose(mask, nearUpper, farUpper)
+	}
+	shape := broadcast("", mask.Shape(), forNear.a.Shape(), forNear.t.Shape())
+	mask = expandTo(mask, shape).Reshape(-1)
+	first := torch.Of(mask.T().MustNonzero(false)).Squeeze(-1)
+	switch first.Numel() {
+	case mask.Numel():
+		return near(forNear.a, forNear.t)
+	case 0:
+		return far(forFar.a, forFar.t)
+	}
+	rest := torch.Of(not(mask).T().MustNonzero(false)).Squeeze(-1)
+	of := func(f func(a, t torch.Tensor) (lower, upper torch.Tensor), x at, index torch.Tensor) torch.Tensor {
+		pick := func(v torch.Tensor) torch.Tensor {
+			if operand.IsNumber(v) {
+				return v
+			}
+			return expandTo(v, shape).Reshape(-1).IndexSelect(0, index)
+		}
+		lower, upper := f(pick(x.a), pick(x.t))
+		return torch.Stack(0, lower, upper)
+	}
+	a, b := of(near, forNear, first), of(far, forFar, rest)
+	both := torch.Cat(-1, a, b).T().MustIndexCopy(-1, first.T(), a.T(), false).MustIndexCopy(-1, rest.T(), b.T(), true)
+	return torch.Of(both).At(0).Reshape(shape...), torch.Of(both).At(1).Reshape(shape...)
 }
 
 // tailsNear is for a < contourFrom. For t < seriesTo (DLMF 8.7.1)
@@ -95,24 +104,26 @@ func tailsAt(a, t torch.Tensor) (lower, upper torch.Tensor) {
 // those of weights below 1e-24.
 func tailsNear(a, t torch.Tensor) (lower, upper torch.Tensor) {
 	small := t.Lt(seriesTo)
-	one := lgamma1p(a)
+	return branches(small, tailsSeries, tailsLaguerre, at{a, fill(t, not(small), 1)}, at{a, fill(t, small, seriesTo)})
+}
 
-	s := fill(t, not(small), 1)
-	power := s.Log().Mul(a).Sub(one)
+func tailsSeries(a, t torch.Tensor) (lower, upper torch.Tensor) {
+	power := t.Log().Mul(a).Sub(lgamma1p(a))
 	terms := alternating()
 	count := along(terms.n, t)
-	sum := operand.SumLast(wide(s.Log()).Mul(count).Exp().Mul(along(terms.c, t)).Mul(
+	sum := operand.SumLast(wide(t.Log()).Mul(count).Exp().Mul(along(terms.c, t)).Mul(
 		wide(a).Div(count.Add(wide(a)))), 1)
-	below := power.Add(sum.Neg().Log1p())
-	most := below.Lt(-math.Ln2)
+	lower = power.Add(sum.Neg().Log1p())
+	most := lower.Lt(-math.Ln2)
 	rest := fill(power.Exp().Mul(sum).Sub(power.Expm1()), most, 1)
-	above := torch.Choose(most, logOneMinusExp(below), rest.Log())
+	return lower, torch.Choose(most, logOneMinusExp(lower), rest.Log())
+}
 
-	u := fill(t, small, seriesTo)
-	nodes := along(laguerreNodes, t).Mul(wide(u).Reciprocal()).Log1p().Mul(wide(a).Sub(1)).Exp()
-	sum = operand.SumLast(nodes.Mul(along(laguerreWeights, t)), 1)
-	tail := sum.Log().Add(a.Sub(1).Mul(u.Log())).Sub(u).Add(a.Log()).Sub(one)
-	return torch.Choose(small, below, logOneMinusExp(tail)), torch.Choose(small, above, tail)
+func tailsLaguerre(a, t torch.Tensor) (lower, upper torch.Tensor) {
+	nodes := along(laguerreNodes, t).Mul(wide(t).Reciprocal()).Log1p().Mul(wide(a).Sub(1)).Exp()
+	sum := operand.SumLast(nodes.Mul(along(laguerreWeights, t)), 1)
+	upper = sum.Log().Add(a.Sub(1).Mul(t.Log())).Sub(t).Add(a.Log()).Sub(lgamma1p(a))
+	return logOneMinusExp(upper), upper
 }
 
 // tailsFar is for a ≥ contourFrom: with μ = t/a, and η² = 2(μ − 1 − log μ), the smaller of P (for μ < 1) and Q is

@@ -22,39 +22,81 @@ type rising struct{ off, slope, bend torch.Tensor }
 const mostSteps = 80
 
 // root is, for each element, where f is 0 between low and high: by Halley's method from s, with bisection where a step
-// leaves the interval that is left. It ends when all |f| were at most 1e-5 before their last step, which takes off all
-// but a power of that. In a recording no number can be read, and it goes the given number of steps. The caller has
-// switched gradients off.
-func root(s, low, high torch.Tensor, blind int, f func(s torch.Tensor) rising) torch.Tensor {
-	recorded := ts.KelvinRecorded()
-	if !recorded {
-		blind = mostSteps
+// leaves the interval that is left. An element is done when |f| was at most 1e-5 before its last step, which takes off
+// all but a power of that. In a recording no number can be read, and all go the given number of steps. The function is
+// of a part of the elements. The caller has switched gradients off.
+func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Tensor) rising) torch.Tensor {
+	if ts.KelvinRecorded() {
+		f, at := of(part{}), bracket{s: s, low: low, high: high}
+		for range blind {
+			torch.Must(0, torch.Do(func(scope *torch.Scope) error {
+				at, _ = at.step(f)
+				scope.Keep(at.tensors()...)
+				return nil
+			}))
+		}
+		return at.s
 	}
-	done, bend, before, slope := false, torch.Of(0), s, torch.Of(1)
-	for k := 0; k < blind && !done; k++ {
+	at, f, divided := bracket{s: s, low: low, high: high}, of(part{}), len(s.Shape()) == 1 && !undivided()
+	var out, index torch.Tensor // of elements that are done, and where the others are
+	if divided {
+		out = s.Add(0)
+		index = torch.Of(ts.MustArange(ts.IntScalar(int64(s.Numel())), gotch.Int64, torch.Must(torch.DeviceOf(s.T()))))
+	}
+	for k, left := 0, 1; k < mostSteps && left > 0; k++ {
+		var open torch.Tensor
 		torch.Must(0, torch.Do(func(scope *torch.Scope) error {
-			y := f(s)
-			if bend = y.bend; operand.IsNumber(bend) && k > 0 {
-				bend = y.slope.Div(slope).Log().Div(s.Sub(before))
-				bend = fill(bend, not(torch.Of(bend.T().MustIsfinite(false))), 0)
-			}
-			short := y.off.Lt(0)
-			left, right := torch.Choose(short, s, low), torch.Choose(short, high, s)
-			step := y.off.Div(y.slope)
-			next := s.Sub(step.Div(step.Mul(bend).Mul(-0.5).Add(1).Max(0.5).Min(1.5)))
-			inside := torch.Of(next.Ge(left).T().MustLogicalAnd(next.Le(right).T(), false))
-			next = torch.Choose(inside, next, left.Add(right).Mul(0.5))
-			if !recorded {
-				open := torch.Of(y.off.Abs().Gt(1e-5).T().MustLogicalAnd(next.T().MustNeTensor(s.T(), false), false))
-				all := torch.Must(foreign.Whole(open.T().MustTotype(gotch.Double, false)))
-				done = torch.Must(torch.Item(all.MustMax(false))) == 0
-			}
-			scope.Keep(next.T(), left.T(), right.T(), y.slope.T())
-			s, before, low, high, slope = next, s, left, right, y.slope
+			at, open = at.step(f)
+			all := torch.Must(foreign.Whole(open.T().MustTotype(gotch.Int64, false)))
+			left = int(torch.Must(torch.Item(all.MustSum(gotch.Int64, false))))
+			scope.Keep(append(at.tensors(), open.T())...)
 			return nil
 		}))
+		if divided && left > 0 && left*4 < index.Numel()*3 {
+			among := part{back: 1, n: int64(left), index: torch.Of(open.T().MustNonzero(false)).Squeeze(-1)}
+			rest := part{back: 1, n: int64(left), index: among.of(index)}
+			some := of(rest)
+			if some == nil {
+				divided = false
+				continue
+			}
+			out = torch.Of(out.T().MustIndexCopy(0, index.T(), at.s.T(), false))
+			f, at, index = some, at.part(among), rest.index
+		}
 	}
-	return s
+	if !divided || index.Numel() == s.Numel() {
+		return at.s
+	}
+	return torch.Of(out.T().MustIndexCopy(0, index.T(), at.s.T(), false))
+}
+
+// bracket is where root is, between low and high, and where it was before, with the slope there.
+type bracket struct{ s, low, high, before, slope torch.Tensor }
+
+func (b bracket) tensors() []*ts.Tensor {
+	return []*ts.Tensor{b.s.T(), b.low.T(), b.high.T(), b.before.T(), b.slope.T()}
+}
+
+func (b bracket) part(p part) bracket {
+	return bracket{p.of(b.s), p.of(b.low), p.of(b.high), p.of(b.before), p.of(b.slope)}
+}
+
+// step is the next one, and which elements are not yet done.
+func (b bracket) step(f func(s torch.Tensor) rising) (next bracket, open torch.Tensor) {
+	y, s := f(b.s), b.s
+	bend := y.bend
+	if operand.IsNumber(bend) && !operand.IsNumber(b.slope) {
+		bend = y.slope.Div(b.slope).Log().Div(s.Sub(b.before))
+		bend = fill(bend, not(torch.Of(bend.T().MustIsfinite(false))), 0)
+	}
+	short := y.off.Lt(0)
+	low, high := torch.Choose(short, s, b.low), torch.Choose(short, b.high, s)
+	step := y.off.Div(y.slope)
+	to := s.Sub(step.Div(step.Mul(bend).Mul(-0.5).Add(1).Max(0.5).Min(1.5)))
+	inside := torch.Of(to.Ge(low).T().MustLogicalAnd(to.Le(high).T(), false))
+	to = torch.Choose(inside, to, low.Add(high).Mul(0.5))
+	open = torch.Of(y.off.Abs().Gt(1e-5).T().MustLogicalAnd(to.T().MustNeTensor(s.T(), false), false))
+	return bracket{to, low, high, s, y.slope}, open
 }
 
 // gammaFromTails is the t at which the gamma distribution of shape a and rate 1 has the given tails. The start is
@@ -63,21 +105,24 @@ func gammaFromTails(a, lower, upper torch.Tensor) torch.Tensor {
 	down, near := lower.Lt(upper), lower.Min(upper)
 	none := isInfinite(near)
 	near = fill(near, none, -1)
-	z := normalQuantileLog(near)
+	z := normalQuantileAfter(near, 0)
 	c := a.Mul(9).Reciprocal()
 	cube := torch.Choose(down, z, z.Neg()).Mul(c.Sqrt()).Sub(c).Add(1)
 	least := torch.Choose(down, near, logOneMinusExp(near)).Add(a.Add(1).Lgamma()).Div(a)
 	start := cube.Max(0.2).Log().Mul(3).Add(a.Log())
 	start = torch.Choose(torch.Of(cube.Lt(0.3).T().MustLogicalAnd(down.T(), false)), least, start.Max(least))
 	low, high := start.Mul(0).Sub(745), start.Mul(0).Add(710)
-	u := root(start.Max(low).Min(high), low, high, 16, func(u torch.Tensor) rising {
-		t := u.Exp()
-		l, r := gammaTails(a, t)
-		at := torch.Choose(down, l, r)
-		slope := gammaKernel(a, t).Add(u).Sub(at).Exp()
-		off := at.Sub(near)
-		// The logarithm of the density of u has the derivative a − t.
-		return rising{torch.Choose(down, off, off.Neg()), slope, a.Sub(t).Sub(torch.Choose(down, slope, slope.Neg()))}
+	u := root(start.Max(low).Min(high), low, high, 16, func(p part) func(u torch.Tensor) rising {
+		a, near, down := p.of(a), p.of(near), p.of(down)
+		return func(u torch.Tensor) rising {
+			t := u.Exp()
+			l, r := gammaTails(a, t)
+			at := torch.Choose(down, l, r)
+			slope := gammaKernel(a, t).Add(u).Sub(at).Exp()
+			off := at.Sub(near)
+			// The logarithm of the density of u has the derivative a − t.
+			return rising{torch.Choose(down, off, off.Neg()), slope, a.Sub(t).Sub(torch.Choose(down, slope, slope.Neg()))}
+		}
 	})
 	t := fill(u.Exp(), torch.Of(none.T().MustLogicalAnd(down.T(), false)), 0)
 	return fill(t, torch.Of(none.T().MustLogicalAnd(not(down).T(), false)), math.Inf(1))
@@ -103,15 +148,18 @@ func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	down, near := lower.Lt(upper), lower.Min(upper)
 	none := isInfinite(near)
 	near = fill(near, none, -1)
-	z := normalQuantileLog(near).Mul(n.Mul(8).Add(3).Div(n.Mul(8).Add(1)))
+	z := normalQuantileAfter(near, 0).Mul(n.Mul(8).Add(3).Div(n.Mul(8).Add(1)))
 	k := z.Square().Div(n.Mul(2)) // log cosh y
 	start := k.Add(k.Mul(-2).Expm1().Neg().Sqrt().Log1p()).Min(most)
 	target := near.Add(logBeta(n.Mul(0.5), torch.Of(0.5)))
-	y := root(start, start.Mul(0), start.Mul(0).Add(most), 12, func(y torch.Tensor) rising {
-		s := torch.Of(y.T().MustSinh(false))
-		at := studentTail(n, s)
-		slope := log1pSquare(s).Mul(n).Mul(-0.5).Sub(at).Exp()
-		return rising{target.Sub(at), slope, slope.Sub(torch.Of(y.T().MustTanh(false)).Mul(n))}
+	y := root(start, start.Mul(0), start.Mul(0).Add(most), 12, func(p part) func(y torch.Tensor) rising {
+		n, target := p.of(n), p.of(target)
+		return func(y torch.Tensor) rising {
+			s := torch.Of(y.T().MustSinh(false))
+			at := studentTail(n, s)
+			slope := log1pSquare(s).Mul(n).Mul(-0.5).Sub(at).Exp()
+			return rising{target.Sub(at), slope, slope.Sub(torch.Of(y.T().MustTanh(false)).Mul(n))}
+		}
 	})
 	z = fill(torch.Of(y.T().MustSinh(false)).Mul(n.Sqrt()), either(none, y.Ge(most)), math.Inf(1))
 	return torch.Choose(down, z.Neg(), z).Mul(d.scale).Add(d.loc)
@@ -188,12 +236,19 @@ func solve(d Distribution, lower, upper, start, low, high torch.Tensor) torch.Te
 	wide := func(x torch.Tensor) torch.Tensor { return near.Mul(0).Add(c.of(x)) }
 	none := isInfinite(near)
 	near = fill(near, none, -1)
-	s := root(wide(start), wide(low), wide(high), 64, func(s torch.Tensor) rising {
-		x, slope := c.at(s)
-		l, u := tailsAnywhere(d, x)
-		at := torch.Choose(down, l, u)
-		off := at.Sub(near)
-		return rising{torch.Choose(down, off, off.Neg()), d.LogProb(x).Add(slope).Sub(at).Exp(), torch.Of(0)}
+	s := root(wide(start), wide(low), wide(high), 64, func(p part) func(s torch.Tensor) rising {
+		d, c, near, down := partOf(d, p), c, p.of(near), p.of(down)
+		if d == nil {
+			return nil
+		}
+		c.from, c.to = p.of(c.from), p.of(c.to)
+		return func(s torch.Tensor) rising {
+			x, slope := c.at(s)
+			l, u := tailsAnywhere(d, x)
+			at := torch.Choose(down, l, u)
+			off := at.Sub(near)
+			return rising{torch.Choose(down, off, off.Neg()), d.LogProb(x).Add(slope).Sub(at).Exp(), torch.Of(0)}
+		}
 	})
 	x, _ := c.at(s)
 	end := torch.Choose(down, from, to)

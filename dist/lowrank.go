@@ -58,11 +58,31 @@ func (d lowRankMultivariateNormalDist) Support() support.Support { return suppor
 func (d lowRankMultivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event))
 	x = x.Sub(d.loc)
-	u := rowsOver(rowsOver(rowsTimes(x, d.over), d.inner.Transpose(), true), d.inner, false)
-	rest := x.Sub(rowsTimes(u, d.factor.Transpose()))
-	squares := operand.SumLast(rest.Square().Div(d.diagT), 1).Add(operand.SumLast(u.Square(), 1))
+	u := d.coordinates(x, d.over, d.inner)
+	// u makes the squares least: a correction makes the error of u, squared, that of the squares, and they have no
+	// derivatives by u but the second, which are those of what is taken away.
+	best, step := constant(u), u.Sub(constant(u))
+	over, inner, factor := constant(d.over), constant(d.inner), constant(d.factor)
+	rest := constant(x).Sub(rowsTimes(best, factor.Transpose()))
+	best = best.Add(d.solve(rowsTimes(rest, over).Sub(best), inner))
+	rest = x.Sub(rowsTimes(best, d.factor.Transpose()))
+	squares := operand.SumLast(rest.Square().Div(d.diagT), 1).Add(operand.SumLast(best.Square(), 1))
+	if hasGraph(u) {
+		moved := rowsTimes(step, d.factor.Transpose()).Square().Div(d.diagT)
+		squares = squares.Sub(operand.SumLast(moved, 1)).Sub(operand.SumLast(step.Square(), 1))
+	}
 	halfLogDet := logDiagonal(d.inner).Add(operand.SumLast(d.diagT.Log(), 1).Mul(0.5))
 	return d.full(squares.Mul(-0.5).Sub(halfLogDet).Sub(float64(d.event[0]) * halfLog2Pi))
+}
+
+// coordinates are u = C⁻¹ Wᵀ D⁻¹ x.
+func (d lowRankMultivariateNormalDist) coordinates(x, over, inner torch.Tensor) torch.Tensor {
+	return d.solve(rowsTimes(x, over), inner)
+}
+
+// solve is C⁻¹ v.
+func (d lowRankMultivariateNormalDist) solve(v, inner torch.Tensor) torch.Tensor {
+	return rowsOver(rowsOver(v, inner.Transpose(), true), inner, false)
 }
 
 // Sample draws loc + W z + √D z', reparameterised.

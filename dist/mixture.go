@@ -184,16 +184,24 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	m := torch.Of(fill(terms, zero, math.Inf(-1)).T().MustAmax([]int64{-1}, true, false))
 	infinite := m.Eq(math.Inf(1)).Squeeze(-1)
 	m = fill(m, isInfinite(m), 0)
-	e := l.Sub(m).Min(limit).Exp()
+	// Where the largest has most of the weight too, the shift is its l, and from the mean of what is left 1 is taken away.
+	top := torch.Of(terms.Eq(m).T().MustLogicalAnd(w.Gt(0.5).T(), false))
+	most := operand.SumLast(torch.Of(top.T().MustTotype(l.T().DType(), false)), 1).Gt(0)
+	m = torch.Choose(most.Unsqueeze(-1), operand.SumLast(fill(constant(l), not(top), 0), 1).Unsqueeze(-1), m)
+	e := l.Sub(m).Min(limit)
+	few := torch.Of(most.Unsqueeze(-1).T().MustLogicalAnd(e.Gt(-1).T(), false))
+	direct := torch.Choose(most.Unsqueeze(-1), e.Exp().Sub(1), e.Exp())
+	e = torch.Choose(few, fill(e, not(few), 0).Expm1(), direct)
 	var sum torch.Tensor
 	if len(w.Shape()) == 1 && w.T().DType() == l.T().DType() {
 		sum = e.MatMul(w)
 	} else {
 		sum = operand.SumLast(e.Mul(w), 1)
 	}
-	none := sum.Eq(0)
+	none := torch.Of(sum.Eq(0).T().MustLogicalAnd(not(most).T(), false))
 	sum = fill(sum, either(none, infinite), 1)
-	return fill(fill(sum.Log().Add(m.Squeeze(-1)), none, math.Inf(-1)), infinite, math.Inf(1))
+	log := torch.Choose(most, sum.Log1p(), fill(sum, most, 1).Log())
+	return fill(fill(log.Add(m.Squeeze(-1)), none, math.Inf(-1)), infinite, math.Inf(1))
 }
 
 // logSumExp is over the last dimension. Terms of minus infinity have no gradient; of them only, so has the sum.

@@ -136,9 +136,35 @@ func normalised(w torch.Tensor) torch.Tensor {
 	return w.Div(torch.Of(w.T().MustSumDimIntlist([]int64{-1}, true, w.T().DType(), false)))
 }
 
+// others are, for each of positive numbers along the last dimension, the sum of the others.
+func others(w torch.Tensor) torch.Tensor {
+	shape := w.Shape()
+	n := shape[len(shape)-1]
+	sums := func(w torch.Tensor) torch.Tensor { // of those before
+		sum := torch.Of(w.T().MustCumsum(-1, w.T().DType(), false))
+		return torch.Cat(-1, w.Slice(-1, 0, 1).Mul(0), sum.Slice(-1, 0, int(n)-1))
+	}
+	flip := func(w torch.Tensor) torch.Tensor { return torch.Of(w.T().MustFlip([]int64{-1}, false)) }
+	return sums(w).Add(flip(sums(flip(w))))
+}
+
 // logSoftmax normalises logarithms of weights along the last dimension.
 func logSoftmax(l torch.Tensor) torch.Tensor {
-	return torch.Of(l.T().MustLogSoftmax(-1, l.T().DType(), false))
+	log := torch.Of(l.T().MustLogSoftmax(-1, l.T().DType(), false))
+	return sure(log, log.Exp())
+}
+
+// logNormalised are the logarithms of weights that are divided by their sum.
+func logNormalised(w torch.Tensor) torch.Tensor {
+	p := normalised(w)
+	return sure(logProbs(p), p)
+}
+
+// sure is the logarithm of probabilities p along the last dimension. That of one near 1 is by the sum of the others.
+func sure(log, p torch.Tensor) torch.Tensor {
+	top := p.Gt(0.9)
+	rest := operand.SumLast(fill(p, top, 0), 1).Unsqueeze(-1)
+	return torch.Choose(top, rest.Min(0.5).Neg().Log1p(), log)
 }
 
 // validateWeights checks that vectors of weights are not negative and have a positive sum.

@@ -41,11 +41,42 @@ func (d multivariateStudentTDist) Support() support.Support { return support.Rea
 func (d multivariateStudentTDist) LogProb(value torch.Tensor) torch.Tensor {
 	x := expandTo(value, broadcast(d.family, value.Shape(), d.event)).Sub(d.loc)
 	x = rowsOver(x, d.factor.Transpose(), true)
-	n := float64(d.event[0])
+	n, squares, df := float64(d.event[0]), operand.SumLast(x.Square(), 1), d.df
+	far, some := torch.Of(0), hasGraph(df)
+	if some {
+		far = df.Ge(normalFrom)
+		df = torch.Choose(far, constant(df), df)
+	}
 	half, _ := math.Lgamma(n / 2)
-	kernel := operand.SumLast(x.Square(), 1).Div(d.df).Log1p().Mul(d.df.Add(n).Mul(-0.5))
-	norm := logBeta(d.df.Mul(0.5), torch.Of(n/2)).Add(d.df.Log().Mul(n / 2)).Add(n/2*math.Log(math.Pi) - half)
-	return d.full(kernel.Sub(norm).Sub(logDiagonal(d.factor)))
+	kernel := squares.Div(df).Log1p().Mul(df.Add(n).Mul(-0.5))
+	norm := logBeta(df.Mul(0.5), torch.Of(n/2)).Add(df.Log().Mul(n / 2)).Add(n/2*math.Log(math.Pi) - half)
+	logp := kernel.Sub(norm).Sub(logDiagonal(d.factor))
+	if some {
+		at := fill(d.df, not(far), normalFrom)
+		step := at.Sub(constant(at))
+		logp = logp.Add(torch.Choose(far, d.slope(constant(at).Add(step.Mul(0.5)), squares).Mul(step), 0))
+	}
+	return d.full(logp)
+}
+
+// slope is the derivative in a large ν, of the order of 1/ν²: with w = q/ν for the sum of squares q, k = n/2, h = ν/2,
+//
+//	½ [(n/ν) w/(1 + w) + w/(1 + w) − log(1 + w) + ψ(h + k) − ψ(h) − k/h]
+//
+// in which what is of the order of 1/ν does not appear.
+func (d multivariateStudentTDist) slope(df, squares torch.Tensor) torch.Tensor {
+	n, w := float64(d.event[0]), squares.Div(df)
+	inner := w.Div(w.Add(1))
+	near := w.Lt(0.01)
+	small := fill(w, not(near), 0)
+	over := log1pOver(small)
+	series := small.Add(over).Add(small.Mul(over)).Mul(small).Div(small.Add(1)).Neg()
+	bend := torch.Choose(near, series, inner.Sub(w.Log1p()))
+	h, k := df.Mul(0.5), torch.Of(n/2)
+	ratio := k.Div(h)
+	rise := torch.Choose(ratio.Lt(0.01), log1pOver(ratio.Min(0.01)).Mul(ratio), ratio.Log1p().Sub(ratio))
+	rise = rise.Add(ratio.Div(h.Add(k)).Mul(0.5)).Sub(digammaRest(h.Add(k))).Add(digammaRest(h))
+	return inner.Mul(n).Div(df).Add(bend).Add(rise).Mul(0.5)
 }
 
 // Sample draws loc + L z √(ν/(2g)), with z normal and g gamma of shape ν/2, reparameterised.

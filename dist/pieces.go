@@ -14,7 +14,7 @@ import (
 
 // pieceSize is the numbers of a piece: few, so that its temporaries stay in the cache, and many beside the time that an
 // operation takes on nothing.
-const pieceSize = 1 << 11
+const pieceSize = 1 << 12
 
 // inPieces is f of d at numbers that broadcast against its batch, and of the shape of both. Within vmap, in a
 // recording, where gradients are wanted, and where d cannot be divided, it is f at once.
@@ -58,6 +58,37 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 	return together(all, longest)
 }
 
+// byPieces is what f gives of two arguments that broadcast, by pieces.
+func byPieces(family string, a, t torch.Tensor, f func(a, t torch.Tensor) []torch.Tensor) []torch.Tensor {
+	shape := broadcast(family, a.Shape(), t.Shape())
+	n := int64(count64(shape))
+	if n <= pieceSize || undivided() {
+		return f(a, t)
+	}
+	flat := func(v torch.Tensor) torch.Tensor {
+		switch {
+		case operand.IsNumber(v):
+			return v
+		case v.Numel() == 1:
+			return v.Reshape(1)
+		}
+		return expandTo(v, shape).Reshape(n)
+	}
+	a, t = flat(a), flat(t)
+	p := part{back: 1, n: pieceSize}
+	var pieces []*ts.Tensor
+	for ; p.from < n; p.from += p.n {
+		p.n = min(p.n, n-p.from)
+		pieces = append(pieces, tidy(func() torch.Tensor { return torch.Stack(0, f(p.of(a), p.of(t))) }).T())
+	}
+	whole := together(pieces, 1)
+	var out []torch.Tensor
+	for i := range whole.Shape()[0] {
+		out = append(out, whole.At(int(i)).Reshape(shape...))
+	}
+	return out
+}
+
 // undivided says that a computation is not divided: within vmap no shape is all, and a recording would hold all parts.
 func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
 
@@ -99,20 +130,24 @@ func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tens
 	return together(all, 0)
 }
 
-// part is n numbers of a dimension that is counted from the end.
+// part is n numbers of a dimension that is counted from the end: in a row, or at an index. The zero value is all.
 type part struct {
 	back    int
 	from, n int64
+	index   torch.Tensor
 }
 
 // of is a part of a tensor; the whole of one that is a single number there.
 func (p part) of(v torch.Tensor) torch.Tensor {
-	if operand.IsNumber(v) {
+	if operand.IsNumber(v) || p.back == 0 {
 		return v
 	}
 	shape := v.Shape()
 	if len(shape) < p.back || shape[len(shape)-p.back] == 1 {
 		return v
+	}
+	if !operand.IsNumber(p.index) {
+		return v.IndexSelect(-p.back, p.index)
 	}
 	return torch.Of(v.T().MustNarrow(int64(-p.back), p.from, p.n, false))
 }
@@ -137,7 +172,7 @@ func (p part) mixing(d categoricalDist) categoricalDist {
 // divided.
 func partOf(d Distribution, p part) Distribution {
 	batch := d.BatchShape()
-	if at := len(batch) - p.back; at < 0 || batch[at] == 1 {
+	if at := len(batch) - p.back; p.back == 0 || at < 0 || batch[at] == 1 {
 		return d
 	}
 	if d, ok := d.(interface{ part(p part) Distribution }); ok {

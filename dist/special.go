@@ -59,6 +59,41 @@ func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 	return torch.Choose(first, a, b), torch.Choose(first, b, a)
 }
 
+// expm1Less is eᵘ − 1 − u. Its derivatives, eᵘ − 1 and so on, are not lost beside 1 where u is small: they are those of
+// (u − u₀)/2 [expm1(u₁) + expm1(u₂)], with Gauss and Legendre's nodes from u₀ = u to u, right up to the fourth.
+func expm1Less(u torch.Tensor) torch.Tensor {
+	at := constant(u)
+	y := at.Expm1().Sub(at)
+	if !hasGraph(u) {
+		return y
+	}
+	step := u.Sub(at)
+	node := func(c float64) torch.Tensor { return at.Add(step.Mul(c)).Expm1() }
+	far := math.Sqrt(1. / 12)
+	return y.Add(node(0.5 - far).Add(node(0.5 + far)).Mul(step).Mul(0.5))
+}
+
+// digammaRise is ψ(a + x) − ψ(a) − log(1 + x/a) for a > 0 and counts x; for large a by Stirling's series of both.
+func digammaRise(a, x torch.Tensor) torch.Tensor {
+	return split(a, stirlingFrom, func(a torch.Tensor) torch.Tensor {
+		rise := torch.Of(a.Add(x).T().MustDigamma(false)).Sub(torch.Of(dense(a).T().MustDigamma(false)))
+		return rise.Sub(x.Div(a).Log1p())
+	}, func(a torch.Tensor) torch.Tensor {
+		s := a.Add(x)
+		return x.Div(a).Div(s).Mul(0.5).Sub(digammaRest(s)).Add(digammaRest(a))
+	})
+}
+
+// digammaRest is log z − 1/(2z) − ψ(z) for z ≥ stirlingFrom (Abramowitz and Stegun 6.3.18).
+func digammaRest(z torch.Tensor) torch.Tensor {
+	i := z.Square().Reciprocal()
+	sum := torch.Of(0)
+	for _, c := range []float64{1. / 12, -691. / 32760, 1. / 132, -1. / 240, 1. / 252, -1. / 120, 1. / 12} {
+		sum = sum.Add(c).Mul(i)
+	}
+	return sum
+}
+
 // gammaKernel is log[t^(a−1) e^(−t) / Γ(a)], the log density of the gamma distribution with rate 1 at t ≥ 0.
 func gammaKernel(a torch.Tensor, t torch.Tensor) torch.Tensor {
 	return split(a, stirlingFrom, func(a torch.Tensor) torch.Tensor {

@@ -138,9 +138,11 @@ func (d studentTDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z = torch.Choose(left, z.Neg(), z)
 	at := constant(z)
 	near := studentTail(d.df, at.Div(d.df.Sqrt())).Sub(logBeta(d.df.Mul(0.5), torch.Of(0.5)))
-	// log T(at) + log(1 − (z − at) p/T), with the density p half-way, whose first two derivatives at z are those of log T.
-	p := StudentT(d.df, 0, 1).LogProb(z.Add(at).Mul(0.5))
-	near = near.Add(at.Sub(z).Mul(p.Sub(near).Exp()).Log1p())
+	if hasGraph(z) {
+		// log T(at) + log(1 − (z − at) p/T), with p half-way, whose first two derivatives at z are those of log T.
+		p := StudentT(d.df, 0, 1).LogProb(z.Add(at).Mul(0.5))
+		near = near.Add(at.Sub(z).Mul(p.Sub(near).Exp()).Log1p())
+	}
 	far := logOneMinusExp(near)
 	return torch.Choose(left, near, far), torch.Choose(left, far, near)
 }
@@ -158,6 +160,12 @@ var tailRule = sync.OnceValue(func() legendreRule { return legendre(24) })
 // the last by parts: all terms are positive. The integral is Gauss and Legendre's over the δ at which the integrand is
 // above exp(−tailDrop).
 func studentTail(n, s torch.Tensor) torch.Tensor {
+	return byPieces("StudentT", n, dense(s), func(n, s torch.Tensor) []torch.Tensor {
+		return []torch.Tensor{studentTailPart(n, s)}
+	})[0]
+}
+
+func studentTailPart(n, s torch.Tensor) torch.Tensor {
 	s = s.Min(1e300)
 	log := log1pSquare(s)
 	w, th := log.Neg().Exp(), log.Mul(-0.5).Exp().Mul(s)

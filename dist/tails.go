@@ -252,12 +252,21 @@ func innerOf(d Distribution) torch.Tensor {
 	case inverseGaussianDist:
 		return constant(t.mean)
 	}
-	if q, ok := d.(ICDFer); ok {
-		dtype, device := typeOf(d)
-		return constant(q.ICDF(tensorOf(torch.Of(0.5), dtype, device)))
-	}
 	low, high := bounds(d)
 	low, high = constant(low), constant(high)
+	other := within(low, high)
+	if q, ok := d.(ICDFer); ok {
+		dtype, device := typeOf(d)
+		x := constant(q.ICDF(tensorOf(torch.Of(0.5), dtype, device)))
+		// It may have overflowed, or be an end by rounding.
+		lost := either(either(atMost(x, low), atLeast(x, high)), isInfinite(x))
+		return torch.Choose(lost, other, x)
+	}
+	return other
+}
+
+// within is a number between the ends of a support.
+func within(low, high torch.Tensor) torch.Tensor {
 	switch {
 	case is(low, math.Inf(-1)) && is(high, math.Inf(1)):
 		return torch.Of(0)

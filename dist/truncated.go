@@ -81,6 +81,8 @@ func Truncated(d Distribution, low, high any) (made Distribution) {
 		return TruncatedNormal(t.loc, t.scale, lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
 	case uniformDist:
 		return Uniform(lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
+	case paretoDist: // above an end it has none of the scale
+		d = Pareto(t.scale.Max(lo), t.alpha)
 	case truncatedDist:
 		return truncatedDist{b, t.of.Expand(b.batch...), lo.Max(t.low), hi.Min(t.high)}
 	}

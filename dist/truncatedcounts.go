@@ -101,7 +101,9 @@ func (d truncatedCountsDist) table() (table, total torch.Tensor) {
 	values := d.EnumerateSupport()
 	table = d.masses(values)
 	total = logSumExp(torch.Of(table.T().MustMovedimInt(0, -1, false)))
-	return d.limit(values, table, total), total
+	table = d.limit(values, table, total)
+	log := torch.Of(table.T().MustMovedimInt(0, -1, false))
+	return torch.Of(sure(log, log.Exp()).T().MustMovedimInt(-1, 0, false)), total
 }
 
 // limit is masses over total. Where all are 0 and the mean of d is outside the interval, as that of a Poisson
@@ -131,11 +133,15 @@ func (d truncatedCountsDist) LeftOut() torch.Tensor {
 
 // LogProb is the log mass.
 func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
-	_, total := d.table()
+	table, total := d.table()
 	x := floated(value)
 	outside := either(below(x, torch.Of(float64(d.low))), above(x, torch.Of(float64(d.low+d.size-1))))
 	x = fill(x, outside, float64(d.low))
-	return d.masked(d.limit(x, d.masses(x), total), outside)
+	logp := d.limit(x, d.masses(x), total)
+	whole := x.T().MustFloor(false)
+	near := pick(d.family, torch.Of(table.T().MustMovedimInt(0, -1, false)), torch.Of(whole).Sub(float64(d.low)))
+	sure := torch.Of(near.Gt(-0.1).T().MustLogicalAnd(x.T().MustEqTensor(whole, false), false))
+	return d.masked(torch.Choose(sure, near, logp), outside)
 }
 
 // Sample draws whole numbers, in the parameters' type: the largest of log p + Gumbel noise.

@@ -264,13 +264,15 @@ func constant(v torch.Tensor) torch.Tensor {
 
 // normalQuantileLog is the z with log Φ(z) = l. From a start that is good to a few percent, Newton's method on the
 // logarithm converges in four steps.
-func normalQuantileLog(l torch.Tensor) torch.Tensor {
+func normalQuantileLog(l torch.Tensor) torch.Tensor { return normalQuantileAfter(l, 4) }
+
+func normalQuantileAfter(l torch.Tensor, steps int) torch.Tensor {
 	deep := l.Lt(-5)
 	near := torch.Of(fill(l, deep, -1).Exp().T().MustSpecialNdtri(false))
 	t := fill(l, not(deep), -10)
 	// z² = −2 l − log 2π − 2 log|z|, with |z| ≈ √(−2 l) in the logarithm.
 	z := t.Mul(-2).Sub(2 * halfLog2Pi).Sub(t.Mul(-2).Log()).Sqrt().Neg()
-	for range 4 {
+	for range steps {
 		f := logNdtr(z)
 		slope := z.Square().Mul(-0.5).Sub(halfLog2Pi).Sub(f).Exp()
 		z = z.Sub(f.Sub(t).Div(slope))

@@ -130,6 +130,15 @@ var vectorReferences = map[string]vectorReference{
 	"TruncatedPoisson": {func(p numbers, _ torch.Tensor) dist.Distribution {
 		return dist.Truncated(dist.Poisson(p.At(0)), 2, 9)
 	}, itself},
+	"TruncatedGeometric": {func(p numbers, _ torch.Tensor) dist.Distribution {
+		return dist.Truncated(dist.Geometric(p.At(0)), 1, 12)
+	}, itself},
+	"TruncatedNegativeBinomial": {func(p numbers, _ torch.Tensor) dist.Distribution {
+		return dist.Truncated(dist.NegativeBinomial(p.At(0), p.At(1)), 2, 9)
+	}, itself},
+	"CategoricalLogitGLM": {func(p numbers, _ torch.Tensor) dist.Distribution {
+		return dist.CategoricalLogitGLM(designMatrix(), p.part(0, 6).Reshape(2, 3), p.part(6, 9))
+	}, itself},
 }
 
 // vectorFamily is how a family is made; Truncated families are those of numbers by name.

@@ -32,13 +32,11 @@ func (d weibullDist) Support() support.Support { return support.Positive }
 // LogProb is the log density.
 func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {
 	return d.inside(value, dense(value).Lt(0), torch.Of(1), func(x torch.Tensor) torch.Tensor {
-		z, logScale := x.Div(d.scale), d.scale.Log()
-		// By log x and log scale where k is small: in (k − 1) log z − log scale it would be lost beside the 1.
-		return split(d.concentration, 1, func(k torch.Tensor) torch.Tensor {
-			return xlogy(k.Sub(1), x).Sub(k.Mul(logScale)).Add(k.Log())
-		}, func(k torch.Tensor) torch.Tensor {
-			return xlogy(k.Sub(1), z).Add(k.Log().Sub(logScale))
-		}).Sub(z.Log().Mul(d.concentration).Exp())
+		// With u = k log(x/scale) it is log k − log x + u − eᵘ, but for x = 0.
+		k, zero := d.concentration, dense(x).Eq(0)
+		z := fill(x, zero, 1)
+		y := k.Log().Sub(z.Log()).Sub(expm1Less(z.Div(d.scale).Log().Mul(k))).Sub(1)
+		return torch.Choose(zero, xlogy(k.Sub(1), fill(x, not(zero), 0)).Sub(k.Mul(d.scale.Log())).Add(k.Log()), y)
 	})
 }
 

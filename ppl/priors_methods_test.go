@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
@@ -40,7 +41,37 @@ func allMethods() map[string]infer.Method {
 		"Pathfinder": pathfinder.Pathfinder{}, "DenseHessian": laplace.DenseHessian{},
 		"DenseFisher": laplace.DenseFisher{}, "DiagFisher": laplace.DiagFisher{}, "ekf.Dense": ekf.Dense{},
 		"ekf.Diag": ekf.Diag{}, "LBFGS": optim.LBFGS{}, "Adam": optim.Adam{}, "AdamW": optim.AdamW{},
-		"SGD": optim.SGD{LR: lr},
+		"SGD": optim.SGD{LR: lr}, "MALA": hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
+	}
+}
+
+// forwardMethods are the methods that are given the likelihood of mu by itself.
+func forwardMethods() map[string]infer.Method {
+	forward := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("y").Mul(0).Add(p.Get("mu").Sum()) }
+	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return dist.Normal(z, 1).LogProb(b.Get("y")) }
+	network := func(_ infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
+		return linear("mu", b.Get("y").Mul(0).Add(1).Unsqueeze(-1)).Squeeze(-1)
+	}
+	return map[string]infer.Method{
+		"DenseGGN":        laplace.DenseGGN{Forward: forward, Outer: outer},
+		"DiagGGN":         laplace.DiagGGN{Forward: forward, Outer: outer},
+		"KFAC":            laplace.KFAC{Network: network, Layers: []laplace.Layer{{Weight: "mu"}}, Outer: outer},
+		"ekf.GaussNewton": ekf.GaussNewton{Forward: forward, Outer: outer},
+	}
+}
+
+// discrete are priors whose variable is summed out.
+func discrete() map[string]dist.Distribution {
+	return map[string]dist.Distribution{
+		"Bernoulli":          dist.Bernoulli(0.3),
+		"BernoulliLogits":    dist.BernoulliLogits(0.3),
+		"BetaBinomial":       dist.BetaBinomial(3, 2, 1),
+		"Binomial":           dist.Binomial(3, 0.3),
+		"BinomialLogits":     dist.BinomialLogits(3, 0.3),
+		"Categorical":        dist.Categorical(vec(1, 2, 3)),
+		"CategoricalLogits":  dist.CategoricalLogits(vec(1, 2, 3)),
+		"OrderedLogistic":    dist.OrderedLogistic(0.3, vec(-1, 1)),
+		"Truncated(Poisson)": dist.Truncated(dist.Poisson(2), 0, 9),
 	}
 }
 
@@ -49,44 +80,89 @@ func TestMethodsTakeConstantPriors(t *testing.T) {
 	crossed(t, func(prior, method int) bool { return (prior+method)%20 == 0 })
 }
 
-// refused are the words of what a method rightly refuses: no data where it takes them one by one, a sphere of one
-// dimension, a prior whose mode has no curvature.
-var refused = []string{"the batch is empty", "dimension is 1", "not positive definite", "no Gaussian approximation"}
+// The filters take a datum that is all there is.
+func TestFiltersTakeOneDatum(t *testing.T) {
+	for _, plate := range []bool{true, false} {
+		p, err := ppl.Compile(func(c *ppl.Ctx) {
+			mu := c.Sample("mu", dist.Normal(0, 1))
+			observe := func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }
+			if plate {
+				c.Plate("n", 0, observe)
+			} else {
+				observe(c)
+			}
+		}, infer.Batch{"y": vec(3)})
+		require.NoError(t, err)
+		for _, method := range []infer.Method{ekf.Dense{}, ekf.Diag{}, laplace.DenseFisher{}, laplace.DiagFisher{}} {
+			d, err := infer.Sample(context.Background(), p, method, infer.Options{Seed: 1, Observer: infer.Silent})
+			require.NoError(t, err, "%T, in a plate: %v", method, plate)
+			assert.Positive(t, d.MinLen(), "%T", method)
+		}
+	}
+}
+
+// refused are the words of what a method rightly refuses: no data where it takes them one by one, or data that depend
+// on each other by what is summed out; a sphere of one dimension; a prior whose mode has no curvature; sites outside of
+// the layers of a network.
+var refused = []string{"the batch is empty", "needs all of the data", "dimension is 1", "not positive definite",
+	"no Gaussian approximation", "laplace.KFAC: "}
 
 // crossed runs methods on priors with constant parameters, alone and beside data. Draws are in the support.
 func crossed(t *testing.T, takes func(prior, method int) bool) {
-	priors, methods := constant(), allMethods()
+	priors, sums := constant(), discrete()
+	priors["NormalGLM"] = dist.NormalGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5, 1)
+	priors["statespace"] = statespace.New(4, 1, statespace.LocalLevel{Scale: 1, Spread: 1})
+	maps.Copy(priors, sums)
 	for i, name := range slices.Sorted(maps.Keys(priors)) {
-		proper := priors[name].Name() != "ImproperUniform"
 		for _, beside := range []bool{false, true} {
-			batch := infer.Batch{}
+			methods, batch := allMethods(), infer.Batch{}
 			if beside {
 				batch["y"] = vec(0.5, -1, 2)
+				maps.Copy(methods, forwardMethods())
 			}
-			p, err := ppl.Compile(func(c *ppl.Ctx) {
-				c.Sample("x", priors[name])
-				if beside {
-					mu := c.Sample("mu", dist.Normal(0, 1))
-					c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
-				}
-			}, batch)
+			p, err := ppl.Compile(besides(priors[name], beside, sums[name] != nil), batch)
 			require.NoError(t, err, name)
 			for j, method := range slices.Sorted(maps.Keys(methods)) {
-				if !takes(i, j) {
-					continue
-				}
-				about := fmt.Sprintf("%s under %s, beside data: %v", name, method, beside)
-				d, err := infer.Sample(context.Background(), p, methods[method], infer.Options{Chains: 1, Warmup: 20, Draws: 5,
-					Seed: 1, Native: native.Eager, Observer: infer.Silent})
-				assert.NotErrorIs(t, err, torch.ErrNoGradient, about)
-				if err != nil {
-					known := slices.ContainsFunc(refused, func(w string) bool { return strings.Contains(err.Error(), w) })
-					assert.True(t, known || !proper, "%s: %v", about, err)
-				} else if proper {
-					inside(t, priors[name], d, about)
+				if takes(i, j) {
+					runs(t, p, priors[name], methods[method], fmt.Sprintf("%s under %s, beside data: %v", name, method, beside))
 				}
 			}
 		}
+	}
+}
+
+// besides is a model of a prior, and of data that have a mean of their own. A prior that is summed out has that
+// mean beside it always.
+func besides(prior dist.Distribution, data, sum bool) ppl.Model {
+	m := func(c *ppl.Ctx) {
+		x := c.Sample("x", prior)
+		if !data && !sum {
+			return
+		}
+		mean := c.Sample("mu", dist.Independent(dist.Normal(torch.Zeros(1, 1), 1), 2)).At(0, 0)
+		if sum {
+			mean = mean.Add(x.Mul(0.1))
+		}
+		if data {
+			c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mean, 1), c.Data("y")) })
+		}
+	}
+	if sum {
+		return ppl.Enumerate(m)
+	}
+	return m
+}
+
+func runs(t *testing.T, p *ppl.Program, prior dist.Distribution, method infer.Method, about string) {
+	d, err := infer.Sample(context.Background(), p, method, infer.Options{Chains: 1, Warmup: 20, Draws: 5, Seed: 1,
+		Native: native.Eager, Observer: infer.Silent})
+	assert.NotErrorIs(t, err, torch.ErrNoGradient, about)
+	proper := prior.Name() != "ImproperUniform"
+	if err != nil {
+		known := slices.ContainsFunc(refused, func(w string) bool { return strings.Contains(err.Error(), w) })
+		assert.True(t, known || !proper, "%s: %v", about, err)
+	} else if _, err := d.Values("x"); err == nil && proper {
+		inside(t, prior, d, about)
 	}
 }
 

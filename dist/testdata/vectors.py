@@ -1,14 +1,15 @@
 """Makes vectors.csv.gz: densities of vectors, matrices, and of what is made of other distributions, in 70 digits.
 
-    python3 vectors.py                (needs mpmath; some minutes)
+    python3 vectors.py                (needs mpmath; half an hour)
 
 A line is a family, how many numbers its value and its parameters have, those numbers, and the figures: log density,
-its gradient in each of them ("-" for counts), then mean and variance of the elements where they have formulas, and for
-families of single numbers P(X ≤ x). Figures are v~c as in reference.py. A value that is on a surface is given by
+its gradient in each of them ("-" for counts), then mean and variance of the elements where they have formulas (in the
+first line of a setting), and for families of single numbers P(X ≤ x). Figures are v~c as in reference.py. A value that is on a surface is given by
 coordinates, and its gradient is in these: logits of a probability vector, tangents of partial correlations, a vector
 less its mean.
 """
 
+import functools
 import gzip
 import multiprocessing
 import random
@@ -21,8 +22,9 @@ import reference as one
 
 mp.mp.dps = 70
 STEP, NEAR = mpf(10) ** -22, mpf(10) ** -14
-SETTINGS, POINTS = 30, 1
-lgamma, root2pi = mp.loggamma, log(2 * pi) / 2
+SETTINGS, POINTS = 30, 20
+root2pi = log(2 * pi) / 2
+lgamma = functools.lru_cache(100000)(mp.loggamma)
 
 
 def size(rng, far):
@@ -196,9 +198,9 @@ def mixture_moments(p):
 
 
 # Truncated: the parameters of the base, then the ends as quantiles of it by the first four digits.
-def truncated(name, tails=None):
+def truncated(name, least=-mp.inf, most=mp.inf):
     fam = one.FAMILIES[name]
-    tails = tails or fam["tails"]
+    tails = functools.lru_cache(10000)(fam["tails"])
 
     def mass(low, high, p):
         a, b = tails(low, *p), tails(high, *p)
@@ -215,8 +217,11 @@ def truncated(name, tails=None):
     def settings(rng, far):
         rng = random.Random(rng.random())
         base = one.settings(rng, fam["kinds"])[(3, 17, 12)[far] + rng.randrange(3)]
+        base = [v if k == "r" else min(max(v, least), most) for k, v in zip(fam["kinds"], base)]
         z = [(-0.8, 0.8), (-3, -2), (2, 5), (-0.1, 0.1)][rng.randrange(4)]
         low, high = (float("%.5g" % fam["at"](base, mpf(v))) for v in z)
+        if name == "Pareto":
+            low = max(low, float("%.7g" % (base[0] * 1.00001)))
         return base + [low, high if high > low else low + abs(low) + 1]
 
     def points(rng, p):
@@ -225,9 +230,24 @@ def truncated(name, tails=None):
     return row(settings, points, logp, cdf=cdf)
 
 
-def truncated_poisson(x, p):
-    low, high = 2, 9
-    return one.poisson(x[0], p[0]) - log_sum([one.poisson(mpf(k), p[0]) for k in range(low, high + 1)])
+def truncated_counts(name, low, high, settings):
+    logp = one.FAMILIES[name]["logp"]
+    total = functools.lru_cache(10000)(lambda *p: log_sum([logp(mpf(k), *p) for k in range(low, high + 1)]))
+    return row(settings, lambda rng, p: [rng.randint(low, high)], lambda x, p: logp(x[0], *p) - total(*p), counts=True)
+
+
+def categorical(x, p):
+    """Logits of three categories in the rows of DESIGN."""
+    out = mpf(0)
+    for k, f in zip(x, DESIGN):
+        l = [f[0] * p[j] + f[1] * p[3 + j] + p[6 + j] for j in range(3)]
+        out += l[int(k)] - log_sum(l)
+    return out
+
+
+def chance(rng, far):
+    q = (rng.uniform(0.05, 0.95), 10 ** rng.uniform(-6, -1), 10 ** rng.uniform(-12, -6))[far]
+    return rng.choice((q, 1 - q))
 
 
 def row(settings, points, logp, counts=False, mean=None, variance=None, cdf=None):
@@ -314,23 +334,18 @@ FAMILIES = {
                              lambda rng, p: [(p[2], p[3])[rng.randrange(2)] + p[4] * rng.gauss(0, 1)],
                              lambda x, p: log_sum([log(w / (p[0] + p[1])) + one.NORMAL(x[0], m, s)
                                                    for w, m, s in zip(p, p[2:], p[4:])])),
-    "TruncatedPoisson": row(several(lambda rng, far: size(rng, min(far, 1)), 1),
-                            lambda rng, p: [rng.randint(2, 9)], truncated_poisson, counts=True),
+    "CategoricalLogitGLM": row(several(real, 9), lambda rng, p: [rng.randrange(3) for _ in range(4)], categorical,
+                               counts=True),
+    "TruncatedPoisson": truncated_counts("Poisson", 2, 9, several(lambda rng, far: size(rng, min(far, 1)), 1)),
+    "TruncatedGeometric": truncated_counts("Geometric", 1, 12, several(chance, 1)),
+    "TruncatedNegativeBinomial": truncated_counts("NegativeBinomial", 2, 9, several(
+        lambda rng, far: size(rng, min(far, 1)), 2)),
     **{"Truncated" + name: truncated(name) for name in (
         "LogNormal", "Cauchy", "HalfCauchy", "Laplace", "Logistic", "Exponential", "Pareto", "Gumbel",
         "InverseGaussian")},
+    **{"Truncated" + name: truncated(name, least, 1000) for name, least in (
+        ("StudentT", 1e-2), ("Weibull", 1e-2), ("Gamma", 1e-3), ("InverseGamma", 1e-3), ("Chi2", 1e-3))},
 }
-
-
-def gradient(f, args, wanted):
-    out = []
-    for i in wanted:
-        h = STEP * (abs(args[i]) or 1)
-        low, high = list(args), list(args)
-        low[i] -= h
-        high[i] += h
-        out.append((f(high) - f(low)) / (2 * h))
-    return [g if abs(g) > mpf(10) ** -35 else mpf(0) for g in out]
 
 
 def moved(f, args, which):
@@ -338,29 +353,57 @@ def moved(f, args, which):
     base = f(args)
     out = [mpf(0)] * len(base)
     for i in which:
-        near = list(args)
-        near[i] += NEAR * abs(args[i])
-        out = [o + abs(a - b) / NEAR for o, a, b in zip(out, f(near), base)]
+        out = [o + abs(a - b) / NEAR for o, a, b in zip(out, f(nudged(args, NEAR, i)), base)]
     return base, out
 
 
-def figures(fam, x, p):
+def nudged(args, step, *which):
+    """Arguments of which some are further by a part of them."""
+    out = list(args)
+    for i in which:
+        out[i] += step * (abs(args[i]) or 1)
+    return out
+
+
+def gradient(f, args, wanted):
+    """Derivatives, and for each the sum of |argument · second derivative|."""
+    size = lambda i: abs(args[i]) or 1
+    first = [(f(nudged(args, STEP, i)) - f(nudged(args, -STEP, i))) / (2 * STEP * size(i)) for i in wanted]
+    base, near = f(args), {i: f(nudged(args, NEAR, i)) for i in wanted}
+    moves = dict.fromkeys(wanted, mpf(0))
+    for i in wanted:
+        for j in wanted:
+            if i <= j:
+                mixed = abs(f(nudged(args, NEAR, i, j)) - near[i] - near[j] + base) / NEAR**2 / size(i) / size(j)
+                mixed = mixed if mixed > mpf(10) ** -25 else mpf(0)
+                moves[i] += mixed * abs(args[j])
+                moves[j] += mixed * abs(args[i]) if i != j else 0
+    return [g if abs(g) > mpf(10) ** -25 else mpf(0) for g in first], [moves[i] for i in wanted]
+
+
+def text(v, moves):
+    """Figures of eleven digits, and their moves to one."""
+    value = mp.nstr(v, 11, min_fixed=0, max_fixed=0) if mp.isfinite(v) else one.text(v)
+    return value + ("~" + mp.nstr(moves, 1, min_fixed=0, max_fixed=0).replace(".0e", "e") if moves else "")
+
+
+def figures(fam, x, p, first):
     n, args = len(x), [mpf(v) for v in list(x) + list(p)]
     f = lambda a: fam["logp"](a[:n], a[n:])
     wanted = list(range(n if fam["counts"] else 0, len(args)))
     value, c = moved(lambda a: [f(a)], args, wanted)
-    out = [one.text(value[0], c[0])]
-    grads, c = moved(lambda a: gradient(f, a, wanted), args, wanted)
-    out += ["-"] * (len(args) - len(wanted)) + [one.text(g, v) for g, v in zip(grads, c)]
+    out = [text(value[0], c[0])]
+    grads, c = gradient(f, args, wanted)
+    out += ["-"] * (len(args) - len(wanted)) + [text(g, v) for g, v in zip(grads, c)]
     for name in ("mean", "variance"):
-        if fam[name]:
+        if fam[name] and first:
             m, c = moved(lambda a: fam[name](a), args[n:], range(len(p)))
-            out += [one.text(g, v) for g, v in zip(m, c)]
+            out += [text(g, v) for g, v in zip(m, c)]
         else:
             out += ["-"] * n
     if fam["cdf"]:
         v, c = moved(lambda a: [fam["cdf"](a[:n], a[n:])], args, range(len(args)))
-        return out + [one.text(v[0], c[0])]
+        return out + [text(v[0], c[0])]
     return out + ["-"]
 
 
@@ -368,12 +411,12 @@ def lines_of(name):
     fam, rng, lines = FAMILIES[name], random.Random(zlib.crc32(name.encode())), []
     for i in range(SETTINGS):
         p = [float(v) for v in fam["settings"](rng, 0 if i < 15 else 1 if i < 25 else 2)]
-        for _ in range(POINTS):
+        for k in range(POINTS):
             x = [float("%.7g" % v) for v in fam["points"](rng, p)]
-            if name.startswith("Truncated") and name != "TruncatedPoisson" and not p[-2] < x[0] < p[-1]:
+            if fam["cdf"] and not p[-2] < x[0] < p[-1]:
                 continue
             numbers = [repr(v) for v in x + p]
-            lines.append(",".join([name, str(len(x)), str(len(p))] + numbers + figures(fam, x, p)))
+            lines.append(",".join([name, str(len(x)), str(len(p))] + numbers + figures(fam, x, p, k == 0)))
     print(name, len(lines), flush=True)
     return lines
 

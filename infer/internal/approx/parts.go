@@ -94,7 +94,7 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 	double := 1.0
 	if err := torch.Do(func(*torch.Scope) error {
 		whole := b
-		if n == 1 { // one datum is both the mean and the sum: look at it twice
+		if n == 1 && target.N() > 1 { // one of many data is both the mean and the sum: look at it twice
 			whole, double = infer.Batch{}, 2
 			for name, x := range b {
 				whole[name] = ts.MustCat([]*ts.Tensor{x, x}, 0)
