@@ -59,10 +59,6 @@ const nearlySure = "a choice of a probability of nearly 1: the error is absolute
 
 func anywhere(float64, []float64) bool { return true }
 
-func below(i int, least float64) func(float64, []float64) bool {
-	return func(_ float64, p []float64) bool { return p[i] < least }
-}
-
 // known is the index of the entry for a figure, or −1.
 func known(family, figure string, x float64, p []float64) int {
 	for i, k := range knownErrors {
