@@ -23,8 +23,8 @@ const mostSteps = 80
 
 // root is, for each element, where f is 0 between low and high: by Halley's method from s, with bisection where a step
 // leaves the interval that is left. An element is done when |f| was at most 1e-5 before its last step, which takes off
-// all but a power of that. In a recording no number can be read, and all go the given number of steps. The function is
-// of a part of the elements. The caller has switched gradients off.
+// all but a power of that. In a recording no number can be read, and all go the given number of steps. of makes f for a
+// part of the elements; it is nil where f cannot be divided. The caller has switched gradients off.
 func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Tensor) rising) torch.Tensor {
 	if ts.KelvinRecorded() {
 		f, at := of(part{}), bracket{s: s, low: low, high: high}

@@ -266,6 +266,7 @@ func constant(v torch.Tensor) torch.Tensor {
 // logarithm converges in four steps.
 func normalQuantileLog(l torch.Tensor) torch.Tensor { return normalQuantileAfter(l, 4) }
 
+// normalQuantileAfter is that after so many steps; after 0 it is the start.
 func normalQuantileAfter(l torch.Tensor, steps int) torch.Tensor {
 	deep := l.Lt(-5)
 	near := torch.Of(fill(l, deep, -1).Exp().T().MustSpecialNdtri(false))

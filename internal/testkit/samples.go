@@ -12,6 +12,7 @@ import (
 // 1): every language gives the same ones, so that inputs of golden values can be made again.
 type LCG int64
 
+// Next is the next number.
 func (s *LCG) Next() float64 {
 	*s = 16807 * *s % 2147483647
 	return float64(*s) / 2147483647
@@ -54,6 +55,7 @@ func GoldenTies(m, n int, seed LCG) [][]float64 {
 	return Filled(m, n, func(int, int) float64 { return math.Floor(5 * seed.Next()) })
 }
 
+// Source has the random numbers of a seed.
 func Source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // Normals are independent standard Normals.
