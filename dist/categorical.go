@@ -62,13 +62,13 @@ func (d categoricalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // EnumerateLogProb is the log mass of all categories, of shape [C] + batch: LogProb of EnumerateSupport without the
-// look-up.
+// look-up, and without what gives a logarithm next to 0 its digits: masses that are summed do not need them.
 func (d categoricalDist) EnumerateLogProb() torch.Tensor {
 	var all torch.Tensor
 	if d.fromLogits {
-		all = logSoftmax(d.logits)
+		all = torch.Of(d.logits.T().MustLogSoftmax(-1, d.logits.T().DType(), false))
 	} else {
-		all = logNormalised(d.probs)
+		all = logProbs(normalised(d.probs))
 	}
 	return torch.Of(all.T().MustMovedimInt(-1, 0, false))
 }
