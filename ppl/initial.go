@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -26,8 +27,9 @@ type Initial struct {
 var (
 	// FromPrior starts each chain at a draw from the prior. A variable with a flat prior starts as in FromUniform.
 	FromPrior = Initial{name: "prior"}
-	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. Params start at their
-	// initial values, whatever the Initial.
+	// FromUniform starts each chain uniformly in (−2, 2) on unconstrained space, as Stan does. Positive
+	// definite matrices and Cholesky factors of k rows start in (−2/√k, 2/√k), since wider ones are nearly singular.
+	// Params start at their initial values, whatever the Initial.
 	FromUniform = Initial{name: "uniform", radius: 2}
 	// FromMedian starts each chain at the median, elementwise on unconstrained space, of 15 prior draws of its own.
 	FromMedian = Initial{name: "median"}
@@ -154,8 +156,15 @@ func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, erro
 		out[i] = radius * (2*out[i] - 1)
 	}
 	for _, s := range p.layout.Sites {
-		if l := p.latents[s.Name]; l.kind == KindParam {
-			copy(out[s.Offset:s.Offset+s.Size], l.start)
+		l, own := p.latents[s.Name], out[s.Offset:s.Offset+s.Size]
+		switch l.support.Kind {
+		case support.KindLowerCholesky, support.KindCorrCholesky, support.KindPositiveDefinite:
+			for i := range own {
+				own[i] /= math.Sqrt(float64(l.shape[len(l.shape)-1]))
+			}
+		}
+		if l.kind == KindParam {
+			copy(own, l.start)
 		}
 	}
 	return out, nil

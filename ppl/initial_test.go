@@ -111,3 +111,26 @@ func TestOnlyOwnPanicsAreErrors(t *testing.T) {
 	_, err = ppl.Compile(nil, nil)
 	require.ErrorContains(t, err, "model is nil")
 }
+
+// Cholesky factors start where they can be inverted: of 50 rows in (−2/√50, 2/√50), so that the least diagonal of a
+// factor of correlations, √Π(1 − z²) over 49 partial correlations z = tanh u, is above √(1 − tanh²(2/√50))⁴⁹ = 0.14.
+func TestCholeskyFactorsStartNearTheIdentity(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) { c.Sample("l", dist.LKJCholesky(50, 1)) }, nil)
+	require.NoError(t, err)
+	for seed := range uint64(20) {
+		start, err := p.Init(nil, ppl.FromUniform, 1, seed)
+		require.NoError(t, err)
+		flat, err := start.Values()
+		require.NoError(t, err)
+		for _, u := range flat {
+			require.Less(t, math.Abs(u), 2/math.Sqrt(50))
+		}
+		values, err := p.Constrain(start, nil)
+		require.NoError(t, err)
+		l, err := torch.ToSlice[float64](values["l"])
+		require.NoError(t, err)
+		for i := range 50 {
+			require.Greater(t, l[51*i], 0.14)
+		}
+	}
+}
