@@ -262,7 +262,7 @@ func (a adviser) disagree() string {
 	switch a.family {
 	case fitted:
 		if set := a.set("Paths", "..."); set != "" {
-			return "The fits disagree: do not use the draws. Raise " + set + ", or sample with hmc.NUTS{Pathfinder: true}."
+			return "The fits disagree: do not use the draws. Raise " + set + ", or sample with hmc.NUTS{}."
 		}
 		return "The fits disagree: do not use the draws. Look for several optima, and for fits that ended " +
 			"before they converged."
@@ -298,7 +298,7 @@ func (a adviser) fitsDiffer() string {
 			" or the size of minibatches."
 	}
 	if set := a.set("Paths", "..."); set != "" {
-		return more + "Raise " + set + ", or sample with hmc.NUTS{Pathfinder: true}."
+		return more + "Raise " + set + ", or sample with hmc.NUTS{}."
 	}
 	if strings.HasPrefix(a.method, "laplace.") {
 		return more + "Come nearer to the mode: make more updates (infer.Options{Warmup: ...})."

@@ -31,6 +31,7 @@ const (
 	least         = 16  // units from 0 that a density rises, before numbers overflow
 	edge          = 300 // from 0, near where exp overflows
 	closely       = 65  // points between two distances
+	far           = 1e6 // from 0
 )
 
 // endless looks for directions in which the log posterior at T = 1 never falls: those of single elements, and those of
@@ -102,8 +103,17 @@ type ender struct {
 	ridges   bool // are followed too
 }
 
-// look names the directions from x in which the density does not fall; empty where it ends in all.
+// look names the directions from x in which the density does not fall; empty where it ends in all. From a point that
+// has gone far, along which rounding would hide a ridge, it looks from nearer too, in the same direction from 0.
 func (e *ender) look(x []float64) (string, error) {
+	text, err := e.lookFrom(x)
+	if size := max(floats.Max(x), -floats.Min(x)); err == nil && text == "" && size > far {
+		return e.lookFrom(floats.ScaleTo(make([]float64, len(x)), 1/size, x))
+	}
+	return text, err
+}
+
+func (e *ender) lookFrom(x []float64) (string, error) {
 	d := len(x)
 	axes := make([][]float64, d)
 	for i := range axes {

@@ -1,11 +1,12 @@
 // Command robust runs the ways in which Kelvin adapts NUTS on targets that are no small regressions, and says where
 // they fail and what they cost.
 //
-//	go run ./bench/robust [-targets a,b] [-methods default,windows,lowrank,pathfinder] [-seeds 20] [-chains 4]
+//	go run ./bench/robust [-targets a,b] [-methods default,diagonal,lowrank] [-seeds 20] [-chains 4]
 //	    [-warmup 1000] [-draws 1000] [-limit 4000000] [-path DIR] [-json FILE] [-v] [-list]
 //
 // DIR is a checkout of github.com/stan-dev/posteriordb, or a part of one; without -path it is the environment variable
-// POSTERIORDB, and without both the posteriors of posteriordb are left out. A run with a seed fails where
+// POSTERIORDB, and without both the posteriors of posteriordb are left out; in a list of targets the word posteriordb
+// stands for them. A run with a seed fails where
 //
 //   - it takes more gradients than -limit;
 //   - a chain does not move;
@@ -31,7 +32,7 @@
 // runs the Stan programs of the targets too, with Stan's NUTS and nutpie's, which it installs as bench/peers does. A
 // run that takes longer than -patience has failed.
 //
-//	go run ./bench/robust -truth bench/robust/truth.json -methods windows,pathfinder -draws 5000 [-targets a,b]
+//	go run ./bench/robust -truth bench/robust/truth.json -methods default,diagonal -draws 5000 [-targets a,b]
 //
 // makes truth: long runs with two methods and other seeds, whose chains must agree, and which must agree with each
 // other.

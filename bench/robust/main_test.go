@@ -140,8 +140,7 @@ func TestStand(t *testing.T) {
 
 // The methods are what their names say, and every Stan program that a target names is there.
 func TestNames(t *testing.T) {
-	want := map[string]hmc.NUTS{"default": {}, "windows": {Windows: true}, "lowrank": {Metric: hmc.LowRank},
-		"pathfinder": {Pathfinder: true}}
+	want := map[string]hmc.NUTS{"default": {}, "diagonal": {Metric: hmc.Diagonal}, "lowrank": {Metric: hmc.LowRank}}
 	require.Len(t, methods, len(want))
 	for _, m := range methods {
 		var got hmc.NUTS

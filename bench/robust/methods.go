@@ -17,9 +17,8 @@ type method struct {
 // methods are all that Kelvin has.
 var methods = []method{
 	{"default", func(*hmc.NUTS) {}},
-	{"windows", func(m *hmc.NUTS) { m.Windows = true }},
+	{"diagonal", func(m *hmc.NUTS) { m.Metric = hmc.Diagonal }},
 	{"lowrank", func(m *hmc.NUTS) { m.Metric = hmc.LowRank }},
-	{"pathfinder", func(m *hmc.NUTS) { m.Pathfinder = true }},
 }
 
 // chooseMethods is the methods of a list separated by commas.

@@ -134,13 +134,22 @@ func each(n int, f func(i int) float64) []float64 {
 // vector is a number n times, as a tensor.
 func vector(n int, v float64) torch.Tensor { return torch.Zeros(int64(n)).Add(v) }
 
-// choose is the targets with the names in a list separated by commas, and all for an empty list.
+// choose is the targets with the names in a list separated by commas, and all for an empty list. The name posteriordb
+// stands for all of its posteriors, whose names are data-model.
 func choose(all []target, list string) ([]target, error) {
 	if list == "" {
 		return all, nil
 	}
 	var out []target
 	for name := range strings.SplitSeq(list, ",") {
+		if name == "posteriordb" {
+			for _, t := range all {
+				if strings.Contains(t.name, "-") {
+					out = append(out, t)
+				}
+			}
+			continue
+		}
 		i := slices.IndexFunc(all, func(t target) bool { return t.name == name })
 		if i < 0 {
 			var names []string

@@ -15,19 +15,18 @@ import (
 // The forms of the inverse mass matrix, which the warm-up fits to the covariance of the posterior.
 const (
 	Unit     = kernel.Unit     // the identity
-	Diagonal = kernel.Diagonal // the default
+	Diagonal = kernel.Diagonal // a variance for each number
 	Dense    = kernel.Dense    // a full matrix
 	LowRank  = kernel.LowRank  // low rank plus diagonal, from draws and gradients (Seyboldt, Carlson and Carpenter 2026)
 )
 
-// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017), Stan's adaptation
-// of the step size, and nutpie's of the metric (Seyboldt, Carlson and Carpenter 2026). An update is one transition of
-// each chain. A trajectory doubles until it turns back.
-// [kernel.NUTS] has the equations. The zero value of a field is its default.
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014) with multinomial weights (Betancourt 2017). An update is one
+// transition of each chain. A trajectory doubles until it turns back. Step size and metric adapt in the warm-up, which
+// docs/hmc.md describes; [kernel.NUTS] has the equations of a transition. The zero value of a field is its default.
 type NUTS struct {
 	// TargetAccept is the mean acceptance to which the step size adapts. A larger one makes smaller steps and fewer
-	// divergences. Default 0.8; without Windows it becomes 0.9 in a chain that meets trouble after the first 30 % of its
-	// warm-up, that is a divergence or a transition that accepts less than 1e-5.
+	// divergences. Default 0.8; it becomes 0.9 in a chain that meets trouble after the first 30 % of its warm-up, that is
+	// a divergence or a transition that accepts less than 1e-5.
 	TargetAccept float64
 	MaxDepth     int     // doublings of a trajectory that are allowed; default 10, at most 30
 	MaxDeltaH    float64 // energy error above which a trajectory diverges; default 1000
@@ -36,25 +35,17 @@ type NUTS struct {
 	// Temperature is T at each update: the target is exp(N·LogPosterior/T)·|Jacobian|. Default 1. It must be positive.
 	Temperature infer.Schedule
 
-	Metric        kernel.MetricKind // form of the mass matrix: Unit, Diagonal (the default), Dense or LowRank
-	InitialMetric *kernel.Metric    // what the metric starts from; default 1/|gradient|, in Windows the identity
-	KeepMetric    bool              // do not adapt the metric
-	Fisher        bool              // in Windows: estimate a diagonal metric from draws and gradients
-	MaxRank       int               // vectors of a LowRank metric at most; default the dimension
+	// Metric is the form of the mass matrix: Unit, Diagonal, Dense or LowRank. By default the warm-up chooses between
+	// Diagonal and LowRank, by which its draws predict to cost less; see [kernel.Options].
+	Metric        kernel.MetricKind
+	InitialMetric *kernel.Metric // what the metric starts from; default 1/|gradient|
+	KeepMetric    bool           // do not adapt the metric
+	MaxRank       int            // vectors of a LowRank metric at most; default the dimension
 	// Pooled learns one metric and one step size from all chains. Set it with 16 chains and more: trees then cost the
 	// same on average, and batches are full to the end.
 	Pooled bool
-	// Windows adapts the metric as Stan does: in a first buffer, windows of doubling length and a last buffer, each
-	// window's metric from the variance of its draws. Without it a diagonal or low-rank metric follows the draws and
-	// their gradients; see [kernel.Options]. Lengths of Stan's windows ask for them too. infer.None is none.
-	Windows                            bool
-	InitBuffer, TermBuffer, BaseWindow int // defaults 75, 50 and 25
-	// Of dual averaging; defaults 0.2, or in Windows 0.05 as in Stan, 10 and 0.75.
+	// Of dual averaging; defaults 0.2, 10 and 0.75. For HMC Gamma is 0.05, as in Stan.
 	Gamma, T0, Kappa float64
-	// Pathfinder starts each chain at a draw of its own run of Pathfinder, with the covariance as the first metric; see
-	// [kernel.Options]. It takes some 50 gradients, and saves more where the scales of the target are far from 1; a
-	// target of unit scale is left after few. It is for whole runs, not for loops of one's own.
-	Pathfinder bool
 	// Warmup is the number of updates that adapt, in loops of one's own; default 1000, and none with a StepSize and no
 	// Metric. infer.None is none. In [infer.Sample] the Warmup of the options counts.
 	Warmup int
@@ -86,14 +77,12 @@ type HMC struct {
 	Temperature  infer.Schedule
 
 	// Metric and what follows are as for NUTS.
-	Metric                             kernel.MetricKind
-	InitialMetric                      *kernel.Metric
-	KeepMetric, Fisher                 bool
-	MaxRank                            int
-	Pooled, Windows                    bool
-	InitBuffer, TermBuffer, BaseWindow int
-	Gamma, T0, Kappa                   float64
-	Warmup                             int
+	Metric             kernel.MetricKind
+	InitialMetric      *kernel.Metric
+	KeepMetric, Pooled bool
+	MaxRank            int
+	Gamma, T0, Kappa   float64
+	Warmup             int
 }
 
 // Detail is what a run tells besides its draws: metrics, step sizes, gradients, batches and swaps. It is the Detail of
@@ -126,9 +115,8 @@ type config struct {
 func (c NUTS) config() config {
 	return config{"hmc.NUTS", kernel.Options{
 		Kernel: kernel.NUTS{MaxDepth: c.MaxDepth, MaxDeltaH: c.MaxDeltaH}, TargetAccept: c.TargetAccept, Metric: c.Metric,
-		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled,
-		Windows: c.Windows, InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma,
-		T0: c.T0, Kappa: c.Kappa, Pathfinder: c.Pathfinder,
+		InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, MaxRank: c.MaxRank, Pooled: c.Pooled,
+		Gamma: c.Gamma, T0: c.T0, Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}
 }
 
@@ -139,9 +127,7 @@ func (c HMC) config() config {
 			Lower: c.Lower, Upper: c.Upper, Bounce: c.Bounce, MaxDeltaH: c.MaxDeltaH,
 		},
 		TargetAccept: c.TargetAccept, Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric,
-		Fisher: c.Fisher, MaxRank: c.MaxRank, Pooled: c.Pooled, Windows: c.Windows,
-		InitBuffer: c.InitBuffer, TermBuffer: c.TermBuffer, BaseWindow: c.BaseWindow, Gamma: c.Gamma, T0: c.T0,
-		Kappa: c.Kappa,
+		MaxRank: c.MaxRank, Pooled: c.Pooled, Gamma: c.Gamma, T0: c.T0, Kappa: c.Kappa,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}
 }
 

@@ -19,11 +19,10 @@ type MAMS struct {
 	StepSize    infer.Schedule // ε at each update; nil adapts it in the warm-up
 	Temperature infer.Schedule // T at each update; default 1. It must be positive
 
-	Metric        kernel.MetricKind // Unit, Diagonal (the default), Dense or LowRank
+	Metric        kernel.MetricKind // Unit, Diagonal, Dense or LowRank; as for NUTS
 	InitialMetric *kernel.Metric    // what the metric starts from
 	KeepMetric    bool              // do not adapt the metric
 	Pooled        bool              // one metric and one step size of all chains
-	Pathfinder    bool              // start at draws of Pathfinder, with its covariance as the first metric
 	Warmup        int               // updates that adapt, in loops of one's own; default 1000; infer.None is none
 }
 
@@ -47,7 +46,6 @@ type MCLMC struct {
 	InitialMetric *kernel.Metric
 	KeepMetric    bool
 	Pooled        bool
-	Pathfinder    bool
 	Warmup        int
 }
 
@@ -56,7 +54,7 @@ func (c MAMS) Build(target infer.Target) (infer.Transform, error) {
 	return config{"hmc.MAMS", kernel.Options{
 		Kernel: kernel.Microcanonical{Length: c.Length, MaxSteps: c.MaxSteps, MaxDeltaH: c.MaxDeltaH},
 		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
-		Pathfinder: c.Pathfinder, TargetAccept: c.TargetAccept,
+		TargetAccept: c.TargetAccept,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}.build(target)
 }
 
@@ -66,7 +64,6 @@ func (c MCLMC) Build(target infer.Target) (infer.Transform, error) {
 		Kernel: kernel.Microcanonical{Unadjusted: true, Variance: c.Variance, Length: c.Length, MaxSteps: c.MaxSteps,
 			MaxDeltaH: c.MaxDeltaH},
 		Metric: c.Metric, InitialMetric: c.InitialMetric, KeepMetric: c.KeepMetric, Pooled: c.Pooled,
-		Pathfinder: c.Pathfinder,
 	}, c.StepSize, c.Temperature, c.Warmup, nil}.build(target)
 }
 

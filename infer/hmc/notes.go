@@ -12,10 +12,10 @@ import (
 // fewTrips is how many round trips of all ladders are few: what is said about separate modes rests on as many visits.
 const fewTrips = 10
 
-// Notes of a run of replica exchange say when its replicas do not travel.
+// Notes of a run say which chains are lost; of replica exchange, when its replicas do not travel.
 func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 	if t.options.Ladder == nil {
-		return nil
+		return lost(run)
 	}
 	var all []kernel.Swaps
 	for _, d := range run.Details {
@@ -66,6 +66,43 @@ func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 	}
 	return []draws.Note{{Kind: "replicas_do_not_travel", Serious: trips == 0,
 		Text: text + ": separate modes may have wrong weights", Advice: advice}}
+}
+
+// lost are the notes about chains that had not arrived when their warm-up ended.
+func lost(run infer.RunSummary) (notes []draws.Note) {
+	first := 0 // chain of the group
+	for _, d := range run.Details {
+		detail, ok := d.(*Detail)
+		if !ok || detail == nil {
+			continue
+		}
+		for _, l := range detail.Lost {
+			how := "its log density still rose"
+			if l.Still {
+				how = "it stood still"
+			}
+			if l.Restarts > 0 {
+				how += fmt.Sprintf(", also after %s", count(l.Restarts, "other start"))
+			}
+			site := run.Layout.At(l.Coordinate)
+			notes = append(notes, draws.Note{Kind: "lost_chain", Serious: true,
+				Text: fmt.Sprintf("chain %d had not arrived when its warm-up ended: %s; the gradient is largest at %s (%.3g): its "+
+					"draws are not of the posterior", first+l.Chain, how, site, l.Gradient),
+				Advice: fmt.Sprintf("look at the prior and the scale of %s, and for a density that is not continuous or has no "+
+					"maximum; where it only takes longer to arrive, give the run a longer warm-up (infer.Options{Warmup: ...})",
+					site)})
+		}
+		first += len(detail.StepSizes)
+	}
+	return notes
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // every is the number of transitions between swaps.

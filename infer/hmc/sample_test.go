@@ -74,7 +74,7 @@ func TestKernelsAndMetrics(t *testing.T) {
 		"MALA":     {hmc.HMC{Steps: 1}, 4000},
 		"dense":    {hmc.NUTS{Metric: hmc.Dense}, 0},
 		"low rank": {hmc.NUTS{Metric: hmc.LowRank}, 0},
-		"fisher":   {hmc.NUTS{Fisher: true}, 0},
+		"diagonal": {hmc.NUTS{Metric: hmc.Diagonal}, 0},
 		"pooled":   {hmc.NUTS{Pooled: true}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,6 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"hmc.HMC: Persistence is 1":          {hmc.HMC{Persistence: 1}, infer.Options{}},
 		"hmc.HMC: Lower is of length 1":      {hmc.HMC{Lower: []float64{0}}, infer.Options{}},
 		`hmc.HMC: Metric is "round"`:         {hmc.HMC{Metric: "round"}, infer.Options{}},
-		"hmc.NUTS: Fisher is true":           {hmc.NUTS{Metric: hmc.Dense, Fisher: true}, infer.Options{}},
 		"hmc.Exchange: Ladder is []":         {hmc.Exchange{}, infer.Options{}},
 		"hmc.Exchange: Ladder[1] is 1":       {hmc.Exchange{Ladder: []float64{1, 1}}, infer.Options{}},
 		"hmc.Exchange: Every is -1":          {hmc.Exchange{Ladder: []float64{1, 2}, Every: -1}, infer.Options{}},

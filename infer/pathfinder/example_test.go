@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/models"
 )
@@ -29,14 +28,6 @@ func Example() {
 	}
 	detail := run.Detail.(*pathfinder.Detail)
 	fmt.Println(run.Draws.Total(), "draws of", len(detail.Paths), "chains, each from", len(detail.Paths[0]), "paths")
-
-	draws, err := infer.Sample(ctx, program, hmc.NUTS{Pathfinder: true}, infer.Options{Warmup: 200, Seed: 1})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(draws.Total(), "draws of NUTS")
 	// Output:
 	// 4000 draws of 4 chains, each from 4 paths
-	// 4000 draws of NUTS
 }

@@ -369,6 +369,5 @@ func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 		Text: fmt.Sprintf("By the ratios of the posterior to the approximation %.2g %% of %s are effective, and the tail "+
 			"of the ratios has a Pareto k of %.2f, where %.2f is the limit: means and intervals are those of the "+
 			"approximation, not of the posterior.", 100*least, whose, worst, limit),
-		Advice: "use the draws as a first look, raise pathfinder.Pathfinder.Paths, or sample with " +
-			"hmc.NUTS{Pathfinder: true}"}}
+		Advice: "use the draws as a first look, raise pathfinder.Pathfinder.Paths, or sample with hmc.NUTS{}"}}
 }

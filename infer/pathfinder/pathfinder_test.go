@@ -8,11 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -108,7 +106,7 @@ func TestHeavyTailsHaveANote(t *testing.T) {
 	require.True(t, d.Notes()[0].Serious)
 	require.Regexp(t, `^By the ratios of the posterior to the approximation [0-9.]+ % of a path's draws are `+
 		`effective, and the tail of the ratios has a Pareto k of \d\.\d\d, where 0\.70 is the limit`, d.Notes()[0].Text)
-	require.Contains(t, d.Notes()[0].Advice, "hmc.NUTS{Pathfinder: true}")
+	require.Contains(t, d.Notes()[0].Advice, "hmc.NUTS{}")
 }
 
 // Where the approximation is the posterior, the ratios are equal but for rounding, and the Pareto k of their tail is
@@ -192,25 +190,6 @@ func TestPathsOfLittleWeightHaveNoNote(t *testing.T) {
 	require.Positive(t, plain)
 }
 
-// NUTS from Pathfinder has the law of the target, within four standard errors, and its warm-up begins near it.
-func TestStartsNUTS(t *testing.T) {
-	for _, metric := range []hmc.NUTS{{Pathfinder: true}, {Pathfinder: true, Metric: hmc.Dense},
-		{Pathfinder: true, Metric: hmc.LowRank}, {Pathfinder: true, Metric: hmc.Unit}} {
-		r, err := infer.Run(context.Background(), gamma(t), metric, infer.Options{Seed: 1, Warmup: 100, Draws: 2000})
-		require.NoError(t, err)
-		for i := range 2 {
-			x := values(r.Draws, i)
-			mean, n := 0.0, 0.0
-			for _, chain := range x {
-				for _, v := range chain {
-					mean, n = mean+v, n+1
-				}
-			}
-			require.InDelta(t, 3, mean/n, 4*diag.MCSEMean(x))
-		}
-	}
-}
-
 func TestBadConfigurations(t *testing.T) {
 	ctx := context.Background()
 	for want, m := range map[string]infer.Method{
@@ -218,8 +197,6 @@ func TestBadConfigurations(t *testing.T) {
 		"pathfinder.Pathfinder: History is -2":      pathfinder.Pathfinder{History: -2},
 		"pathfinder.Pathfinder: Tolerance is 1":     pathfinder.Pathfinder{Tolerance: 1},
 		"pathfinder.Pathfinder: Candidates is 1000": pathfinder.Pathfinder{Candidates: 1000000, Paths: 1 << 20},
-		"Pathfinder is true: it is not for a Ladder": hmc.Exchange{Kernel: hmc.NUTS{Pathfinder: true},
-			Ladder: []float64{1, 2}},
 	} {
 		_, err := infer.Sample(ctx, gamma(t), m, infer.Options{})
 		require.ErrorContains(t, err, want)

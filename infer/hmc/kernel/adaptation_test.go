@@ -9,40 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// The schedules are those of Stan's reference manual (1000: buffers 75 and 50, windows 25, 50, 100, 200, 500) and of
-// its rules for short warm-ups, worked out by hand.
-func TestWindows(t *testing.T) {
-	for _, c := range []struct {
-		warmup, start int
-		ends          []int
-	}{
-		{1000, 75, []int{99, 149, 249, 449, 949}},
-		{500, 75, []int{99, 149, 249, 449}}, // 249 + 200 = 449 is the last, so that window stays
-		{150, 75, []int{99}},
-		{160, 75, []int{99, 109}}, // the second window is cut to what is left
-		{149, 22, []int{134}},     // 15 % = 22, 10 % = 14: one window of 113
-		{100, 15, []int{89}},
-		{20, 3, []int{17}},
-		{19, 19, nil},
-		{0, 0, nil},
-	} {
-		s := windows(c.warmup, 75, 50, 25)
-		assert.Equal(t, c.ends, s.Ends, "warm-up %d", c.warmup)
-		assert.Equal(t, c.start, s.Start)
-		in := 0
-		for i := range c.warmup {
-			if s.In(i) {
-				in++
-			}
-		}
-		if c.ends != nil {
-			assert.Equal(t, c.ends[len(c.ends)-1]-c.start+1, in)
-			assert.True(t, s.End(c.ends[0]))
-			assert.False(t, s.End(c.ends[0]-1))
-		}
-	}
-}
-
 // If acceptance falls with the step size as a(ε) = e^-ε, the target is met at ε = -log δ. While x has come to rest, s̄
 // = γ(μ - x)/√t, so that a - δ, the growth of -s̄(t + t₀), is -γ(μ - x)/(2√t): log ε is too high by that over |da/dlog
 // ε| = εe^-ε. The average over the last updates, which were made at smaller t, adds to it, by less than a fifth.
@@ -182,79 +148,63 @@ func spd(d int, seed uint64) *mat.SymDense {
 	return s
 }
 
-// moments against the two-pass formulas, in one piece and merged, to rounding; Estimate against Stan's formula; and the
-// estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
-func TestMassMatrixVariance(t *testing.T) {
+// moments against the two-pass formulas, in one piece and merged, to rounding; the dense metric against its formula; and
+// the estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
+func TestDenseMetric(t *testing.T) {
 	const d, n = 4, 4000
 	sigma := spd(d, 1)
 	mean := []float64{10, -20, 30, 1000}
 	x, g := cholesky(t, n, mean, sigma, 2)
-	for _, kind := range []MetricKind{Diagonal, Dense} {
-		one, err := newMass(kind, false, d)
-		require.NoError(t, err)
-		parts := make([]mass, 3)
-		for k := range parts {
-			parts[k] = one.clone()
-		}
-		for i := range n {
-			one.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
-			parts[min(2, i/1000)].Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
-		}
-		var joined pool
-		for _, p := range parts {
-			joined.Add(p)
-		}
-		a, ok := one.Estimate(lowRankFisher{})
-		require.True(t, ok)
-		b, ok := joined.Estimate(lowRankFisher{})
-		require.True(t, ok)
-		for i := range d {
-			for j := range d {
-				if kind == Diagonal && i != j {
-					continue
-				}
-				mi, mj, c := 0.0, 0.0, 0.0
-				for r := range n {
-					mi += x[r*d+i] / n
-					mj += x[r*d+j] / n
-				}
-				for r := range n {
-					c += (x[r*d+i] - mi) * (x[r*d+j] - mj) / (n - 1)
-				}
-				want := c * n / (n + 5)
-				if i == j {
-					want += 1e-3 * 5 / (n + 5)
-				}
-				got, merged := 0.0, 0.0
-				if kind == Diagonal {
-					got, merged = a.Diag[i], b.Diag[i]
-				} else {
-					got, merged = a.Dense[i*d+j], b.Dense[i*d+j]
-				}
-				assert.InDelta(t, want, got, 1e-10)
-				assert.InDelta(t, want, merged, 1e-10)
-				s := sigma.At(i, j)
-				assert.InDelta(t, s, c, 4*math.Sqrt((sigma.At(i, i)*sigma.At(j, j)+s*s)/n))
-			}
-		}
-		one.Reset()
-		_, ok = one.Estimate(lowRankFisher{})
-		assert.False(t, ok)
+	one := newMass(Dense, d)
+	parts := make([]mass, 3)
+	for k := range parts {
+		parts[k] = one.clone()
 	}
-	_, err := newMass(Dense, true, 2)
-	assert.ErrorContains(t, err, "Fisher is true")
-	_, err = newMass("round", false, 2)
-	assert.ErrorIs(t, err, errConfig)
+	for i := range n {
+		one.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+		parts[min(2, i/1000)].Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
+	}
+	joined := newMass(Dense, d)
+	for _, p := range parts {
+		joined.Merge(p)
+	}
+	a, ok := one.Correlated(lowRankFisher{})
+	require.True(t, ok)
+	b, ok := joined.Correlated(lowRankFisher{})
+	require.True(t, ok)
+	diag := one.Diagonal(fisher).Diag
+	for i := range d {
+		for j := range d {
+			mi, mj, c := 0.0, 0.0, 0.0
+			for r := range n {
+				mi += x[r*d+i] / n
+				mj += x[r*d+j] / n
+			}
+			for r := range n {
+				c += (x[r*d+i] - mi) * (x[r*d+j] - mj) / (n - 1)
+			}
+			want := c * n / (n + 5)
+			if i == j {
+				want += diag[i] * 5 / (n + 5)
+			}
+			assert.InDelta(t, want, a.Dense[i*d+j], 1e-10)
+			assert.InDelta(t, want, b.Dense[i*d+j], 1e-10)
+			s := sigma.At(i, j)
+			assert.InDelta(t, s, c, 4*math.Sqrt((sigma.At(i, i)*sigma.At(j, j)+s*s)/n))
+		}
+	}
+	one.Reset()
+	_, ok = one.Correlated(lowRankFisher{})
+	assert.False(t, ok)
 }
 
-// For independent Gaussians the Fisher estimate is σ² from any two draws, to rounding, where the variance of two draws
-// is nowhere near.
+// For independent Gaussians the Fisher estimate is σ² from any three draws, to rounding, where their variance is nowhere
+// near.
 func TestFisherDiagonalIsExact(t *testing.T) {
-	m, err := newMass(Diagonal, true, 3)
-	require.NoError(t, err)
+	m := newMass(Diagonal, 3)
 	variance := []float64{1e-4, 1, 1e4}
 	rng := newStream(1, 0)
-	for range 2 {
+	for range leastDraws {
 		x, g := make([]float64, 3), make([]float64, 3)
 		for i, v := range variance {
 			x[i] = 5 + math.Sqrt(v)*rng.Norm()
@@ -262,19 +212,16 @@ func TestFisherDiagonalIsExact(t *testing.T) {
 		}
 		m.Add(x, g)
 	}
-	s, ok := m.Estimate(lowRankFisher{})
-	require.True(t, ok)
+	s := m.Diagonal(fisher)
 	for i, v := range variance {
 		assert.InEpsilon(t, v, s.Diag[i], 1e-9)
 	}
-	// A coordinate that does not move gets Stan's regularised variance, 1e-3 · 5/7 of two draws.
-	still, err := newMass(Diagonal, true, 1)
-	require.NoError(t, err)
-	still.Add([]float64{1}, []float64{0})
-	still.Add([]float64{1}, []float64{0})
-	s, ok = still.Estimate(lowRankFisher{})
-	require.True(t, ok)
-	assert.InDelta(t, 5e-3/7, s.Diag[0], 1e-15)
+	// A coordinate that does not move gets Stan's regularised variance, 1e-3 · 5/8 of three draws.
+	still := newMass(Diagonal, 1)
+	for range leastDraws {
+		still.Add([]float64{1}, []float64{0})
+	}
+	assert.InDelta(t, 5e-3/8, still.Diagonal(fisher).Diag[0], 1e-15)
 }
 
 // inverse is M⁻¹ in full, by the velocities of the unit vectors.
@@ -314,12 +261,11 @@ func TestLowRankFisherIsExact(t *testing.T) {
 	const d = 12
 	sigma := spd(d, 3)
 	x, g := cholesky(t, d+2, make([]float64, d), sigma, 4)
-	m, err := newMass(LowRank, false, d)
-	require.NoError(t, err)
+	m := newMass(LowRank, d)
 	for i := range d + 2 {
 		m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 	}
-	s, ok := m.Estimate(lowRankFisher{Gamma: 1e-10, Cutoff: 1})
+	s, ok := m.Correlated(lowRankFisher{Gamma: 1e-10, Cutoff: 1})
 	require.True(t, ok)
 	got := inverse(t, s)
 	for i := range d {
@@ -330,13 +276,13 @@ func TestLowRankFisherIsExact(t *testing.T) {
 	assert.InDelta(t, 1, condition(t, sigma, got), 1e-3)
 	// With the cutoff all eigenvalues left out are within 1/2 to 2, so the condition number is at most 4 (and a
 	// trifle).
-	s, ok = m.Estimate(lowRankFisher{})
+	s, ok = m.Correlated(lowRankFisher{})
 	require.True(t, ok)
 	c := condition(t, sigma, inverse(t, s))
 	t.Log("condition numbers: unit", condition(t, sigma, inverse(t, unitMetric(d))), "cutoff 2:", c, "rank", len(s.Values))
 	assert.LessOrEqual(t, c, 4.1)
 	assert.Less(t, len(s.Values), d)
-	s, ok = m.Estimate(lowRankFisher{MaxRank: 2})
+	s, ok = m.Correlated(lowRankFisher{MaxRank: 2})
 	require.True(t, ok)
 	assert.Len(t, s.Values, 2)
 }
@@ -360,12 +306,11 @@ func TestLowRankFisherFewDraws(t *testing.T) {
 	last := math.Inf(1)
 	for _, n := range []int{15, 40, 100} {
 		x, g := cholesky(t, n, make([]float64, d), sigma, 5)
-		m, err := newMass(LowRank, false, d)
-		require.NoError(t, err)
+		m := newMass(LowRank, d)
 		for i := range n {
 			m.Add(x[i*d:(i+1)*d], g[i*d:(i+1)*d])
 		}
-		s, ok := m.Estimate(lowRankFisher{})
+		s, ok := m.Correlated(lowRankFisher{})
 		require.True(t, ok)
 		low := condition(t, sigma, inverse(t, s))
 		diag := condition(t, sigma, inverse(t, diagonalMetric(s.Diag)))
@@ -385,37 +330,48 @@ func TestLowRankFisherFewDraws(t *testing.T) {
 	}
 }
 
-// No variance, no metric: with fewer than two draws or draws out of range whoever asks keeps what he has.
-func TestEstimateRefuses(t *testing.T) {
-	for _, kind := range []MetricKind{Unit, Diagonal, Dense, LowRank} {
-		m, err := newMass(kind, false, 1)
-		require.NoError(t, err)
-		m.Add([]float64{1}, []float64{1})
-		_, ok := m.Estimate(lowRankFisher{})
-		assert.False(t, ok)
-		m.Add([]float64{math.Inf(1)}, []float64{1})
-		_, ok = m.Estimate(lowRankFisher{})
+// Of fewer than three draws there is no metric, nor of draws out of range, and whoever asks keeps what he has.
+func TestNoMetric(t *testing.T) {
+	for _, kind := range []MetricKind{Diagonal, Dense, LowRank} {
+		m := newMass(kind, 1)
+		for _, x := range []float64{1, 2, math.Inf(1)} {
+			assert.Error(t, failed(m.Diagonal(fisher).build()))
+			_, ok := m.Correlated(lowRankFisher{})
+			assert.False(t, ok)
+			m.Add([]float64{x}, []float64{x})
+		}
+		assert.Error(t, failed(m.Diagonal(fisher).build()))
+		_, ok := m.Correlated(lowRankFisher{})
 		assert.False(t, ok)
 	}
 }
 
-// The gradients that adaptation sees are those of logp/T, so that at any temperature the Fisher metric of a Gaussian
-// is its tempered variance Tσ² to rounding; a window's end forgets a kept momentum, whose law was the old metric's,
-// and asks for a new step size.
+func failed(_ massMatrix, err error) error { return err }
+
+// The gradients that adaptation sees are those of logp/T, so that at any temperature the metric of a Gaussian is its
+// tempered variance Tσ² to rounding. A new metric forgets a kept momentum, whose law was the old one's, and the first one
+// asks for a new step size.
 func TestAdaptationAtTemperature(t *testing.T) {
-	for _, kind := range []MetricKind{Diagonal, LowRank} {
-		r := run(t, gaussian(4, 9), Options{Metric: kind, Temperature: 0.5, Warmup: 60, Draws: 1, Chains: 1, Fisher: true,
-			Windows: true})
-		assert.InEpsilon(t, 2, r.Chains[0].Metric.Diag[0], 1e-9)
-		assert.InEpsilon(t, 4.5, r.Chains[0].Metric.Diag[1], 1e-9)
-		assert.Empty(t, r.Chains[0].Metric.Values)
+	for _, o := range []Options{{}, {Metric: Diagonal}, {Metric: LowRank}, {Metric: Dense}, {Pooled: true}} {
+		o.Temperature, o.Warmup, o.Draws, o.Chains = 0.5, 60, 1, 2
+		r := run(t, gaussian(4, 9), o)
+		m := r.Chains[0].Metric
+		if o.Metric == Dense {
+			assert.Equal(t, Dense, m.Kind)
+			continue
+		}
+		assert.InEpsilon(t, 2, m.Diag[0], 1e-9)
+		assert.InEpsilon(t, 4.5, m.Diag[1], 1e-9)
+		assert.Empty(t, m.Values)
 	}
 	r, err := newRunner(gaussian(1, 1), Options{})
 	require.NoError(t, err)
 	c := r.chains[0]
-	c.Point.Momentum, c.NeedStep = []float64{1, 2}, false
-	r.closeWindow(c, diagonalMetric([]float64{2, 3}), true)
-	assert.Nil(t, c.Point.Momentum)
-	assert.True(t, c.NeedStep)
-	assert.Equal(t, []float64{2, 3}, c.metric.State().Diag)
+	for _, first := range []bool{true, false} {
+		c.Point.Momentum, c.NeedStep = []float64{1, 2}, false
+		require.True(t, r.renew(c, diagonalMetric([]float64{2, 3})))
+		assert.Nil(t, c.Point.Momentum)
+		assert.Equal(t, first, c.NeedStep)
+		assert.Equal(t, []float64{2, 3}, c.metric.State().Diag)
+	}
 }

@@ -2,10 +2,8 @@ package kernel
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,12 +24,19 @@ type chainState struct {
 	NeedStep    bool               // the step size is to be found anew before the next transition
 	Averaging   dualAveragingState // of log ε
 	Metric      Metric             // in use
-	Mass        mass               // of the window that is open; with moving windows, of the two last ones
-	Next        mass               // with moving windows, of the last one
-	Window      int                // its length, after the short ones
-	Estimated   int                // how many draws made the last moving metric; 0 before
-	Near        bool               `json:",omitempty"` // Pathfinder found a normal distribution near the target
-	Raised      bool               `json:",omitempty"` // its target acceptance is the raised one
+	Mass        mass               // draws of the window that is open and of the one before, for the metric
+	Next        mass               // of the open one alone
+	Height      height             // log densities of the open window
+	Before      height             // of the one before
+	Form        form               // of the metric in use
+	Candidates  []Metric           // of each form, of the draws before the open window, which its draws will judge
+	Estimated   bool               // draws have made a metric
+	Off         int                // transitions in a row whose step size is far from the best
+	Raised      bool               // the target acceptance is the raised one
+	Climb       bool               // it climbs before the next transition
+	Restart     bool               // it tries another start before the next transition, since it is lost
+	Restarts    int                // how often it has
+	Lost        *Lost              `json:",omitempty"` // where it had not arrived at the end of the warm-up
 	Tuned       int                // the transition after the last before which Trials were made
 	Kept        []float64          `json:",omitempty"` // [draws, d], with KeepHot
 	Track       []float64          `json:",omitempty"` // some coordinates of warm-up draws, for the length
@@ -41,6 +46,7 @@ func (s chainState) clone() chainState {
 	s.Point = s.Point.clone()
 	s.Metric = s.Metric.clone()
 	s.Mass, s.Next = s.Mass.clone(), s.Next.clone()
+	s.Candidates = slices.Clone(s.Candidates) // which do not change
 	s.Kept = append([]float64(nil), s.Kept...)
 	s.Track = append([]float64(nil), s.Track...)
 	return s
@@ -97,8 +103,7 @@ func (r *runner) makePlan() plan {
 	p := plan{
 		Dim: r.d, Chains: r.Chains, Replicas: r.replicas(), Warmup: r.Warmup, Thin: r.Thin, Seed: r.Seed,
 		FirstChain: r.FirstChain, Metric: r.Metric, Kernel: fmt.Sprintf("%T", r.Kernel),
-		Adapt: fmt.Sprint(r.averages, r.Fisher, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.moves, r.raises,
-			r.InitBuffer, r.TermBuffer, r.BaseWindow),
+		Adapt: fmt.Sprint(r.averages, r.low(), r.KeepMetric, r.KeepStep, r.Pooled, r.raises),
 	}
 	if fields, err := json.Marshal(r.Kernel); err == nil {
 		p.Kernel += string(fields)
@@ -118,9 +123,6 @@ func (r *runner) makePlan() plan {
 	}
 	if r.Minimise > 0 || r.Trials > 0 {
 		p.Start = fmt.Sprint(r.Minimise, r.Trials, r.TrialEvery)
-	}
-	if r.Pathfinder {
-		p.Start += " pathfinder"
 	}
 	return p
 }
@@ -209,10 +211,6 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	window, err := newMass(r.Metric, r.Fisher || r.moves, r.d)
-	if err != nil {
-		return nil, err
-	}
 	c := &chain{transition: t, scaled: make([]float64, r.d)}
 	step, t0, err := r.scheduled(0)
 	if err != nil {
@@ -224,18 +222,18 @@ func (r *runner) newChain(k int, temperature float64) (*chain, error) {
 	if t0 != 0 {
 		temperature = t0
 	}
-	var next mass
-	if r.moves {
-		next = window.clone()
-	}
 	beta := 0.0
 	if r.Path != "" {
 		temperature, beta = 1, temperature
 	}
 	c.chainState = chainState{
-		Number: k, Temperature: temperature, Beta: beta, Stream: newStream(r.Seed, r.FirstChain+uint64(k)), Mass: window,
-		Next: next, StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
+		Number: k, Temperature: temperature, Beta: beta, Stream: newStream(r.Seed, r.FirstChain+uint64(k)),
+		StepSize: step, NeedStep: step == 0 || !r.KeepStep && r.Warmup > 0,
 	}
+	if r.follows {
+		c.Mass, c.Next = newMass(r.Metric, r.d), newMass(r.Metric, r.d)
+	}
+	c.Climb = r.climbsFirst(c)
 	return c, c.setMetric(*r.InitialMetric)
 }
 
@@ -259,93 +257,6 @@ func (c *chain) counted(g gradient) gradient {
 	}
 }
 
-// begin finds the first point: finite, and in the kernel's box if it has one.
-func (r *runner) begin(c *chain) error {
-	tries := 100
-	if r.Init != nil {
-		tries = 1
-	}
-	stream := c.Stream
-	x := make([]float64, r.d)
-	for range tries {
-		if r.Init != nil {
-			copy(x, r.start(c))
-		} else {
-			for i := range x {
-				x[i] = 4*stream.Float64() - 2
-			}
-		}
-		if err := r.boxed(c, x); err != nil {
-			if r.Init != nil {
-				return err
-			}
-			continue
-		}
-		s := position{X: x, Grad: make([]float64, r.d)}
-		var err error
-		if s.LogP, err = point(c.gradient, s.X, s.Grad); err != nil {
-			return err
-		}
-		if !math.IsNaN(s.LogP) && allFinite(x) {
-			if err := r.descend(c, &s); err != nil {
-				return err
-			}
-			if err := r.approximate(c, &s, &stream); err != nil {
-				return err
-			}
-			c.Point, c.Stream = s, stream
-			return nil
-		}
-	}
-	if r.Init != nil {
-		return fmt.Errorf("log density or gradient at the given start: %w", ErrNonFinite)
-	}
-	return fmt.Errorf("log density or gradient at each of %d starts in (-2, 2)^%d, or outside the kernel's box: %w",
-		tries, r.d, ErrNonFinite)
-}
-
-// start is the given start of a chain.
-func (r *runner) start(c *chain) []float64 {
-	if len(r.Init) == len(r.chains) {
-		return r.Init[c.Number]
-	}
-	return r.Init[c.Number/r.replicas()]
-}
-
-// boxed is an error outside the kernel's box, if it has one.
-func (r *runner) boxed(c *chain, x []float64) error {
-	if box, ok := c.transition.(interface{ inside(x []float64) bool }); ok && !box.inside(x) {
-		return &FieldError{"kernel.Options", fmt.Sprintf("Init[%d]", c.Number/r.replicas()), x,
-			"it must be inside the kernel's box"}
-	}
-	return nil
-}
-
-// findStep finds a step size to start from, and starts its adaptation.
-func (r *runner) findStep(c *chain) error {
-	guess := c.StepSize
-	if guess == 0 {
-		guess = 1
-	}
-	if r.moves && c.Done == 0 && !r.given && c.Metric.Kind == Unit {
-		r.startMetric(c)
-	}
-	stream := c.Stream
-	eps, err := initialStepSize(&c.Point, guess, c.Temperature, c.metric, c.gradient, &stream)
-	if _, _, boxed := c.box(); boxed && errors.Is(err, errFlat) { // it is the box that keeps it
-		eps, err = 1, nil
-	}
-	if err != nil {
-		return err
-	}
-	if _, ok := c.transition.(*microcanonical); ok {
-		eps *= math.Sqrt(float64(r.d)) // the mean velocity that the size was found for
-	}
-	c.Stream, c.StepSize, c.NeedStep = stream, eps, false
-	c.Averaging = r.averages.Init(eps)
-	return nil
-}
-
 // box are the bounds of the kernel, where all dimensions have two.
 func (c *chain) box() (lower, upper []float64, ok bool) {
 	h, is := c.transition.(*hmc)
@@ -366,36 +277,18 @@ func (c *chain) tempered() []float64 {
 	return c.scaled
 }
 
-// adapt takes warm-up transition i: the step size at each, the metric as it follows the draws or, as Stan does, at the
-// end of each window.
+// adapt takes warm-up transition i, for the step size and the metric.
 func (r *runner) adapt(c *chain, i int, info Info) {
 	if r.averaged() {
 		accept := info.Accept
-		if r.moves && i >= r.moving.Final {
+		if i >= r.schedule.Final {
 			accept = info.symmetric
 		}
 		c.Averaging, c.StepSize = r.averagesOf(c, i, info).Update(c.Averaging, accept)
 	}
-	if r.moves {
-		r.follow(c, i, info)
-	} else if !r.KeepMetric && r.Metric != Unit && r.windows.In(i) {
-		c.Mass.Add(c.Point.X, c.tempered())
-		if r.windows.End(i) && !r.Pooled {
-			m, ok := c.Mass.Estimate(r.low())
-			r.closeWindow(c, m, ok)
-		}
-	}
+	r.follow(c, i, info)
 	r.lengthen(c, i)
 	if i == r.Warmup-1 && r.averaged() {
 		c.StepSize = c.Averaging.Final()
-	}
-}
-
-// closeWindow takes a window's metric, if there is one, and opens the next window.
-func (r *runner) closeWindow(c *chain, m Metric, ok bool) {
-	c.Mass.Reset()
-	if ok && c.setMetric(m) == nil {
-		c.Point.Momentum = nil // it had the law of the old metric
-		c.NeedStep = !r.KeepStep
 	}
 }

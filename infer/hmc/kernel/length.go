@@ -36,7 +36,7 @@ func (r *runner) lengthen(c *chain, i int) {
 	if t.Length > 0 {
 		return
 	}
-	first, last := r.Warmup/2, newMoving(r.Warmup).Final
+	first, last := r.Warmup/2, r.schedule.Final
 	if i < first || i >= last {
 		return
 	}

@@ -1,8 +1,6 @@
 package kernel
 
-import (
-	"fmt"
-)
+import "math"
 
 // moments are running means and centred sums of squares (Welford 1962), of vectors of d numbers. Cross makes them sums
 // of products.
@@ -85,48 +83,21 @@ func (m *moments) Variance() []float64 {
 	return v
 }
 
-// regularise shrinks a variance or covariance of n draws to 1e-3 I, as Stan does: n/(n+5) V + 1e-3 · 5/(n+5) I.
-func regularise(v []float64, n, d int) []float64 {
-	w := float64(n) / float64(n+5)
-	for i := range v {
-		v[i] *= w
-		if len(v) == d || i/d == i%d {
-			v[i] += 1e-3 * 5 / float64(n+5)
-		}
-	}
-	return v
-}
-
-// mass is the estimate of a metric in one window, as plain numbers. Its zero value estimates nothing; see [newMass].
+// mass are the draws of which a metric is made, with their gradients, as plain numbers. Its zero value has none.
 type mass struct {
-	Kind   MetricKind
-	Fisher bool      // of draws and gradients
-	X      moments   // of the draws
-	Grad   moments   // of the gradients, with Fisher
-	Draws  []float64 `json:",omitempty"` // [n, d], with LowRank
-	Grads  []float64 `json:",omitempty"` // [n, d], with LowRank
+	Kind  MetricKind
+	X     moments   // of the draws; with their products for Dense
+	Grad  moments   // of the gradients
+	Draws []float64 `json:",omitempty"` // [n, d], for LowRank
+	Grads []float64 `json:",omitempty"` // [n, d], for LowRank
 }
 
-// newMass is an empty estimate. Unit estimates nothing; LowRank is always of draws and gradients.
-func newMass(kind MetricKind, fisher bool, d int) (mass, error) {
-	m := mass{Kind: kind, Fisher: fisher || kind == LowRank}
-	switch {
-	case kind == Unit:
-	case kind == Dense && fisher:
-		return m, &FieldError{"kernel.Options", "Fisher", true, `the metrics "diagonal" and "low-rank" have it`}
-	case kind == Diagonal || kind == Dense:
-		m.X = newMoments(d, kind == Dense)
-	case kind != LowRank:
-		return m, &FieldError{"kernel.Options", "Metric", fmt.Sprintf("%q", kind),
-			"it must be Unit, Diagonal, Dense or LowRank"}
-	}
-	if m.Fisher && kind != Unit {
-		m.X, m.Grad = newMoments(d, false), newMoments(d, false)
-	}
-	return m, nil
+// newMass is empty.
+func newMass(kind MetricKind, d int) mass {
+	return mass{Kind: kind, X: newMoments(d, kind == Dense), Grad: newMoments(d, false)}
 }
 
-// like reports whether two estimates are of one kind and dimension.
+// like reports whether two are of one kind and dimension.
 func (m *mass) like(o mass) bool {
 	return m.Kind == o.Kind && len(m.X.M2) == len(o.X.M2) && len(m.X.Mean) == len(o.X.Mean) &&
 		len(m.Grad.M2) == len(o.Grad.M2)
@@ -134,14 +105,9 @@ func (m *mass) like(o mass) bool {
 
 // Add takes a draw and its gradient, ∇logp/T.
 func (m *mass) Add(x, grad []float64) {
-	if m.Kind == Unit {
-		return
-	}
 	m.X.Add(x)
-	if m.Fisher {
-		m.Grad.Add(grad)
-	}
-	if m.Kind == LowRank {
+	m.Grad.Add(grad)
+	if m.Kind == LowRank || m.Kind == auto {
 		m.Draws = append(m.Draws, x...)
 		m.Grads = append(m.Grads, grad...)
 	}
@@ -149,18 +115,13 @@ func (m *mass) Add(x, grad []float64) {
 
 // Merge takes all draws of o, after those it has.
 func (m *mass) Merge(o mass) {
-	if m.Kind == Unit {
-		return
-	}
 	m.X.Merge(o.X)
-	if m.Fisher {
-		m.Grad.Merge(o.Grad)
-	}
+	m.Grad.Merge(o.Grad)
 	m.Draws = append(m.Draws, o.Draws...)
 	m.Grads = append(m.Grads, o.Grads...)
 }
 
-// Reset empties the estimate and keeps its kind.
+// Reset empties it and keeps its kind.
 func (m *mass) Reset() {
 	for _, s := range []*moments{&m.X, &m.Grad} {
 		s.N = 0
@@ -170,73 +131,89 @@ func (m *mass) Reset() {
 	m.Draws, m.Grads = m.Draws[:0], m.Grads[:0]
 }
 
-// Estimate is the metric of the draws so far:
-//
-//	Diagonal, Variance   regularised variance: n/(n+5) var(x) + 1e-3 · 5/(n+5), as in Stan
-//	Dense, Variance      the same with the covariance; its diagonal, of fewer than 2d draws
-//	Diagonal, Fisher     see [fisherDiagonal]
-//	LowRank, Fisher      see [lowRankFisher]
+// Diagonal is the diagonal metric of a form; none of fewer than three draws.
+func (m *mass) Diagonal(f form) Metric {
+	if m.X.N < leastDraws {
+		return Metric{}
+	}
+	diag := make([]float64, len(m.X.Mean))
+	m.variances(diag, f)
+	return diagonalMetric(diag)
+}
+
+// variances sets v to the diagonal of M⁻¹: [fisherDiagonal], or as plain the variance of the draws, which counts five
+// draws of the former beside its own.
+func (m *mass) variances(v []float64, f form) {
+	fisherDiagonal(v, m.X, m.Grad)
+	if f != plain {
+		return
+	}
+	n := float64(m.X.N)
+	for i, s := range m.X.M2 {
+		v[i] = (s/(n-1)*n + 5*v[i]) / (n + 5)
+	}
+}
+
+// Correlated is the metric with correlations: for LowRank the one of [lowRankFisher], for Dense the covariance V shrunk
+// to the diagonal one, n/(n+5) V + 5/(n+5) D. It is false where the draws do not make one, or have no correlations.
 //
 // A covariance of n draws has eigenvalues from (1 - √(d/n))² to (1 + √(d/n))² times the true ones (Marchenko and Pastur
-// 1967), and zeros for n <= d: a window's trajectories would then be as deep as is allowed. From n = 2d on they are
-// within a factor of 12.
-//
-// With fewer than two draws, or an estimate that is not a metric (draws beyond the range of numbers), it is false, and
-// whoever asked keeps the metric that he has.
-func (m *mass) Estimate(low lowRankFisher) (Metric, bool) {
-	d := len(m.X.Mean)
-	if m.Kind == Unit || m.X.N < 2 {
-		return Metric{}, false
-	}
-	s := Metric{Kind: m.Kind, Dim: d}
+// 1967), and zeros for n <= d: trajectories would then be as deep as is allowed. From n = 2d on they are within a
+// factor of 12.
+func (m *mass) Correlated(low lowRankFisher) (Metric, bool) {
+	d, n := len(m.X.Mean), m.X.N
+	s := m.Diagonal(fisher)
 	switch {
-	case m.Kind == Dense:
-		s.Dense = regularise(m.X.Variance(), m.X.N, d)
-		if m.X.N < 2*d {
-			for i := range s.Dense {
-				if i/d != i%d {
-					s.Dense[i] = 0
-				}
-			}
-		}
-	case !m.Fisher:
-		s.Diag = regularise(m.X.Variance(), m.X.N, d)
-	case m.Kind == Diagonal:
-		s.Diag = make([]float64, d)
-		fisherDiagonal(s.Diag, m.X, m.Grad)
-	default:
+	case n < leastDraws:
+		return Metric{}, false
+	case m.Kind == Dense && n >= 2*d:
+		s = denseMetric(d, m.covariance(s.Diag))
+	case m.Kind == LowRank || m.Kind == auto:
+		draws, grads := m.rows(lowRows(d))
 		var err error
-		diag := make([]float64, d)
-		fisherDiagonal(diag, m.X, m.Grad)
-		if s, err = low.Estimate(diag, m.Draws, m.Grads); err != nil {
+		if s, err = low.Estimate(s.Diag, draws, grads); err != nil {
 			return Metric{}, false
 		}
-	}
-	if _, err := s.build(); err != nil {
+	default:
 		return Metric{}, false
 	}
-	return s, true
+	_, err := s.build()
+	return s, err == nil && (m.Kind == Dense || len(s.Values) > 0)
 }
 
-// pool joins the estimates of several chains, so that one window's metric is made of all their draws. Chains add
-// theirs in the order of their numbers, whatever the order in which their goroutines came: sums in another order would
-// differ in the last bits. [Run] does so while all chains wait at a window's end; see Options.Pooled.
-type pool struct{ mass mass }
-
-// Add takes a chain's draws, which are copied.
-func (p *pool) Add(m mass) {
-	if p.mass.Kind == "" {
-		p.mass = mass{Kind: m.Kind, Fisher: m.Fisher}
-		if m.Kind != Unit {
-			d := len(m.X.Mean)
-			p.mass.X = newMoments(d, len(m.X.M2) != d)
-			if m.Fisher {
-				p.mass.Grad = newMoments(d, false)
-			}
-		}
+// covariance is the regularised one.
+func (m *mass) covariance(diag []float64) []float64 {
+	d, n := len(diag), float64(m.X.N)
+	v := m.X.Variance()
+	for i := range v {
+		v[i] *= n / (n + 5)
 	}
-	p.mass.Merge(m)
+	for i, e := range diag {
+		v[i*d+i] += e * 5 / (n + 5)
+	}
+	return v
 }
 
-// Estimate is the metric of all draws, as [mass.Estimate].
-func (p *pool) Estimate(low lowRankFisher) (Metric, bool) { return p.mass.Estimate(low) }
+// lowRows is of how many draws a low-rank metric is made: in many dimensions its cost counts, and the directions that
+// matter most are in few draws.
+func lowRows(d int) int {
+	if d <= 500 {
+		return math.MaxInt
+	}
+	return 250
+}
+
+// rows are at most so many of the draws with their gradients, evenly spaced.
+func (m *mass) rows(most int) (draws, grads []float64) {
+	d := len(m.X.Mean)
+	n := len(m.Draws) / d
+	if n <= most {
+		return m.Draws, m.Grads
+	}
+	for i := range most {
+		at := (2*i + 1) * n / (2 * most)
+		draws = append(draws, m.Draws[at*d:(at+1)*d]...)
+		grads = append(grads, m.Grads[at*d:(at+1)*d]...)
+	}
+	return draws, grads
+}

@@ -18,6 +18,8 @@ const (
 	Diagonal MetricKind = "diagonal" // M⁻¹ = diag(v)
 	Dense    MetricKind = "dense"    // M⁻¹ = Σ
 	LowRank  MetricKind = "low-rank" // M⁻¹ = D^½ (I + Uᵀ(Λ - I)U) D^½, the rows of U orthonormal
+
+	auto MetricKind = "diagonal or low-rank" // whichever the draws of the warm-up predict to cost less
 )
 
 // massMatrix is a mass matrix M. One metric serves one chain at a time: it has scratch memory.

@@ -30,26 +30,21 @@ type Options struct {
 	// [Run].
 	Minimise int
 
-	// Pathfinder climbs from the start of each chain, and begins at a draw from the normal distribution along the climb
-	// that is nearest to the target, with its covariance as the first metric (Zhang, Carpenter, Gelman and Vehtari 2022).
-	// A chain begins as without Pathfinder if the climb finds no such distribution, or if its first steps find standard
-	// deviations from 1/4 to 4 alone. It is not for a Ladder, a box, Minimise, or a Stepper.
-	Pathfinder bool
-
-	// Metric is the form of the mass matrix; default Diagonal. InitialMetric is what it starts from (nil: 1/|gradient|
-	// of the start where it follows the draws, else the identity), and stays if nothing is adapted; its kind may be
-	// another.
+	// Metric is the form of the mass matrix. By default it is Diagonal or LowRank, whichever the draws of the warm-up
+	// predict to cost less; Diagonal in more than 1000 dimensions, with Pooled, and in a box with walls. InitialMetric is
+	// what it starts from (nil: 1/|gradient| of the start where it adapts, else the identity), and stays if nothing is
+	// adapted; its kind may be another.
 	Metric        MetricKind
 	InitialMetric *Metric
 	StepSize      float64 // to start from; 0 finds one
 	// TargetAccept is the acceptance to which the step size adapts, by dual averaging; default 0.8, and 0.574 for one
-	// leapfrog step. Where the metric of NUTS follows the draws, the default becomes 0.9 in a chain that gets into
-	// trouble after the first 30 % of its warm-up: a transition diverges, or accepts less than 1e-5 on average.
+	// leapfrog step. For NUTS without a Ladder the default becomes 0.9 in a chain that gets into trouble after the first
+	// 30 % of its warm-up: a transition diverges, or accepts less than 1e-5 on average.
 	TargetAccept float64
 	// Gamma, T0 and Kappa are the constants of dual averaging: how strongly the step size is drawn to ten times the one
 	// it started from, how many updates damp the first ones, and how fast old ones are forgotten. The defaults are
-	// Stan's, 0.05, 10 and 0.75 (more than 0.5, at most 1). Where the metric of NUTS follows the draws Gamma is 0.2,
-	// and the step size is drawn to twice the first one.
+	// Stan's, 0.05, 10 and 0.75 (more than 0.5, at most 1). For NUTS without a Ladder Gamma is 0.2, and the step size is
+	// drawn to twice the first one.
 	Gamma, T0, Kappa float64
 	// LowRank: Shrinkage counts as that many more draws of unit variance (0: 1e-5 with more draws than dimensions,
 	// else 1); eigenvalues within 1/Cutoff to Cutoff are left out (default 2); at most MaxRank vectors are kept
@@ -62,19 +57,6 @@ type Options struct {
 	// the warm-up (their geometric mean). It is the choice for many chains: with one step size their trees cost the
 	// same on average, so that they end together and batches are full to the end.
 	Pooled bool
-	// Windows adapts the metric as Stan does, at the ends of windows, from the variance of the draws in them: a first
-	// buffer, windows of doubling length and a last buffer. It goes without saying where InitBuffer, TermBuffer or
-	// BaseWindow is set, for the metric Dense, and with Pooled. Without it a diagonal or low-rank metric follows the
-	// draws and their gradients, in the schedule of nutpie: in the first 30 % of the warm-up it is made of the last 10
-	// to 20 draws, then of windows of 80, 120, 180, ..., and in the last 15 % only the step size adapts.
-	Windows    bool
-	InitBuffer int // default 75; None for none
-	TermBuffer int // default 50; None for none
-	BaseWindow int // default 25
-	// Fisher estimates a diagonal metric in Windows from draws and gradients, not from draws alone. Low-rank and moving
-	// metrics always are.
-	Fisher bool
-
 	// Trials finds step sizes by trajectories of their own, in the place of dual averaging (Baldock and Marzari 2019):
 	// 10 is theirs, 0 is dual averaging. See [Run]. They are made again every TrialEvery transitions of the warm-up;
 	// default 250, and 25 times SwapEvery with a Ladder.
@@ -123,6 +105,7 @@ type Result struct {
 	StepSizes []float64 // of each chain
 	Gradients []int64   // evaluated for each chain in all, with warm-up, also before a Resume
 	Swaps     []Swaps   // of each ladder
+	Lost      []Lost    // chains that had not arrived at the end of their warm-up
 	// Hot are, with KeepHot, the draws at each rung but the first: Hot[i-1] those of rung i, on unconstrained space, with
 	// a chain for each ladder. Package kernel has no names of sites: one site "x" has all dimensions.
 	Hot []*draws.Draws
@@ -162,24 +145,33 @@ func (o Options) low() lowRankFisher { return lowRankFisher{o.Shrinkage, o.Cutof
 // averages configures the dual averaging.
 func (o Options) averages() dualAveraging {
 	c := dualAveraging{Target: o.TargetAccept, Gamma: o.Gamma, T0: o.T0, Kappa: o.Kappa}
-	if o.movingNUTS() {
-		c.Pull = movingPull
+	if o.plainNUTS() {
+		c.Pull = followingPull
 		if c.Gamma == 0 {
-			c.Gamma = movingGamma
+			c.Gamma = followingGamma
 		}
 	}
 	return c
 }
 
-// moves reports whether the windows of the metric move with the draws.
-func (o Options) moves() bool {
-	return !o.Windows && !o.Pooled && !o.KeepMetric && (o.Metric == Diagonal || o.Metric == LowRank) && o.Warmup >= 20
+// follows reports whether the metric adapts.
+func (o Options) follows() bool {
+	return !o.KeepMetric && o.Metric != Unit && o.Warmup >= leastWarmup
 }
 
-// movingNUTS reports whether it is NUTS whose metric moves, with a dual averaging of its own for each chain.
-func (o Options) movingNUTS() bool {
+// plainNUTS reports whether it is NUTS, with chains that have nothing to do with each other.
+func (o Options) plainNUTS() bool {
 	_, ok := o.Kernel.(NUTS)
-	return ok && o.moves() && o.Ladder == nil
+	return ok && o.Ladder == nil
+}
+
+// defaultMetric is the form of the metric in d dimensions where the user names none.
+func (o Options) defaultMetric(d int) MetricKind {
+	h, ok := o.Kernel.(HMC)
+	if ok && h.Bounce || o.Pooled || d == 1 || d > autoDim {
+		return Diagonal
+	}
+	return auto
 }
 
 // Check says what is wrong with the options for d dimensions. With d = 0 it is where nothing is known of the density:
@@ -204,7 +196,6 @@ func (o Options) Check(d int) error {
 // check fills in the defaults.
 func (o Options) check(d int) (Options, error) {
 	const typ = "kernel.Options"
-	o.Windows = o.Windows || o.InitBuffer != 0 || o.TermBuffer != 0 || o.BaseWindow != 0
 	fail := func(field string, value any, allowed string) (Options, error) {
 		return o, &FieldError{Type: typ, Field: field, Value: value, Allowed: allowed}
 	}
@@ -216,20 +207,13 @@ func (o Options) check(d int) (Options, error) {
 		v        *int
 		def, low int
 	}{{"Chains", &o.Chains, 4, 1}, {"Draws", &o.Draws, 1000, 1}, {"Thin", &o.Thin, 1, 1},
-		{"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"BaseWindow", &o.BaseWindow, 25, 1},
-		{"SwapEvery", &o.SwapEvery, o.swapEvery(), 1}} {
+		{"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"SwapEvery", &o.SwapEvery, o.swapEvery(), 1}} {
 		if err := atLeast(typ, f.name, f.v, f.def, f.low); err != nil {
 			return o, err
 		}
 	}
-	for _, f := range []struct {
-		name string
-		v    *int
-		def  int
-	}{{"Warmup", &o.Warmup, 1000}, {"InitBuffer", &o.InitBuffer, 75}, {"TermBuffer", &o.TermBuffer, 50}} {
-		if err := optional(typ, f.name, f.v, f.def); err != nil {
-			return o, err
-		}
+	if err := optional(typ, "Warmup", &o.Warmup, 1000); err != nil {
+		return o, err
 	}
 	if o.Chains > maxChains {
 		return fail("Chains", o.Chains, fmt.Sprintf("it must be at most %d", maxChains))
@@ -265,8 +249,12 @@ func (o Options) check(d int) (Options, error) {
 	if _, err := o.averages().build(); err != nil {
 		return o, err
 	}
-	if o.Metric == "" {
-		o.Metric = Diagonal
+	switch o.Metric {
+	case "":
+		o.Metric = o.defaultMetric(d)
+	case Unit, Diagonal, Dense, LowRank:
+	default:
+		return fail("Metric", fmt.Sprintf("%q", o.Metric), "it must be Unit, Diagonal, Dense or LowRank")
 	}
 	if h, ok := o.Kernel.(HMC); ok && h.Bounce && o.Metric != Unit && o.Metric != Diagonal {
 		return fail("Metric", fmt.Sprintf("%q", o.Metric), "with HMC.Bounce it must be Unit or Diagonal: a wall turns one "+
@@ -276,9 +264,6 @@ func (o Options) check(d int) (Options, error) {
 	if bytes := 4 * 8 * float64(o.Chains) * float64(d) * float64(d); o.Metric == Dense && bytes > maxDense {
 		return fail("Metric", fmt.Sprintf("%q", o.Metric), fmt.Sprintf("matrices of %d x %d for %d chains take %.0f GB, "+
 			"more than %d: use LowRank or Diagonal", d, d, o.Chains, bytes/1e9, maxDense/1_000_000_000))
-	}
-	if _, err := newMass(o.Metric, o.Fisher, d); err != nil {
-		return o, err
 	}
 	if err := o.low().check(); err != nil {
 		return o, err
@@ -299,10 +284,6 @@ func (o Options) check(d int) (Options, error) {
 	}
 	if err := o.checkLadder(); err != nil {
 		return o, err
-	}
-	h, _ := o.Kernel.(HMC)
-	if o.Pathfinder && (o.Ladder != nil || o.Minimise > 0 || h.Lower != nil || h.Upper != nil) {
-		return fail("Pathfinder", true, "it is not for a Ladder, a box or Minimise")
 	}
 	if err := o.checkTrials(); err != nil {
 		return o, err

@@ -74,6 +74,9 @@ func Run(ctx context.Context, density Density, options Options) (*Result, error)
 		result.Metrics = append(result.Metrics, c.Metric.clone())
 		result.StepSizes = append(result.StepSizes, c.StepSize)
 		result.Gradients = append(result.Gradients, c.Gradients)
+		if c.Lost != nil {
+			result.Lost = append(result.Lost, *c.Lost)
+		}
 	}
 	for _, s := range r.swaps {
 		result.Swaps = append(result.Swaps, s.clone())
@@ -93,9 +96,8 @@ type runner struct {
 	d        int
 	tempered bool // the density depends on the temperature
 	averages dualAveraging
-	windows  schedule
-	moving   moving
-	moves    bool // windows move
+	schedule schedule
+	follows  bool // the metric adapts
 	raises   bool // a chain in trouble gets a larger target acceptance
 	given    bool // an InitialMetric was given
 	plan     plan
@@ -126,9 +128,8 @@ func newRunner(density Density, options Options) (*runner, error) {
 	if r.averages, err = o.averages().build(); err != nil {
 		return nil, err
 	}
-	r.raises = options.TargetAccept == 0 && o.movingNUTS()
-	r.moving, r.moves = newMoving(o.Warmup), o.moves()
-	r.windows = windows(o.Warmup, o.InitBuffer, o.TermBuffer, o.BaseWindow)
+	r.raises = options.TargetAccept == 0 && o.plainNUTS()
+	r.schedule, r.follows = newSchedule(o.Warmup), o.follows()
 	n := o.replicas()
 	for k := range o.Chains * n {
 		t := o.Temperature
@@ -201,7 +202,7 @@ func (r *runner) meets(i int) bool {
 
 // pools reports whether the window that ended just before transition i makes one metric of all chains.
 func (r *runner) pools(i int) bool {
-	return r.Pooled && !r.KeepMetric && r.Metric != Unit && r.windows.End(i-1)
+	return r.Pooled && r.follows && r.schedule.End(i-1)
 }
 
 // poolsStep reports whether one step size is made of all before transition i.
@@ -221,13 +222,14 @@ func (r *runner) meeting(i int) error {
 		}
 	}
 	if r.pools(i) {
-		var joined pool
+		// In the order of the chains' numbers: sums in another order would differ in the last bits.
+		joined := newMass(r.Metric, r.d)
 		for _, c := range r.chains {
-			joined.Add(c.Mass)
+			joined.Merge(c.Mass)
 		}
-		m, ok := joined.Estimate(r.low())
+		f, m := joined.form(r.low())
 		for _, c := range r.chains {
-			r.closeWindow(c, m, ok)
+			r.remake(c, f, m)
 		}
 	}
 	if r.poolsStep(i) {
@@ -278,6 +280,20 @@ func (r *runner) loop(ctx context.Context, c *chain) (err error) {
 			if err := r.batcher.Meet(c.Number, func() error { return r.meeting(c.Done) }); err != nil {
 				return err
 			}
+			spent = c.chainState.Gradients
+		}
+		if c.Restart {
+			if err := r.restart(c); err != nil {
+				return err
+			}
+			spent = c.chainState.Gradients
+		}
+		if c.Climb {
+			s, err := r.climb(c, c.Point)
+			if err != nil {
+				return err
+			}
+			c.Point, c.Climb = s, false
 			spent = c.chainState.Gradients
 		}
 		if err := r.obey(c); err != nil {

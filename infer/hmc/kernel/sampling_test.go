@@ -62,11 +62,12 @@ func TestConditioning(t *testing.T) {
 		o       Options
 	}{
 		{"diagonal", diagonal, []float64{0.01, 1, 100}, Options{Metric: Diagonal}},
-		{"diagonal, windows", diagonal, []float64{0.01, 1, 100}, Options{Windows: true}},
-		{"diagonal, Fisher", diagonal, []float64{0.01, 1, 100}, Options{Windows: true, Fisher: true}},
+		{"diagonal, default", diagonal, []float64{0.01, 1, 100}, Options{}},
+		{"diagonal, pooled", diagonal, []float64{0.01, 1, 100}, Options{Pooled: true}},
 		{"diagonal, unit metric", diagonal, []float64{0.01, 1, 100}, Options{Metric: Unit, Draws: 500}},
 		{"diagonal, HMC", diagonal, []float64{0.01, 1, 100}, Options{Kernel: HMC{Length: 1.5, Jitter: 0.5}, Draws: 2000}},
 		{"diagonal, MALA", diagonal, []float64{0.01, 1, 100}, Options{Kernel: HMC{Steps: 1}, Draws: 6000, Warmup: 2000}},
+		{"turned, default", turned, []float64{wide, wide, 1}, Options{}},
 		{"turned, dense", turned, []float64{wide, wide, 1}, Options{Metric: Dense}},
 		{"turned, low rank", turned, []float64{wide, wide, 1}, Options{Metric: LowRank}},
 		{"turned, low rank, pooled", turned, []float64{wide, wide, 1}, Options{Metric: LowRank, Pooled: true}},

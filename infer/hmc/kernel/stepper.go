@@ -60,9 +60,6 @@ func (p *Stepper) Step(density Density, s *Snapshot, stepSize, temperature float
 func (p *Stepper) place(density Density, s *Snapshot) error {
 	if p.r == nil || s == nil {
 		o := p.Options
-		if o.Pathfinder {
-			return &FieldError{"kernel.Options", "Pathfinder", true, "a Stepper begins at its Init: it is for whole runs"}
-		}
 		o.Draws, o.Thin, o.Checkpoint, o.Resume, o.Schedule = endless, 1, nil, nil, nil
 		o.Record = func(chain, _ int, _ []float64, info Info) error {
 			i := &p.infos[chain]

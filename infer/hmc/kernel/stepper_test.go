@@ -21,11 +21,6 @@ func TestSteps(t *testing.T) {
 			o.Init = slices.Repeat([][]float64{{3, 1.2, 0.1, -0.5, 0.7, 1, -1, 0.3, 0.2, -0.9}}, o.Chains)
 			want := run(t, d, o)
 			p := &Stepper{Options: o}
-			if o.Pathfinder {
-				_, _, err := p.Step(d, nil, 0, 0)
-				require.ErrorContains(t, err, "it is for whole runs")
-				return
-			}
 			var s *Snapshot
 			var states []*Snapshot
 			for i := range o.Warmup + o.Draws {

@@ -72,7 +72,7 @@ func (r *runner) descend(c *chain, s *position) error {
 
 // tune finds the step size by trials, where they are due before the next transition; see [Run].
 func (r *runner) tune(c *chain) error {
-	due := c.Done%r.TrialEvery == 0 || r.moves && c.Done == r.moving.Final
+	due := c.Done%r.TrialEvery == 0 || r.follows && c.Done == r.schedule.Final
 	if r.Trials == 0 || r.KeepStep || c.Done >= r.Warmup || !due || c.Tuned > c.Done {
 		return nil
 	}

@@ -20,16 +20,13 @@ type climb struct {
 	iterations  int
 	evaluations int64
 	ended       bool // the rise of the last step was within the tolerance
-	// The least and the greatest curvature of -log p that the steps have met.
-	flattest, steepest float64
 
 	direction, toX, toGrad, s, z []float64
 }
 
 func newClimb(density Density, start []float64, o Options) (*climb, error) {
 	d := len(start)
-	c := &climb{density: density, tolerance: o.Tolerance, memory: newMemory(d, o.History),
-		flattest: math.Inf(1)}
+	c := &climb{density: density, tolerance: o.Tolerance, memory: newMemory(d, o.History)}
 	for _, v := range []*[]float64{&c.x, &c.grad, &c.direction, &c.toX, &c.toGrad, &c.s, &c.z} {
 		*v = make([]float64, d)
 	}
@@ -104,9 +101,6 @@ func (c *climb) move(value float64) {
 	floats.SubTo(c.s, c.toX, c.x)
 	floats.SubTo(c.z, c.grad, c.toGrad)
 	c.memory.add(c.s, c.z)
-	along := floats.Dot(c.s, c.z)
-	c.flattest = math.Min(c.flattest, along/floats.Dot(c.s, c.s))
-	c.steepest = math.Max(c.steepest, floats.Dot(c.z, c.z)/along)
 	rise := value - c.value
 	c.ended = rise <= c.tolerance*math.Max(1, math.Max(math.Abs(value), math.Abs(c.value)))
 	copy(c.x, c.toX)

@@ -32,7 +32,7 @@ func (m *memory) len() int { return len(m.s) }
 // (Gilbert and Lemaréchal 1989; algorithm 3 of Zhang et al. 2022).
 func (m *memory) add(s, z []float64) {
 	b := floats.Dot(s, z)
-	if !(b > 1e-12*floats.Dot(z, z)) {
+	if !(b > 1e-12*floats.Norm(s, 2)*floats.Norm(z, 2)) {
 		return
 	}
 	a, c := 0.0, 0.0

@@ -19,9 +19,6 @@ type Options struct {
 	Iterations int     // of the optimiser at most; default 1000
 	Draws      int     // of the estimate of each ELBO, K; default 5
 	Tolerance  float64 // relative rise of the log density at which the climb ends; default 1e-8
-	// Brief is for a start of a chain, which need not be the best. The ELBOs of few points are estimated, with the same
-	// draws, as if they rose to one greatest and fell after it. And a target of unit scale is left with [ErrUnit].
-	Brief bool
 }
 
 func (o *Options) fill() {
@@ -52,15 +49,6 @@ type Fit struct {
 // ErrNone says that no point of the path had a normal distribution with a finite ELBO.
 var ErrNone = errors.New("no normal distribution along the path has a finite ELBO")
 
-// ErrUnit says that the target has unit scale where a brief search begins: the first steps meet curvatures of standard
-// deviations from 1/4 to 4. A chain finds its way there without a fit.
-var ErrUnit = errors.New("the target has unit scale at the start")
-
-const (
-	unitSteps     = 4  // of the climb, after which the scale is looked at
-	unitCurvature = 16 // at most, and its inverse at least
-)
-
 // Find climbs from a start of d numbers, at which the density must be finite. normal fills a slice with independent
 // standard normal numbers. Only points after the first step have a normal distribution: before it nothing is known of
 // the curvature.
@@ -79,25 +67,17 @@ func Find(density Density, start []float64, o Options, normal func(z []float64) 
 		if !moved {
 			break
 		}
-		if o.Brief && c.iterations == unitSteps && c.flattest >= 1.0/unitCurvature && c.steepest <= unitCurvature {
-			return nil, ErrUnit
-		}
-		if q, ok := c.memory.normal(c.x, c.grad); ok && o.Brief {
-			s.keep(q, c.iterations)
-		} else if ok {
+		if q, ok := c.memory.normal(c.x, c.grad); ok {
 			if err := normal(s.z); err != nil {
 				return nil, err
 			}
-			if _, err := s.judge(q, c.iterations); err != nil {
+			if err := s.judge(q, c.iterations); err != nil {
 				return nil, err
 			}
 		}
 		if c.ended {
 			break
 		}
-	}
-	if err := s.section(); err != nil {
-		return nil, err
 	}
 	s.best.Iterations, s.best.Evaluations = c.iterations, c.evaluations+s.evaluations
 	if s.best.Normal == nil {

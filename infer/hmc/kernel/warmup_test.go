@@ -9,46 +9,54 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where every transition moves, the windows of a warm-up of 1000 end as the rule says: every ten transitions up to 300,
-// then after 80 and 120 more. A window of 180 would end at 680, but the 270 after it are more than the 170 that there
-// are before the step size is alone. The metric is of the two last windows: after transition 849 those are the 120
-// forgotten, and all 350 since 500.
-func TestMovingWindows(t *testing.T) {
-	r, err := newRunner(gaussian(1, 2), Options{Chains: 1})
-	require.NoError(t, err)
-	require.True(t, r.moves)
-	c := r.chains[0]
-	var ends, kept []int
-	for i := range 1000 {
-		c.Point = position{X: []float64{math.Sin(float64(i)), math.Cos(float64(i))}}
-		c.Point.Grad = []float64{-c.Point.X[0], -c.Point.X[1] / 2}
-		before := c.Next.X.N
-		r.follow(c, i, Info{Accepted: true})
-		if c.Next.X.N < before {
-			ends, kept = append(ends, i+1), append(kept, c.Mass.X.N)
+// Windows of ten transitions, five of them, then of 15, 22, ..., each the rounded half longer, as long as there is room
+// for the one after; the last goes up to 15 % before the end. Worked out by hand.
+func TestSchedule(t *testing.T) {
+	for _, c := range []struct {
+		warmup int
+		ends   []int
+	}{
+		{1000, []int{10, 20, 30, 40, 50, 65, 88, 123, 176, 256, 376, 556, 850}},
+		{500, []int{10, 20, 30, 40, 50, 65, 88, 123, 176, 256, 425}},
+		{120, []int{10, 20, 30, 40, 50, 65, 102}},
+		{20, []int{17}},
+		{10, []int{9}},
+	} {
+		s := newSchedule(c.warmup)
+		var ends []int
+		for _, e := range s.Ends {
+			ends = append(ends, e+1)
 		}
+		assert.Equal(t, c.ends, ends, "warm-up %d", c.warmup)
+		assert.Equal(t, c.ends[len(c.ends)-1], s.Final)
+		assert.True(t, s.End(s.Ends[0]))
+		assert.False(t, s.End(s.Ends[0]-1))
 	}
-	for i := range 30 {
-		require.Equal(t, 10*(i+1), ends[i])
-		require.Equal(t, 10, kept[i])
-	}
-	assert.Equal(t, []int{380, 500}, ends[30:])
-	assert.Equal(t, []int{80, 120}, kept[30:])
-	assert.Equal(t, 120+350, c.Mass.X.N)
-	assert.Equal(t, 350, c.Next.X.N)
 }
 
-// A chain that does not move at first leaves no draws of its start, and its first window is longer.
-func TestMovingWaitsForMoves(t *testing.T) {
+// The metric is of the draws of two windows: those of the one before are forgotten at the end of the next. A chain that
+// does not move at first leaves no draws of its start.
+func TestFollowing(t *testing.T) {
 	r, err := newRunner(gaussian(1, 2), Options{Chains: 1})
 	require.NoError(t, err)
 	c := r.chains[0]
-	for i := range 40 {
-		c.Point = position{X: []float64{float64(i), 1}, Grad: []float64{1, float64(i)}}
-		r.follow(c, i, Info{Accepted: i >= 25})
-		assert.Equal(t, i >= 27, c.NeedStep && c.Estimated > 0, "after %d moves there is a metric", i-24)
+	for i := range 850 {
+		c.Point = position{X: []float64{math.Sin(float64(i)), math.Cos(float64(i))}}
+		c.Point.Grad, c.Point.LogP = []float64{-c.Point.X[0], -c.Point.X[1] / 2}, c.Point.X[0]
+		r.follow(c, i, Info{Accepted: i >= 5})
+		switch i {
+		case 6:
+			assert.False(t, c.Estimated)
+		case 7: // the third draw
+			assert.True(t, c.Estimated)
+		case 9:
+			assert.Equal(t, []int{5, 0}, []int{c.Mass.X.N, c.Next.X.N})
+		case 555:
+			assert.Equal(t, []int{180, 0}, []int{c.Mass.X.N, c.Next.X.N})
+		case 848:
+			assert.Equal(t, []int{180 + 293, 293}, []int{c.Mass.X.N, c.Next.X.N})
+		}
 	}
-	assert.Equal(t, 15-10, c.Next.X.N)
 }
 
 // The metric starts from the gradient: 1/|g| of logp/T, and within 1e-20 and 1e20 where the gradient is 0 or huge.
@@ -60,10 +68,9 @@ func TestMovingStart(t *testing.T) {
 		c.Point = position{X: make([]float64, 4), Grad: []float64{4, -0.5, 0, 1e300}}
 		r.startMetric(c)
 		assert.Equal(t, []float64{0.5, 4, 1e20, 1e-20}, c.metric.State().Diag)
-		assert.Equal(t, kind, c.metric.State().Kind)
 	}
 	given := diagonalMetric([]float64{3})
-	for _, o := range []Options{{}, {InitialMetric: &given}, {Windows: true}} {
+	for _, o := range []Options{{}, {InitialMetric: &given}, {Pooled: true}} {
 		o.Chains, o.Warmup, o.Draws, o.Init = 1, 20, 1, [][]float64{{10}}
 		var first *Snapshot
 		o.CheckpointEvery, o.Checkpoint = 1, func(s *Snapshot) error {
@@ -76,10 +83,9 @@ func TestMovingStart(t *testing.T) {
 		switch m := first.Chains[0].Metric; {
 		case o.InitialMetric != nil:
 			assert.Equal(t, given, m)
-		case o.Windows:
-			assert.Equal(t, unitMetric(1), m)
 		default:
-			assert.Equal(t, []float64{0.1}, m.Diag)
+			assert.Equal(t, Diagonal, m.Kind)
+			assert.NotEqual(t, given, m)
 		}
 	}
 }
@@ -91,7 +97,6 @@ func TestMovingMetricIsExact(t *testing.T) {
 		for _, temperature := range []float64{1, 0.5} {
 			r := run(t, gaussian(1e-4, 1, 1e6), Options{Metric: kind, Temperature: temperature, Warmup: 50, Draws: 1, Chains: 2})
 			for _, m := range r.Metrics {
-				assert.Equal(t, kind, m.Kind)
 				for i, v := range []float64{1e-4, 1, 1e6} {
 					assert.InEpsilon(t, temperature*v, m.Diag[i], 1e-8)
 				}
@@ -138,7 +143,7 @@ func TestSymmetricAcceptance(t *testing.T) {
 	assert.Positive(t, down)
 }
 
-// The constants of dual averaging are the options'. By default they are Stan's, but where the metric of NUTS moves.
+// The constants of dual averaging are the options'. By default they are Stan's, but for NUTS without a ladder.
 func TestDualAveragingOptions(t *testing.T) {
 	r, err := newRunner(gaussian(1), Options{})
 	require.NoError(t, err)
@@ -146,7 +151,7 @@ func TestDualAveragingOptions(t *testing.T) {
 	r, err = newRunner(gaussian(1), Options{TargetAccept: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6})
 	require.NoError(t, err)
 	assert.Equal(t, dualAveraging{Target: 0.9, Gamma: 0.1, T0: 5, Kappa: 0.6, Pull: 2}, r.averages)
-	for _, o := range []Options{{Windows: true}, {Kernel: HMC{}}, {Ladder: []float64{1, 2}}} {
+	for _, o := range []Options{{Kernel: HMC{}}, {Ladder: []float64{1, 2}}} {
 		r, err = newRunner(gaussian(1), o)
 		require.NoError(t, err)
 		assert.Equal(t, dualAveraging{Target: 0.8, Gamma: 0.05, T0: 10, Kappa: 0.75, Pull: 10}, r.averages)
@@ -159,21 +164,25 @@ func TestDualAveragingOptions(t *testing.T) {
 	}
 }
 
-// What says Windows: the word itself, their lengths, and all that has no moving metric.
-func TestMovingOrWindows(t *testing.T) {
+// Which metric a run has, and whether it adapts.
+func TestDefaultMetric(t *testing.T) {
 	for _, c := range []struct {
-		o     Options
-		moves bool
+		o       Options
+		kind    MetricKind
+		follows bool
 	}{
-		{Options{}, true}, {Options{Metric: LowRank}, true}, {Options{Kernel: HMC{}}, true},
-		{Options{Windows: true}, false}, {Options{InitBuffer: 10}, false}, {Options{TermBuffer: None}, false},
-		{Options{BaseWindow: 5}, false}, {Options{Metric: Dense}, false}, {Options{Metric: Unit}, false},
-		{Options{Pooled: true}, false}, {Options{KeepMetric: true}, false}, {Options{Warmup: 19}, false},
+		{Options{}, auto, true}, {Options{Metric: LowRank}, LowRank, true}, {Options{Kernel: HMC{}}, auto, true},
+		{Options{Metric: Dense}, Dense, true}, {Options{Metric: Unit}, Unit, false}, {Options{Pooled: true}, Diagonal, true},
+		{Options{Kernel: HMC{Bounce: true, Lower: []float64{0, 0}}}, Diagonal, true},
+		{Options{KeepMetric: true}, auto, false}, {Options{Warmup: 19}, auto, false},
 	} {
-		r, err := newRunner(gaussian(1), c.o)
+		r, err := newRunner(gaussian(1, 1), c.o)
 		require.NoError(t, err)
-		assert.Equal(t, c.moves, r.moves, "%+v", c.o)
+		assert.Equal(t, c.kind, r.Metric, "%+v", c.o)
+		assert.Equal(t, c.follows, r.follows, "%+v", c.o)
 	}
+	assert.Equal(t, Diagonal, Options{}.defaultMetric(autoDim+1))
+	assert.Equal(t, Diagonal, Options{}.defaultMetric(1))
 }
 
 // funnel is Neal's: x₀ ~ N(0, 3²) and the others N(0, e^x₀). Its neck is too narrow for any step size.
