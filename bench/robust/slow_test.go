@@ -11,8 +11,8 @@ import (
 )
 
 // The quick form of the command: five targets that every method is right on, with five seeds, in closed form or with
-// long runs; three that are lost with a start and a metric that do not fit, for the default. One that no diagonal metric
-// can sample is seen to fail.
+// long runs; three that are lost with a start and a metric that do not fit, for the default. One that no diagonal
+// metric can sample is seen to fail.
 func TestRobust(t *testing.T) {
 	s := settings{methods: methods, seeds: 5, limit: 400000, options: infer.Options{Chains: 4, Warmup: 1000, Draws: 1000}}
 	for _, name := range []string{"bounds", "separation", "multinomial50", "centred", "bimodal"} {

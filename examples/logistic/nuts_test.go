@@ -14,8 +14,8 @@ import (
 )
 
 // NUTS on the model in the language against 60 000 draws of an independent sampler, whose Monte-Carlo error is about
-// 0.0006 (the figures of infer/sgmcmc's test): means and standard deviations within four combined standard errors, beyond
-// which one of the sixteen is in one of a thousand runs.
+// 0.0006 (the figures of infer/sgmcmc's test): means and standard deviations within four combined standard errors,
+// beyond which one of the sixteen is in one of a thousand runs.
 func TestNUTSFindsThePosterior(t *testing.T) {
 	mean := []float64{0.3883, 1.0864, -0.2453, 0.0206, -0.1562, 0.5947, 0.3247, 0.1268}
 	sd := []float64{0.1052, 0.1177, 0.0994, 0.1054, 0.1067, 0.1089, 0.0963, 0.1065}

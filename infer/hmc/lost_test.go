@@ -32,8 +32,8 @@ func frozen(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustDetach(fals
 
 // A chain that has not arrived when the warm-up ends is a finding that says how that shows, and at which site the
 // gradient is largest. The five densities have a value that is not the integral of the gradient: by noise, by rounding
-// (numbers near 1e12 are 1e-4 apart, and the standard deviation is 1e-8), by a wrong gradient, and by a cusp at which it
-// is infinite. A normal one has no such finding with twenty seeds.
+// (numbers near 1e12 are 1e-4 apart, and the standard deviation is 1e-8), by a wrong gradient, and by a cusp at which
+// it is infinite. A normal one has no such finding with twenty seeds.
 func TestLostChains(t *testing.T) {
 	for name, c := range map[string]struct {
 		density func(scale, w torch.Tensor) torch.Tensor
@@ -57,8 +57,9 @@ func TestLostChains(t *testing.T) {
 		}, `w\[\d\]`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want := regexp.MustCompile(`^chain \d had not arrived when its warm-up ended: (it stood still|its log density still rose)` +
-				`, also after \d other starts?; the gradient is largest at ` + c.site + ` \([-+.\de]+\): its draws are not of the posterior$`)
+			want := regexp.MustCompile(`^chain \d had not arrived when its warm-up ended: ` +
+				`(it stood still|its log density still rose), also after \d other starts?; ` +
+				`the gradient is largest at ` + c.site + ` \([-+.\de]+\): its draws are not of the posterior$`)
 			d, err := infer.Sample(ctx, written(t, c.density), hmc.NUTS{}, infer.Options{Seed: 1, Warmup: 300, Draws: 50})
 			require.NoError(t, err)
 			lost := 0
@@ -84,9 +85,9 @@ func TestLostChains(t *testing.T) {
 	}
 }
 
-// Two modes of equal weight that no chain leaves stay visible: a chain climbs to the one that is near its start. The four
-// chains of a seed start on one side with probability 1/8; with 7/8 R-hat is above 1.1 in more than ten of twenty seeds
-// but for one case in 100,000.
+// Two modes of equal weight that no chain leaves stay visible: a chain climbs to the one that is near its start. The
+// four chains of a seed start on one side with probability 1/8; with 7/8 R-hat is above 1.1 in more than ten of twenty
+// seeds but for one case in 100,000.
 func TestModesStayVisible(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		c.Sample("x", dist.Mixture(torch.Must(torch.FromSlice([]float64{0.5, 0.5})), dist.Normal(-10, 1), dist.Normal(10, 1)))

@@ -148,8 +148,8 @@ func spd(d int, seed uint64) *mat.SymDense {
 	return s
 }
 
-// moments against the two-pass formulas, in one piece and merged, to rounding; the dense metric against its formula; and
-// the estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
+// moments against the two-pass formulas, in one piece and merged, to rounding; the dense metric against its formula;
+// and the estimate against the known covariance, entries having the variance (ΣᵢᵢΣⱼⱼ + Σᵢⱼ²)/n.
 func TestDenseMetric(t *testing.T) {
 	const d, n = 4, 4000
 	sigma := spd(d, 1)
@@ -198,8 +198,8 @@ func TestDenseMetric(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// For independent Gaussians the Fisher estimate is σ² from any three draws, to rounding, where their variance is nowhere
-// near.
+// For independent Gaussians the Fisher estimate is σ² from any three draws, to rounding, where their variance is
+// nowhere near.
 func TestFisherDiagonalIsExact(t *testing.T) {
 	m := newMass(Diagonal, 3)
 	variance := []float64{1e-4, 1, 1e4}
@@ -349,8 +349,8 @@ func TestNoMetric(t *testing.T) {
 func failed(_ massMatrix, err error) error { return err }
 
 // The gradients that adaptation sees are those of logp/T, so that at any temperature the metric of a Gaussian is its
-// tempered variance Tσ² to rounding. A new metric forgets a kept momentum, whose law was the old one's, and the first one
-// asks for a new step size.
+// tempered variance Tσ² to rounding. A new metric forgets a kept momentum, whose law was the old one's, and the first
+// one asks for a new step size.
 func TestAdaptationAtTemperature(t *testing.T) {
 	for _, o := range []Options{{}, {Metric: Diagonal}, {Metric: LowRank}, {Metric: Dense}, {Pooled: true}} {
 		o.Temperature, o.Warmup, o.Draws, o.Chains = 0.5, 60, 1, 2

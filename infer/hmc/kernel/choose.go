@@ -17,12 +17,12 @@ const (
 )
 
 const (
-	autoDim     = 1000 // dimensions above which the default metric is diagonal
-	gramSize    = 2e6  // multiplications that compare draws with each other
-	leastRows   = 8    // draws that judge a metric with correlations
-	plainRows   = 50   // the same for plain variances
-	whiteExcess = 1.5  // of the cost over that of white noise: above it other forms are tried
-	cheaper     = 0.8  // of the cost of the form in use is what another may cost to be taken
+	autoDim    = 1000 // dimensions above which the default metric is diagonal
+	gramSize   = 2e6  // multiplications that compare draws with each other
+	leastRows  = 8    // draws that judge a metric with correlations
+	plainRows  = 50   // the same for plain variances
+	leastShare = 5    // dimensions for each draw: with more no form with correlations is tried
+	cheaper    = 0.8  // of the cost of the form in use is what another may cost to be taken
 )
 
 // form is the metric that the draws make where the user names its kind: with correlations, if they make one.
@@ -47,15 +47,20 @@ func (r *runner) choose(c *chain, climbs bool) (form, Metric) {
 	x, g := c.Next.rows(max(leastRows, int(math.Sqrt(gramSize/float64(r.d)))))
 	n := len(x) / r.d
 	if n < leastRows {
-		return c.Form, c.Mass.Diagonal(c.Form)
+		return fisher, c.Mass.Diagonal(fisher)
 	}
-	white := 1 + math.Sqrt(float64(r.d)/float64(n)) // √λ of white noise (Marchenko and Pastur 1967)
+	// Other forms are tried where the cost is well above that of white noise, whose √λ is 1 + √(d/n) (Marchenko and Pastur
+	// 1967): the more so the more dimensions, in which a try takes longer.
+	white := math.Pow(1+math.Sqrt(float64(r.d)/float64(n)), 3)
+	excess := 1.5 + float64(r.d)/250
 	now := []Metric{c.Mass.Diagonal(fisher), c.Mass.Diagonal(plain), {}}
-	if c.Form == fisher && now[fisher].Dim > 0 && predictedCost(now[fisher], x, g) < whiteExcess*white*white*white {
+	if c.Form == fisher && now[fisher].Dim > 0 && predictedCost(now[fisher], x, g) < excess*white {
 		return fisher, now[fisher]
 	}
-	if m, ok := c.Mass.Correlated(r.low()); ok {
-		now[correlated] = m
+	if c.Mass.X.N*leastShare >= r.d {
+		if m, ok := c.Mass.Correlated(r.low()); ok {
+			now[correlated] = m
+		}
 	}
 	c.Candidates = now
 	best := c.Form

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The cost of a metric by its formula, worked out by hand. Rows at (±2, 0) and (0, ±1) have the covariance diag(8, 2)/3,
-// their gradients (∓1, 0) and (0, ∓2) have diag(2, 8)/3.
+// The cost of a metric by its formula, worked out by hand. Rows at (±2, 0) and (0, ±1) have the covariance diag(8,
+// 2)/3, their gradients (∓1, 0) and (0, ∓2) have diag(2, 8)/3.
 func TestPredictedCost(t *testing.T) {
 	x := []float64{2, 0, -2, 0, 0, 1, 0, -1}
 	g := []float64{-1, 0, 1, 0, 0, -2, 0, 2}
@@ -40,8 +40,9 @@ func TestPredictedCost(t *testing.T) {
 
 func (m Metric) diagonal() Metric { return diagonalMetric(slices.Repeat([]float64{1}, m.Dim)) }
 
-// With strong correlations all chains of twenty seeds end with a metric that has them, and its condition number is below
-// that of the best diagonal, (1 + ρ)/(1 − ρ) = 1999, by 100; of independent numbers none does, and the metric is exact.
+// With strong correlations all chains of twenty seeds end with a metric that has them, and its condition number is
+// below that of the best diagonal, (1 + ρ)/(1 − ρ) = 1999, by 100; of independent numbers none does, and the metric is
+// exact.
 func TestChosenForm(t *testing.T) {
 	for seed := range uint64(20) {
 		r := run(t, pair(0.999), Options{Chains: 2, Draws: 1, Seed: seed, Warmup: 400})

@@ -181,9 +181,9 @@ func joined(t *testing.T, full, before, after *sampled) {
 	}
 }
 
-// Checkpoints in the middle of windows, at window ends, in the last part of the warm-up and while sampling: going on from
-// each of them, through JSON and gob, gives the draws of the run that was not interrupted, bit for bit, also when rows
-// depend on their neighbours. (Warm-up 120: windows end after 10, 20, ..., 50, 65 and 102.)
+// Checkpoints in the middle of windows, at window ends, in the last part of the warm-up and while sampling: going on
+// from each of them, through JSON and gob, gives the draws of the run that was not interrupted, bit for bit, also when
+// rows depend on their neighbours. (Warm-up 120: windows end after 10, 20, ..., 50, 65 and 102.)
 func TestResumeFromCheckpoints(t *testing.T) {
 	for name, o := range configurations {
 		t.Run(name, func(t *testing.T) {

@@ -12,15 +12,16 @@ import "math"
 //
 // A chain still climbs where the mean log density of a window is higher than that of the window before by more than two
 // standard deviations. Then nothing of the past is kept, the step size is found anew, and up to three times it tries
-// another start; so does a chain that stands still. The step size is also found anew where three transitions in a row accept next to nothing, or take the deepest trees although they accept nearly everything,
-// since dual averaging moves it by small factors only.
+// another start; so does a chain that stands still. The step size is also found anew where three transitions in a row
+// accept next to nothing, or take the deepest trees although they accept nearly everything, since dual averaging moves
+// it by small factors only.
 //
 // With Stan's γ = 0.05 and μ = log 10ε₀ one transition still moves log ε by 0.4 after a hundred, and since the
 // acceptance falls faster above the best ε than it rises below, the mean of log ε is too small for hundreds of
 // transitions. NUTS has γ = 0.2 and μ = log 2ε₀ here. That meets the target acceptance, where Stan's constants stay
 // above it. On posteriors that are nearly normal the larger steps are a gain. Where the curvature varies, as in
-// hierarchical models of few groups, they diverge, and a chain can stand still for long. So the default target is raised
-// once, for good, in a chain that meets such a place after the first 30 % of its warm-up.
+// hierarchical models of few groups, they diverge, and a chain can stand still for long. So the default target is
+// raised once, for good, in a chain that meets such a place after the first 30 % of its warm-up.
 type schedule struct {
 	Ends  []int // the last transition of each window
 	Final int   // the first transition with the step size alone

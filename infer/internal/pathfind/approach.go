@@ -10,10 +10,10 @@ import (
 const MostApproach = 500
 
 // Approach climbs from a start of d numbers until it is as high as draws of the target are, and returns the point. A
-// draw of a normal target is d/2 below the mode on average. With H the climb's inverse Hessian of -log p the mode is
-// ½ gᵀHg higher than a point, so the climb ends at the first point at which that, or the last rise, is at most d/2. It
-// moves least where the target is flat, so that starts far apart stay so. It returns the start itself, without an error,
-// where the density is not finite there.
+// draw of a normal target is d/2 below the mode on average. With H the climb's inverse Hessian of -log p the mode is ½
+// gᵀHg higher than a point, so the climb ends at the first point at which that, or the last rise, is at most d/2. It
+// moves least where the target is flat, so that starts far apart stay so. It returns the start itself, without an
+// error, where the density is not finite there.
 func Approach(density Density, start []float64) ([]float64, error) {
 	c, err := newClimb(density, start, Options{Tolerance: 1e-8, History: 6})
 	if errors.Is(err, ErrStart) {

@@ -271,8 +271,9 @@ func TestSpread(t *testing.T) {
 	require.InDelta(t, want, mean, 4*sd/math.Sqrt(float64(len(squares))))
 }
 
-// Approach ends about as high as draws are: less than 5 d nats below the mode, which its estimate of the curvature from a
-// few steps leaves, on normal targets with precisions from f to 10 f. It does so from far below, however steep they are, within the evaluations that it allows itself and a step's.
+// Approach ends about as high as draws are: less than 5 d nats below the mode, which its estimate of the curvature from
+// a few steps leaves, on normal targets with precisions from f to 10 f. It does so from far below, however steep they
+// are, within the evaluations that it allows itself and a step's.
 func TestApproach(t *testing.T) {
 	const d = 20
 	for seed := range uint64(20) {
