@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpyro.infer import init_to_uniform
 from numpyro.infer.util import initialize_model
 from serve import fastest
 
@@ -102,7 +103,8 @@ def scale(model, sizes, seconds):
     """Microseconds of a value and gradient, one after the other in a loop that is compiled whole."""
     key = (model, *sizes)
     if key not in made:
-        info = initialize_model(jax.random.PRNGKey(0), models[model](*sizes), dynamic_args=False)
+        info = initialize_model(jax.random.PRNGKey(0), models[model](*sizes), dynamic_args=False,
+                                init_strategy=init_to_uniform(radius=0.1))
         gradient = jax.value_and_grad(info.potential_fn)
 
         def loop(n, x):
