@@ -6,11 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
-	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -38,7 +36,7 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 	}
 	r := row{Name: m.name, Tier: string(native.Eager)}
 	x := e.start
-	if r.Eager, err = least(seconds, func() error { _, err := e.at(x, nil); return err }); err != nil {
+	if r.Eager, err = bench.Least(seconds, func() error { _, err := e.at(x, nil); return err }); err != nil {
 		return row{}, err
 	}
 	at, err := e.points(points)
@@ -62,7 +60,7 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 		if err != nil {
 			return row{}, err
 		}
-		call, err := least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
+		call, err := bench.Least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
 		if err != nil {
 			return row{}, err
 		}
@@ -108,7 +106,7 @@ func (m model) measure(hand *baseline, seconds float64, points int) (row, error)
 		return row{}, err
 	}
 	grad := make([]float64, len(x))
-	us, err := least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
+	us, err := bench.Least(seconds, func() error { _, err := f.Eval(x, 1/e.data, grad); return err })
 	r.Replay = &us
 	return r, err
 }
@@ -128,7 +126,7 @@ func loop(f *native.Func, x []float64, weight, seconds float64) (float64, error)
 		}
 		aux[i] = make([]float64, size)
 	}
-	us, err := least(seconds, func() error { return f.Rows(points, weight, values, grads, aux) })
+	us, err := bench.Least(seconds, func() error { return f.Rows(points, weight, values, grads, aux) })
 	return us / n, err
 }
 
@@ -270,32 +268,3 @@ func compare(f *native.Func, at []evaluation, data float64) (float64, error) {
 }
 
 func finite(v float64) bool { return v-v == 0 }
-
-// least is the least CPU time of a call, in microseconds, over segments of at least a fifth of a millisecond.
-func least(seconds float64, call func() error) (float64, error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	n, best := 1, math.Inf(1)
-	end := time.Now().Add(time.Duration(seconds * float64(time.Second)))
-	for time.Now().Before(end) || math.IsInf(best, 1) {
-		runtime.GC()
-		before := debug.SetGCPercent(-1)
-		for range 20 {
-			began := threadTime()
-			for range n {
-				if err := call(); err != nil {
-					debug.SetGCPercent(before)
-					return 0, err
-				}
-			}
-			took := threadTime() - began
-			if took < 200*time.Microsecond {
-				n *= 2
-				continue
-			}
-			best = min(best, float64(took.Nanoseconds())/1e3/float64(n))
-		}
-		debug.SetGCPercent(before)
-	}
-	return best, nil
-}

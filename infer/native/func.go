@@ -20,6 +20,7 @@ import (
 	"unsafe"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 )
 
 // code is a plan that can be called.
@@ -187,6 +188,7 @@ func (f *Func) workspace() (*workspace, error) {
 	w.call.consts = (*C.char)(f.consts.at)
 	w.call.prepared = (*C.char)(f.prepared.at)
 	w.call.work = (*C.char)(w.work.at)
+	w.call.dense = (*C.kelvin_dense)(vm.Dense())
 	return w, nil
 }
 

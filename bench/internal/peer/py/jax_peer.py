@@ -15,6 +15,7 @@ import numpyro.distributions as dist
 from blackjax.sgmcmc import diffusions
 from numpyro.infer import MCMC, NUTS
 from numpyro.infer.util import initialize_model
+from jax_scale import scale
 from serve import fastest, serve, write
 
 jax.config.update("jax_enable_x64", True)
@@ -182,4 +183,4 @@ def shuffled(X, y, batch):
 
 if __name__ == "__main__":
     j = Jax()
-    serve(compile=j.compile, sample=j.sample, gradient=j.gradient, sghmc=sghmc)
+    serve(compile=j.compile, sample=j.sample, gradient=j.gradient, sghmc=sghmc, scale=scale)

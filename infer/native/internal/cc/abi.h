@@ -4,11 +4,19 @@
 #include <stdint.h>
 
 // The version of this interface. A compiled object that was made for another is not used.
-#define KELVIN_ABI 1
+#define KELVIN_ABI 2
 
-// C = A·B with any strides: element (i, j) of a is at a[i*ar + j*ac]. Sizes are m x k, k x n.
-typedef void (*kelvin_gemm_fn)(long m, long n, long k, const double *a, long ar, long ac,
-                               const double *b, long br, long bc, double *c, long cr, long cc);
+// Operations on matrices that are too large for code of their own. Element (i, j) of a is at a[i*ar + j*ac].
+typedef struct kelvin_dense {
+  // c = a·b, of sizes m x k and k x n. Upper says that a is 0 below its diagonal, and lower that c is to be 0 above it.
+  void (*product)(long m, long n, long k, int upper, int lower, const double *a, long ar, long ac, const double *b,
+                  long br, long bc, double *c, long cr, long cc);
+  // c·cᵀ = a for a lower triangle c whose rows are contiguous, and 0 above it. Of a the lower triangle is read.
+  void (*cholesky)(long n, const double *a, long ar, long ac, double *c, long cr);
+  // a·c = b for a triangle a of n unknowns; c and b have so many columns.
+  void (*solve)(long n, long columns, int upper, int unit, const double *a, long ar, long ac, const double *b, long br,
+                long bc, double *c, long cr, long cc);
+} kelvin_dense;
 
 // A function in C that a plan calls: it makes out of in. It may be called from several threads at once.
 typedef void (*kelvin_foreign_fn)(const void *self, const double *in, double *out);
@@ -35,7 +43,7 @@ typedef struct kelvin_call {
   char *prepared;
   char *work;
   double *const *aux; // one pointer for each output
-  kelvin_gemm_fn gemm;
+  const kelvin_dense *dense;
 } kelvin_call;
 
 // The prologue, or the main part. It returns 0, or 1 + the number of the prologue's step that met an index out of

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,8 +34,8 @@ func BenchmarkModels(b *testing.B) {
 			require.NoError(b, err)
 			p, info, err := Compile(m.c.Plan, Options{CacheDir: "off"})
 			require.NoError(b, err)
-			ours := irtest.NewMemory(irtest.Entry{Prologue: p.Prologue, Main: p.Main}, m.c)
-			hand := irtest.NewMemory(irtest.Entry{Prologue: baseline.Prologue, Main: main}, m.c)
+			ours := irtest.NewMemory(irtest.Entry{Prologue: p.Prologue, Main: p.Main, Dense: vm.Dense()}, m.c)
+			hand := irtest.NewMemory(irtest.Entry{Prologue: baseline.Prologue, Main: main, Dense: vm.Dense()}, m.c)
 			want, err := hand.Eval(m.c.X, 1)
 			require.NoError(b, err)
 			got, err := ours.Eval(m.c.X, 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func builds(t *testing.T, value float64, o Options) Info {
 	c := tiny(value)
 	p, info, err := Compile(c.Plan, o)
 	require.NoError(t, err)
-	r, err := irtest.Run(irtest.Entry{Prologue: p.Prologue, Main: p.Main}, c)
+	r, err := irtest.Run(irtest.Entry{Prologue: p.Prologue, Main: p.Main, Dense: vm.Dense()}, c)
 	require.NoError(t, err)
 	assert.Equal(t, value, r.Aux[0][0])
 	require.NoError(t, p.Close())
@@ -268,7 +269,7 @@ func TestOneProgramManyThreads(t *testing.T) {
 	c := irtest.EightSchools()
 	p, _, err := Compile(c.Plan, Options{CacheDir: NoCache})
 	require.NoError(t, err)
-	entry := irtest.Entry{Prologue: p.Prologue, Main: p.Main}
+	entry := irtest.Entry{Prologue: p.Prologue, Main: p.Main, Dense: vm.Dense()}
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {

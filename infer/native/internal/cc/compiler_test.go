@@ -3,11 +3,13 @@ package cc
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -72,7 +74,7 @@ func TestOtherInterface(t *testing.T) {
 	require.NoError(t, err)
 	text, err := Emit(tiny(1).Plan)
 	require.NoError(t, err)
-	object, err := c.object(strings.Replace(text, "#define KELVIN_ABI 1", "#define KELVIN_ABI 99", 1), time.Minute)
+	object, err := c.object(strings.Replace(text, "#define KELVIN_ABI "+strconv.Itoa(Version), "#define KELVIN_ABI 99", 1), time.Minute)
 	require.NoError(t, err)
 	_, err = load(object)
 	assert.ErrorContains(t, err, "interface 99")
@@ -99,7 +101,7 @@ func TestOtherFlags(t *testing.T) {
 			require.NoError(t, err)
 			p, err := load(object)
 			require.NoError(t, err)
-			got, err := irtest.Run(irtest.Entry{Prologue: p.Prologue, Main: p.Main}, k)
+			got, err := irtest.Run(irtest.Entry{Prologue: p.Prologue, Main: p.Main, Dense: vm.Dense()}, k)
 			require.NoError(t, err)
 			want, err := irtest.Reference(k)
 			require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,7 +40,7 @@ func compileAll(t testing.TB, plans []*ir.Plan) []irtest.Entry {
 		require.NoError(t, err)
 		main, err := program.symbol("kelvin_main" + suffix(i))
 		require.NoError(t, err)
-		entries[i] = irtest.Entry{Prologue: prologue, Main: main}
+		entries[i] = irtest.Entry{Prologue: prologue, Main: main, Dense: vm.Dense()}
 	}
 	return entries
 }
@@ -63,18 +64,10 @@ func differential(t *testing.T, cases []irtest.Case) {
 		c := cases[i]
 		want, err := irtest.Reference(c)
 		require.NoError(t, err)
-		for _, gemm := range []bool{false, true} {
-			m := irtest.NewMemory(e, c)
-			if gemm {
-				m.Gemm()
-			}
-			require.NoError(t, m.Prepare(), c.Name)
-			got, err := m.Eval(c.X, c.Weight)
-			require.NoError(t, err, c.Name)
-			if err := irtest.Differ(got, want, 1e-11); err != nil {
-				t.Errorf("%s: %v", c.Name, err)
-			}
-			m.Close()
+		got, err := irtest.Run(e, c)
+		require.NoError(t, err, c.Name)
+		if err := irtest.Differ(got, want, 1e-11); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
 		}
 	}
 }

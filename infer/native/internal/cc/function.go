@@ -28,7 +28,7 @@ type function struct {
 	plan   *ir.Plan
 	layout ir.Layout
 	places []place
-	gemm   bool // a product may go to the library
+	dense  bool // a step goes to kelvin_dense
 	lines  []string
 	sums   sums
 }
@@ -53,10 +53,10 @@ func (f *function) plans(steps []ir.Step) {
 			}
 		}
 		if s.Kind != ir.Loop {
-			f.gemm = f.gemm || viaLibrary(s)
+			f.dense = f.dense || dense(s)
 			for _, m := range matrices(s) {
 				used[m.Buf] = true
-				addressed[m.Buf] = addressed[m.Buf] || viaLibrary(s) || s.Kind == ir.Call
+				addressed[m.Buf] = addressed[m.Buf] || dense(s) || s.Kind == ir.Call
 			}
 		}
 	}
@@ -155,8 +155,8 @@ func (p *parameters) buffer(f *function, i int, main bool) {
 // alone.
 func (f *function) write(text *strings.Builder, name, suffix string) {
 	p := parameters{blocks: map[string]bool{}}
-	if f.gemm {
-		p.add("const kelvin_gemm_fn gemm", "c->gemm")
+	if f.dense {
+		p.add("const kelvin_dense *const dense", "c->dense")
 	}
 	for i := range f.plan.Buffers {
 		p.buffer(f, i, name == "main")

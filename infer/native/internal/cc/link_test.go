@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir/irtest"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,7 +60,7 @@ func TestLinked(t *testing.T) {
 	program, info, err := Compile(c.Plan, Options{CacheDir: NoCache})
 	require.NoError(t, err)
 	assert.True(t, info.Linked)
-	got, err := irtest.Run(irtest.Entry{Prologue: program.Prologue, Main: program.Main}, c)
+	got, err := irtest.Run(irtest.Entry{Prologue: program.Prologue, Main: program.Main, Dense: vm.Dense()}, c)
 	require.NoError(t, err)
 	want, err := irtest.Reference(c)
 	require.NoError(t, err)

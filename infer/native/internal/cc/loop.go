@@ -64,20 +64,51 @@ func (f *function) loop(i int, s *ir.Step) error {
 			return err
 		}
 	}
+	overlaps := n.overlaps()
 	for l := range r {
 		f.lines = append(f.lines, n.before[l]...)
+		v, from, to := n.vars[l], "0", strconv.Itoa(n.sizes[l])
+		if l == r-1 && overlaps {
+			f.line("for (long eight = 0; eight < %s; eight += 8) {", to)
+			f.line("const long from = eight < %d ? eight : %d;", n.sizes[l]-8, n.sizes[l]-8)
+			from, to = "from", "from + 8"
+		}
 		if l == r-1 && n.vector {
 			f.line("#pragma omp simd%s", strings.Join(n.simd, ""))
 		}
-		v := n.vars[l]
-		f.line("for (long %s = 0; %s < %d; %s++) {", v, v, n.sizes[l], v)
+		f.line("for (long %s = %s; %s < %s; %s++) {", v, from, v, to, v)
 	}
 	f.lines = append(f.lines, n.before[r]...)
 	for l := r - 1; l >= 0; l-- {
 		f.line("}")
+		if l == r-1 && overlaps {
+			f.line("}")
+		}
 		f.lines = append(f.lines, n.after[l]...)
 	}
 	return nil
+}
+
+// overlaps says whether the innermost loop is done eight iterations at a time, the last eight of which have some that
+// were done before: what is left over would call functions for one number each, which take as long as those for eight.
+// Iterations can be done again where they only store, and read nothing that they store.
+func (n *nest) overlaps() bool {
+	r := len(n.sizes)
+	if !n.vector || n.sizes[r-1] < 8 || n.sizes[r-1]%8 == 0 || n.sizes[r-1] > 1<<10 {
+		return false
+	}
+	stored, calls := map[int]bool{}, false
+	for k := range n.body {
+		in := &n.body[k]
+		if in.Op.Writes() && in.Op != ir.Store {
+			return false
+		}
+		if in.Op == ir.Store {
+			stored[in.At.Buf] = true
+		}
+		calls = calls || n.levels[k] == r && in.Op >= ir.Exp && in.Op <= ir.I1e || in.Op == ir.Pow || in.Op == ir.Atan2
+	}
+	return calls && !slices.ContainsFunc(n.body, func(in ir.Instr) bool { return in.Op == ir.Load && stored[in.At.Buf] })
 }
 
 // collapse drops the dimensions of one iteration and joins neighbours that every access runs through as one.

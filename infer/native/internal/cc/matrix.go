@@ -8,10 +8,52 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// gemmProducts is from how many products on a matrix product goes to the library.
-const gemmProducts = 32768
+// dense says whether a step is so large that a call of kelvin_dense is faster than code of its own.
+func dense(s *ir.Step) bool {
+	switch s.Kind {
+	case ir.MatMul:
+		return s.Upper || s.Lower || min(s.M, s.N) >= 4 && s.M*s.N*s.K >= 1<<13
+	case ir.Cholesky:
+		return s.N >= 24 && s.Out.Col == 1
+	case ir.Solve:
+		n, lines := s.M, s.N
+		if s.Right {
+			n, lines = lines, n
+		}
+		return lines >= 8 && n >= 8 && n*n*lines >= 1<<12
+	}
+	return false
+}
 
-func viaLibrary(s *ir.Step) bool { return s.Kind == ir.MatMul && s.M*s.N*s.K >= gemmProducts }
+// call writes a step as a call of kelvin_dense.
+func (o operands) call() {
+	s := o.s
+	at := func(m ir.Matrix, row, col int) string {
+		return fmt.Sprintf("&b%d[%s], %d, %d", m.Buf, o.index(m, "0", "0"), row, col)
+	}
+	upright := func(m ir.Matrix) string { return at(m, m.Row, m.Col) }
+	switch {
+	case s.Kind == ir.MatMul:
+		o.f.line("dense->product(%d, %d, %d, %d, %d, %s, %s, %s);", s.M, s.N, s.K, bit(s.Upper), bit(s.Lower),
+			upright(s.A), upright(s.B), upright(s.Out))
+	case s.Kind == ir.Cholesky:
+		o.f.line("dense->cholesky(%d, %s, &b%d[%s], %d);", s.N, upright(s.A), s.Out.Buf, o.index(s.Out, "0", "0"), s.Out.Row)
+	case s.Right: // Out·A = B is Aᵀ·Outᵀ = Bᵀ
+		turned := func(m ir.Matrix) string { return at(m, m.Col, m.Row) }
+		o.f.line("dense->solve(%d, %d, %d, %d, %s, %s, %s);", s.N, s.M, bit(!s.Upper), bit(s.Unit), turned(s.A),
+			turned(s.B), turned(s.Out))
+	default:
+		o.f.line("dense->solve(%d, %d, %d, %d, %s, %s, %s);", s.M, s.N, bit(s.Upper), bit(s.Unit), upright(s.A),
+			upright(s.B), upright(s.Out))
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 // matrices are the operands of a step that is no loop, the result first.
 func matrices(s *ir.Step) []*ir.Matrix {
@@ -31,19 +73,21 @@ func (f *function) matrix(i int, s *ir.Step) error {
 		f.line("for (long %s = 0; %s < %d; %s++) {", v, v, n, v)
 	}
 	o := operands{f, s, vars}
-	switch s.Kind {
-	case ir.MatMul:
-		if s.Out.Buf == s.A.Buf || s.Out.Buf == s.B.Buf {
-			return &UnsupportedError{i, "a matrix product writes into an operand"}
-		}
+	if s.Kind == ir.MatMul && (s.Out.Buf == s.A.Buf || s.Out.Buf == s.B.Buf) {
+		return &UnsupportedError{i, "a matrix product writes into an operand"}
+	}
+	switch {
+	case dense(s):
+		o.call()
+	case s.Kind == ir.MatMul:
 		o.product()
-	case ir.Cholesky:
+	case s.Kind == ir.Cholesky:
 		o.cholesky()
-	case ir.Solve:
+	case s.Kind == ir.Solve:
 		o.solve()
-	case ir.Call:
+	case s.Kind == ir.Call:
 		f.line("kelvin_foreign(&%s, &%s, &%s);", o.at(s.B, "0", "0"), o.at(s.A, "0", "0"), o.at(s.Out, "0", "0"))
-	case ir.Scan:
+	case s.Kind == ir.Scan:
 		start, op := "0.0", "+="
 		if s.Product {
 			start, op = "1.0", "*="

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
 // few is up to how many numbers the emitter writes out what it would loop over otherwise.
@@ -14,13 +12,6 @@ const few = 16
 // product has the innermost loop run over the dimension of unit strides.
 func (o operands) product() {
 	s, f := o.s, o.f
-	if viaLibrary(s) {
-		pointer := func(m ir.Matrix) string {
-			return fmt.Sprintf("&b%d[%s], %d, %d", m.Buf, o.index(m, "0", "0"), m.Row, m.Col)
-		}
-		f.line("if (gemm) gemm(%d, %d, %d, %s, %s, %s);\nelse {", s.M, s.N, s.K, pointer(s.A), pointer(s.B), pointer(s.Out))
-		defer f.line("}")
-	}
 	dot := score(s.K, s.A.Col, s.B.Row)
 	wide := score(s.N, s.Out.Col, s.B.Col)
 	tall := score(s.M, s.Out.Row, s.A.Row)

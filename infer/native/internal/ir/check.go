@@ -168,6 +168,9 @@ func (p *Plan) matrices(s *Step, prologue bool, turns int) error {
 	var all []operand
 	switch s.Kind {
 	case MatMul:
+		if s.Upper && s.M != s.K || s.Lower && s.M != s.N {
+			return fmt.Errorf("a triangle of a product of %d x %d and %d x %d", s.M, s.K, s.K, s.N)
+		}
 		all = []operand{{s.Out, s.M, s.N, true}, {s.A, s.M, s.K, false}, {s.B, s.K, s.N, false}}
 	case Cholesky:
 		all = []operand{{s.Out, s.N, s.N, true}, {s.A, s.N, s.N, false}}

@@ -194,6 +194,9 @@ func (m *Machine) matrices(s *Step, at []int) {
 			for j := range s.N {
 				sum := 0.0
 				for k := range s.K {
+					if s.Upper && k < i || s.Lower && j > i {
+						continue
+					}
 					sum = m.rounded(sum + *element(s.A, i, k)**element(s.B, k, j))
 				}
 				*element(s.Out, i, j) = sum

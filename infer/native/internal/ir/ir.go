@@ -153,7 +153,8 @@ type Step struct {
 	Sizes []int   // the iteration space, outermost dimension first; empty for one iteration
 	Body  []Instr // of a Loop
 
-	// MatMul:   Out[M,N] = A[M,K] · B[K,N]
+	// MatMul:   Out[M,N] = A[M,K] · B[K,N]. With Upper A is 0 below its diagonal, which need not be read; with Lower of
+	//           Out the lower triangle is computed alone, and 0 is above it.
 	// Cholesky: Out[N,N] is the lower factor of A, and 0 above it. Only the lower triangle of A is read. If A has no
 	//           factor, Out is NaN on and below the diagonal.
 	// Solve:    A·Out = B, or Out·A = B with Right, for a triangular A; Out and B are [M,N]. Of A the other triangle
@@ -164,6 +165,7 @@ type Step struct {
 	M, N, K            int
 	Out, A, B          Matrix
 	Upper, Unit, Right bool
+	Lower              bool
 	Product            bool
 
 	Times int    // of a Repeat

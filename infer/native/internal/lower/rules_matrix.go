@@ -107,6 +107,8 @@ func (l *lowering) product(a, b array) array {
 			sum = term
 		}
 		return sum
+	case outer <= smallOut && (n == 1 && across(a, r-1) || m == 1 && across(b, r-2)):
+		return l.g.reduce(ir.Sum, l.g.apply(ir.Mul, a.transposed(), b), []int{r - 2}, true).along(n == 1)
 	case outer <= smallOut:
 		out := array{sizes: sizes}
 		walk(sizes, func(at []int) {
@@ -122,7 +124,46 @@ func (l *lowering) product(a, b array) array {
 		return out
 	}
 	x, y := l.g.memory(l.g.ref(a), a.sizes), l.g.memory(l.g.ref(b), b.sizes)
-	return l.step(ir.Step{Kind: ir.MatMul, M: m, N: n, K: k}, sizes, x, y)
+	return l.step(ir.Step{Kind: ir.MatMul, M: m, N: n, K: k, Upper: m >= triangular && upperFactor(x)}, sizes, x, y)
+}
+
+// triangular is from how many rows on products leave out what is 0 in a triangle.
+const triangular = 32
+
+// upperFactor says whether a reference is a whole transposed Cholesky factor.
+func upperFactor(r ref) bool {
+	n := len(r.strides)
+	return r.v.kind == matrices && r.v.step.Kind == ir.Cholesky && r.ix == nil && r.off == 0 && r.strides[n-2] == 1 &&
+		r.strides[n-1] == r.v.step.N
+}
+
+// lowerPart is the lower triangle of a product, which is computed alone, where an array is a product.
+func (l *lowering) lowerPart(a array) (array, bool) {
+	if len(a.cells) != 1 {
+		return array{}, false
+	}
+	r := a.cells[0].ref
+	s := r.v.step
+	if r.v.kind != matrices || s.Kind != ir.MatMul || s.M != s.N || s.M < triangular || r.ix != nil || r.off != 0 ||
+		!slices.Equal(r.strides, contiguous(a.sizes)) {
+		return array{}, false
+	}
+	s.Lower = true
+	return l.step(s, a.sizes, r.v.args...), true
+}
+
+// across says whether what the evaluation makes lies across a dimension, so that neighbours along it are apart.
+func across(a array, d int) bool {
+	r := a.cells[0].ref
+	return len(a.cells) == 1 && r.v.stage == perPoint && r.ix == nil && abs(r.strides[d]) > 1 && a.sizes[d] > unrolled
+}
+
+// along is a row, turned into a column where column is set.
+func (a array) along(column bool) array {
+	if column {
+		return a.transposed()
+	}
+	return a
 }
 
 // step makes the value of a step on matrices whose result has the given sizes.

@@ -256,8 +256,11 @@ func (l *lowering) concatenate(c *Call, stacked bool) {
 // diagonal puts the last dimension of an array on a diagonal of two dimensions; elsewhere is zero.
 func (l *lowering) diagonal(a array, sizes []int, offset, d1, d2 int) array {
 	d1, d2 = at(d1, len(sizes)), at(d2, len(sizes))
-	out := l.g.fill(sizes, 0)
 	last := len(a.sizes) - 1
+	if n := a.sizes[last]; n > unrolled && offset == 0 && min(d1, d2) == last && sizes[last] == n && sizes[last+1] == n {
+		return l.g.apply(ir.Select, l.identity([]int{n, n}), a.insert(last+1), l.g.scalar(0)) // one loop, not n boxes
+	}
+	out := l.g.fill(sizes, 0)
 	first, second := min(d1, d2), max(d1, d2)
 	lo := make([]int, len(sizes))
 	for k := range a.sizes[last] {
@@ -292,6 +295,10 @@ func (a array) flip(d int) array {
 func triangle(keeps func(row, col, k int) bool) rule {
 	return func(l *lowering, c *Call) {
 		a := l.in(c, 0)
+		if part, ok := l.lowerPart(a); ok && keeps(1, 0, 0) && c.int(1, 0) == 0 {
+			l.out(c, 0, part)
+			return
+		}
 		n := len(a.sizes)
 		rows, cols := a.sizes[n-2], a.sizes[n-1]
 		mask := make([]float64, rows*cols)

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -43,6 +44,7 @@ type group struct {
 type scheduler struct {
 	items  []*item
 	left   map[*value]int // items of a value that are not done; values without are there from the start
+	reads  map[*value]int // how often items read a value
 	groups []group
 }
 
@@ -98,7 +100,7 @@ func storeOf(v *value, sizes []int, c cell) *item {
 
 // schedule orders the work for some values of a stage.
 func schedule(values []*value, part stage) []group {
-	s := &scheduler{left: map[*value]int{}}
+	s := &scheduler{left: map[*value]int{}, reads: map[*value]int{}}
 	for _, v := range values {
 		if v.stage != part || v.kind == index && v.data != nil {
 			continue
@@ -107,6 +109,9 @@ func schedule(values []*value, part stage) []group {
 			it.rank = len(s.items)
 			s.items = append(s.items, it)
 			s.left[v]++
+			for _, r := range it.args {
+				s.reads[r.v]++
+			}
 		}
 	}
 	remaining := s.items
@@ -287,17 +292,30 @@ func (s *scheduler) closure(remaining []*item, space []int) []*item {
 	return out
 }
 
+// wide is how many numbers are too many for a cache.
+const wide = 1 << 13
+
 // deferred leaves out what nothing in the loop needs and a later loop can compute as well: it would go through memory.
+// Of what the loop makes it is made of numbers alone that go through memory anyway.
 func (s *scheduler) deferred(g group) []*item {
 	uses := map[*value]int{}
-	made := map[*value]bool{}
+	made := map[*value]*item{}
 	for _, it := range g.items {
 		if it.what == compute {
-			made[it.v] = true
+			made[it.v] = it
 		}
 		for _, r := range it.args {
 			uses[r.v]++
 		}
+	}
+	inside := maps.Clone(uses)
+	var waits func(it *item) bool // what it is made of is there without this loop too, or can wait with it
+	waits = func(it *item) bool {
+		return !slices.ContainsFunc(it.args, func(r ref) bool {
+			by := made[r.v]
+			return by != nil && (it.v.n < wide || !cheap(it.v.op) || s.reads[r.v] == inside[r.v] &&
+				(inside[r.v] > 1 || !waits(by)))
+		})
 	}
 	items := slices.Clone(g.items)
 	for k := len(items) - 1; k >= 0; k-- {
@@ -305,7 +323,7 @@ func (s *scheduler) deferred(g group) []*item {
 		if it.what != compute || uses[it.v] > 0 || ir.Iterations(g.space) == 1 {
 			continue
 		}
-		if slices.ContainsFunc(it.args, func(r ref) bool { return made[r.v] }) {
+		if !waits(it) {
 			continue
 		}
 		for _, r := range it.args {
@@ -318,3 +336,6 @@ func (s *scheduler) deferred(g group) []*item {
 	}
 	return items
 }
+
+// cheap says whether an operation takes less time than a number takes from memory.
+func cheap(op ir.Op) bool { return op == copyOf || op == ir.Neg || op >= ir.Add && op <= ir.Mul }

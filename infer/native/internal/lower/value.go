@@ -220,7 +220,7 @@ func (v *value) key() string {
 	if v.kind == matrices {
 		s := v.step
 		num(int(s.Kind), s.M, s.N, s.K)
-		for _, flag := range []bool{s.Upper, s.Unit, s.Right, s.Product} {
+		for _, flag := range []bool{s.Upper, s.Unit, s.Right, s.Lower, s.Product} {
 			if flag {
 				num(1)
 			} else {

@@ -121,7 +121,7 @@ func (e *encoder) matrices(s *ir.Step) error {
 		step.sizes[d] = C.int64_t(n)
 	}
 	for flag, to := range map[*bool]*C.int64_t{&s.Upper: &step.upper, &s.Unit: &step.unit, &s.Right: &step.right,
-		&s.Product: &step.product} {
+		&s.Lower: &step.lower, &s.Product: &step.product} {
 		if *flag {
 			*to = 1
 		}

@@ -22,9 +22,9 @@ FN void repeat(const kvm_step *s, char *const *bases, matrix_step f) {
 }
 
 static void matmul1(const kvm_step *s, view out, view a, view b, char *const *bases) {
-  const kelvin_call *call = (const kelvin_call *)bases[B_CALL];
-  if (call->gemm && s->m * s->n * s->k > 8000) {
-    call->gemm(s->m, s->n, s->k, a.p, a.row, a.col, b.p, b.row, b.col, out.p, out.row, out.col);
+  if (s->upper || s->lower || (s->m > 1 && s->n > 1 && s->m * s->n * s->k >= 512)) {
+    dense_product(s->m, s->n, s->k, out, a, b, SET, s->upper, s->lower);
+    if (s->lower) zero_above(s->n, out);
     return;
   }
   product(s->m, s->n, s->k, out, a, b, (double *)(bases[B_WORK] + s->scratch));
@@ -36,6 +36,10 @@ static void matmul(const kvm_step *s, char *const *bases) { repeat(s, bases, mat
 static void cholesky1(const kvm_step *s, view out, view a, view b, char *const *bases) {
   (void)b;
   long n = s->n;
+  if (n >= 16 && out.col == 1) {
+    dense_cholesky(n, out, a);
+    return;
+  }
   view l = out;
   if (out.col != 1) l = (view){(double *)(bases[B_WORK] + s->scratch), n, 1};
   for (long i = 0; i < n; i++) {
@@ -111,6 +115,10 @@ static void solve1(const kvm_step *s, view out, view a, view b, char *const *bas
     out = (view){out.p, out.col, out.row};
     a = (view){a.p, a.col, a.row};
     b = (view){b.p, b.col, b.row};
+  }
+  if (n >= 8 && lines >= W) {
+    dense_solve(n, lines, upper, s->unit, out, a, b);
+    return;
   }
   if (out.col == 1 && lines > 1) {
     solve_wide(n, lines, upper, s->unit, out, a, b);

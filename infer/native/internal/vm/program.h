@@ -58,7 +58,7 @@ typedef struct kvm_matrix {
 typedef struct kvm_step {
   int64_t dims, sizes[8], strides[3][8];
   int64_t m, n, k;
-  int64_t upper, unit, right, product;
+  int64_t upper, unit, right, lower, product;
   int64_t scratch; // place in work
   kvm_matrix out, a, b;
 } kvm_step;
@@ -107,6 +107,7 @@ typedef struct kvm_variant {
   const char *name;
   int (*supported)(void);
   kelvin_fn part[2];
+  kelvin_dense dense;
   const void *kernels[K_COUNT];
   const void *scalars[S_ALL][4]; // form k takes operand k from the instruction before; null where there is none
 } kvm_variant;

@@ -3,7 +3,6 @@ package vm
 import (
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"testing"
 
@@ -110,25 +109,6 @@ func TestIndexOutOfRange(t *testing.T) {
 				assert.ErrorContains(t, err, "step 1", "%v %d", bad, n)
 			}
 		}
-	}
-}
-
-// With a function for matrix products, the machine gives large ones to it, in every layout.
-func TestGemm(t *testing.T) {
-	for _, c := range irtest.Cases() {
-		if !strings.HasPrefix(c.Name, "product") {
-			continue
-		}
-		want, err := irtest.Reference(c)
-		require.NoError(t, err)
-		_, e := compile(t, Variants()[0], c)
-		m := irtest.NewMemory(e, c)
-		m.Gemm()
-		require.NoError(t, m.Prepare())
-		got, err := m.Eval(c.X, 1)
-		require.NoError(t, err)
-		assert.NoError(t, irtest.Differ(got, want, 1e-12), c.Name)
-		m.Close()
 	}
 }
 

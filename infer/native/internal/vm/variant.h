@@ -6,6 +6,7 @@
 #include "functions.h"
 #include "kernels.h"
 #include "product.h"
+#include "dense.h"
 #include "matrix.h"
 
 #include "scalar.h"
@@ -24,7 +25,7 @@ static int supported(void);
   {(const void *)one_##f, (const void *)one_##f##_1, (const void *)one_##f##_2, (const void *)one_##f##_3},
 #define CODE_FORM(f) {(const void *)one_##f},
 const kvm_variant KVM_NAME = {
-    KVM_TITLE, supported, {prologue, body},
+    KVM_TITLE, supported, {prologue, body}, {product_of, cholesky_of, solve_of},
     {FORM1(loop) FORM1(matmul) FORM1(cholesky) FORM1(solve) FORM1(scan) FORM1(foreign) FORM1(fill) FORM1(scalars)
      FORM1(move) FORM1(load) FORM1(store) FORM1(index) FORM1(scatter) FORM1(last) FORM1(quotient) FORM1(linear)
      FORM1(dots) FORM1(sum) FORM1(prod) FORM1(max)

@@ -9,6 +9,7 @@ package vm
 #include <stdlib.h>
 #include "program.h"
 
+static const void *kvm_dense(const kvm_variant *v) { return &v->dense; }
 static int kvm_supported(const kvm_variant *v) { return v->supported(); }
 static const void *kvm_part(const kvm_variant *v, int part) { return (const void *)v->part[part]; }
 static const kvm_variant *kvm_variant_at(int i) { return kvm_variants[i]; }
@@ -50,6 +51,9 @@ func Variants() []string {
 		}
 	}
 }
+
+// Dense is the address of a kelvin_dense for this processor: what C code calls for large matrices.
+func Dense() unsafe.Pointer { return unsafe.Pointer(C.kvm_dense(variantOf(Variants()[0]))) }
 
 // variantOf is the variant of a name, or nil where this processor has none.
 func variantOf(name string) *C.kvm_variant {

@@ -29,16 +29,6 @@ static void *irtest_block(size_t n) {
   return posix_memalign(&p, 64, n) ? 0 : p;
 }
 
-static void irtest_gemm(long m, long n, long k, const double *a, long ar, long ac, const double *b, long br, long bc,
-                        double *c, long cr, long cc) {
-  for (long i = 0; i < m; i++)
-    for (long j = 0; j < n; j++) {
-      double s = 0;
-      for (long l = 0; l < k; l++) s += a[i * ar + l * ac] * b[l * br + j * bc];
-      c[i * cr + j * cc] = s;
-    }
-}
-static kelvin_gemm_fn irtest_gemm_pointer(void) { return irtest_gemm; }
 */
 import "C"
 
@@ -57,7 +47,8 @@ import (
 type Entry struct {
 	Prologue, Main unsafe.Pointer
 	Self           unsafe.Pointer
-	Extra          int // bytes of work beyond those of ir.Layout
+	Dense          unsafe.Pointer // of type kelvin_dense, where the back end does not bring its own
+	Extra          int            // bytes of work beyond those of ir.Layout
 }
 
 // Case is a plan with what it runs on. The numbers of an input are converted to the type of its slot.
@@ -138,6 +129,7 @@ func NewMemory(e Entry, c Case) *Memory {
 	}
 	k := m.call
 	k.self = e.Self
+	k.dense = (*C.kelvin_dense)(e.Dense)
 	k.x = (*C.double)(unsafe.Pointer(unsafe.SliceData(m.x)))
 	k.value = (*C.double)(unsafe.Pointer(unsafe.SliceData(m.value)))
 	k.grad = (*C.double)(unsafe.Pointer(unsafe.SliceData(m.grad)))
@@ -148,9 +140,6 @@ func NewMemory(e Entry, c Case) *Memory {
 	k.aux = (**C.double)(unsafe.Pointer(unsafe.SliceData(aux)))
 	return m
 }
-
-// Gemm makes the back end call a matrix product of the harness.
-func (m *Memory) Gemm() { m.call.gemm = C.irtest_gemm_pointer() }
 
 // Close frees the memory.
 func (m *Memory) Close() {

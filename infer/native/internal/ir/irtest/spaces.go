@@ -154,7 +154,7 @@ func reductions() []Case {
 func matrices() []Case {
 	var all []Case
 	for _, d := range [][3]int{{1, 1, 1}, {2, 3, 4}, {5, 1, 7}, {1, 6, 5}, {768, 1, 8}, {8, 1, 768}, {1, 8, 768},
-		{17, 19, 23}, {64, 64, 64}, {33, 70, 130}, {9, 2, 300}, {2, 9, 300}, {100, 3, 3}} {
+		{17, 19, 23}, {64, 64, 64}, {33, 70, 130}, {9, 2, 300}, {2, 9, 300}, {100, 3, 3}, {50, 27, 600}} {
 		b := NewBuilder(fmt.Sprint("product ", d), 1)
 		m, n, k := d[0], d[1], d[2]
 		a, c := b.Const(numbers(15, 2*m*k)...), b.Const(numbers(16, 2*k*n)...)
@@ -176,7 +176,13 @@ func matrices() []Case {
 		all = append(all, b.Finish())
 	}
 	for _, n := range []int{1, 2, 3, 5, 8, 11, 16, 33, 70} {
-		all = append(all, factor(n), triangles(n))
+		all = append(all, factor(n), triangles(n, 3))
+	}
+	for _, n := range []int{3, 24, 50, 300} {
+		all = append(all, triangularProducts(n))
+	}
+	for _, n := range []int{24, 50, 300} { // large ones have kernels of their own, which work on chunks of 256
+		all = append(all, factor(n), triangles(n, 8), triangles(n, 43))
 	}
 	for _, n := range []int{1, 2, 9, 100} {
 		b := NewBuilder(fmt.Sprint("scan ", n), 1)
@@ -222,9 +228,24 @@ func factor(n int) Case {
 	return b.Finish()
 }
 
-func triangles(n int) Case {
-	b := NewBuilder(fmt.Sprint("triangles ", n), 1)
-	const lines = 3
+// triangularProducts are products of an upper triangle, of which the lower one is wanted, and both.
+func triangularProducts(n int) Case {
+	b := NewBuilder(fmt.Sprint("triangular products ", n), 1)
+	a := numbers(21, n*n)
+	for i := range n {
+		clear(a[i*n : i*n+i])
+	}
+	left, right := b.Const(a...), b.Const(numbers(22, n*n)...)
+	for form := range 4 {
+		b.Step(ir.Step{Kind: ir.MatMul, M: n, N: n, K: n, A: ir.Matrix{Buf: left, Row: n, Col: 1},
+			B: ir.Matrix{Buf: right, Row: 1, Col: n}, Out: ir.Matrix{Buf: b.Aux(n * n), Row: n, Col: 1},
+			Upper: form&1 > 0, Lower: form&2 > 0})
+	}
+	return b.Finish()
+}
+
+func triangles(n, lines int) Case {
+	b := NewBuilder(fmt.Sprint("triangles ", n, " ", lines), 1)
 	for form := range 32 {
 		upper, unit, right := form&1 > 0, form&2 > 0, form&4 > 0
 		a := make([]float64, 2*n*n)

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/dist/statespace"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models/gp"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// model is a model of some sizes. Its data are made up: what an evaluation costs does not depend on them.
+type model struct {
+	name  string
+	peer  string // its name in jax_scale.py
+	sizes []int
+	make  func(sizes []int) (ppl.Model, infer.Batch, error)
+}
+
+var models = []model{
+	{"logistic 1000x20", "logistic", []int{1000, 20}, logistic},
+	{"logistic 10000x20", "logistic", []int{10000, 20}, logistic},
+	{"logistic 100000x20", "logistic", []int{100000, 20}, logistic},
+	{"logistic 10000x200", "logistic", []int{10000, 200}, logistic},
+	{"gp 50", "process", []int{50}, process},
+	{"gp 200", "process", []int{200}, process},
+	{"gp 500", "process", []int{500}, process},
+	{"covariance 500x5", "covariance", []int{500, 5}, covariance},
+	{"covariance 500x20", "covariance", []int{500, 20}, covariance},
+	{"covariance 500x50", "covariance", []int{500, 50}, covariance},
+	{"network 500", "network", []int{500}, network},
+	{"network 5000", "network", []int{5000}, network},
+	{"kalman 200", "kalman", []int{200}, kalman},
+	{"hmm 400", "hmm", []int{400, 4}, hmm},
+}
+
+// normals are numbers from N(0, 1).
+func normals(seed uint64, shape ...int64) *ts.Tensor {
+	n := int64(1)
+	for _, s := range shape {
+		n *= s
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	return torch.Must(torch.FromSlice(x, shape...))
+}
+
+// logistic is a logistic regression: w ~ N(0, I), y_i ~ Bernoulli(σ(x_i·w)).
+func logistic(sizes []int) (ppl.Model, infer.Batch, error) {
+	n, d := int64(sizes[0]), int64(sizes[1])
+	y := make([]float64, n)
+	for i := range y {
+		y[i] = float64(i % 2)
+	}
+	return func(c *ppl.Ctx) {
+		w := c.Sample("w", dist.Normal(0, 1).Expand(d))
+		c.Plate("rows", n, func(c *ppl.Ctx) {
+			c.Observe("y", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("y"))
+		})
+	}, infer.Batch{"x": normals(1, n, d), "y": torch.Must(torch.FromSlice(y))}, nil
+}
+
+// process is a Gaussian process on a line, with its exact marginal likelihood:
+// y ~ N(0, s² exp(−(x_i − x_j)²/2l²) + σ² I).
+func process(sizes []int) (ppl.Model, infer.Batch, error) {
+	n := sizes[0]
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = 10 * float64(i) / float64(n)
+	}
+	return func(c *ppl.Ctx) {
+		k := gp.SquaredExponential{Scale: c.Sample("scale", dist.HalfNormal(1)),
+			Length: c.Sample("length", dist.LogNormal(0, 1))}
+		p := gp.Process{Kernel: k, X: c.Data("x")}
+		c.Observe("y", p.Marginal(c.Sample("noise", dist.HalfNormal(1))), c.Data("y"))
+	}, infer.Batch{"x": torch.Must(torch.FromSlice(x)), "y": normals(2, int64(n))}, nil
+}
+
+// covariance is a normal distribution of k columns with a Cholesky factor of correlations:
+// y_i ~ N(mu, diag(s) L Lᵀ diag(s)).
+func covariance(sizes []int) (ppl.Model, infer.Batch, error) {
+	n, k := sizes[0], sizes[1]
+	return func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 5).Expand(int64(k)))
+		s := c.Sample("s", dist.HalfNormal(2).Expand(int64(k)))
+		l := c.Sample("L", dist.LKJCholesky(k, 2))
+		c.Plate("rows", int64(n), func(c *ppl.Ctx) {
+			c.Observe("y", dist.MultivariateNormalCholesky(mu, s.Unsqueeze(-1).Mul(l)), c.Data("y"))
+		})
+	}, infer.Batch{"y": normals(3, int64(n), int64(k))}, nil
+}
+
+// network is a regression by two layers of 50 tanh units.
+func network(sizes []int) (ppl.Model, infer.Batch, error) {
+	n := int64(sizes[0])
+	return func(c *ppl.Ctx) {
+		layer := func(name string, x torch.Tensor, in, out int64) torch.Tensor {
+			w := c.Sample("w"+name, dist.Normal(0, 1/math.Sqrt(float64(in))).Expand(in, out))
+			return x.MatMul(w).Add(c.Sample("b"+name, dist.Normal(0, 1).Expand(out)))
+		}
+		h := layer("1", c.Data("x"), 8, 50).Tanh()
+		f := layer("3", layer("2", h, 50, 50).Tanh(), 50, 1).Squeeze(-1)
+		sigma := c.Sample("sigma", dist.HalfNormal(1))
+		c.Observe("y", dist.Normal(f, sigma), c.Data("y"))
+	}, infer.Batch{"x": normals(4, n, 8), "y": normals(5, n)}, nil
+}
+
+// kalman is a trend with seasons: 5 states.
+func kalman(sizes []int) (ppl.Model, infer.Batch, error) {
+	n := sizes[0]
+	return func(c *ppl.Ctx) {
+		noise, scale := c.Sample("noise", dist.HalfNormal(1)), c.Sample("scale", dist.HalfNormal(1))
+		c.Observe("y", statespace.New(n, noise, statespace.LocalTrend{LevelScale: scale, SlopeScale: 0.1},
+			statespace.Seasonal{Period: 4, Scale: scale}), c.Data("y"))
+	}, infer.Batch{"y": normals(6, int64(n))}, nil
+}
+
+// hmm is a chain of k hidden states, by the forward algorithm in logarithms.
+func hmm(sizes []int) (ppl.Model, infer.Batch, error) {
+	n, k := sizes[0], int64(sizes[1])
+	return func(c *ppl.Ctx) {
+		log := c.Sample("transition", dist.Dirichlet(torch.Zeros(k, k).Add(1))).Log()
+		mu := c.Sample("mu", dist.Normal(0, 3).Expand(k))
+		seen := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
+		last, _ := c.Scan(n-1, []torch.Tensor{seen.At(0).Sub(math.Log(float64(k)))},
+			func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
+				return []torch.Tensor{carry[0].Unsqueeze(-1).Add(log).LogSumExp(0).Add(seen.At(t + 1))}, torch.Of(0)
+			})
+		c.Factor("y", last[0].LogSumExp(0))
+	}, infer.Batch{"y": normals(7, int64(n))}, nil
+}
