@@ -66,10 +66,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		defer jax.Close()
 	}
-	m := bench.ThisMachine()
-	fmt.Fprintf(out, "%s, %d cores, %s, libtorch %s.\n\n", m.Processor, m.Cores, m.System, m.Libtorch)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "model\tµs\tcompile s\tµs JAX\tcompile s\tKelvin/JAX")
+	t, header := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), "model\tµs\tcompile s"
+	if jax != nil {
+		header += "\tµs JAX\tcompile s\tKelvin/JAX"
+	}
+	fmt.Fprintln(t, header)
 	for _, m := range models {
 		r, err := m.measure(native.Tier(*tier), jax, *seconds, *rounds)
 		if err != nil {

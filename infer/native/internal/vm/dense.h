@@ -1,6 +1,6 @@
 // Dense linear algebra: products, Cholesky factors and triangular systems of any strides, on one thread. All the work
-// is done by tiles: TALL rows by up to VECTORS vectors of columns, whose sums stay in registers. What a tile reads of its
-// right operand is packed into a slab, rows of WIDE numbers. The order of all sums depends on the sizes alone.
+// is done by tiles: TALL rows by up to VECTORS vectors of columns, whose sums stay in registers. What a tile reads of
+// its right operand is packed into a slab, rows of WIDE numbers. The order of all sums depends on the sizes alone.
 #if KVM_ISA == 2
 #define TALL 8 // with 3 vectors, 24 sums in 32 registers
 #define VECTORS 3
