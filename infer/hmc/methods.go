@@ -26,7 +26,7 @@ const (
 type NUTS struct {
 	// TargetAccept is the mean acceptance to which the step size adapts. A larger one makes smaller steps and fewer
 	// divergences. Default 0.8; it becomes 0.9 in a chain that meets trouble after the first 30 % of its warm-up, that is
-	// a divergence or a transition that accepts less than 1e-5, and 0.95 from the third one on.
+	// a divergence or a transition that accepts less than 1e-5.
 	TargetAccept float64
 	MaxDepth     int     // doublings of a trajectory that are allowed; default 10, at most 30
 	MaxDeltaH    float64 // energy error above which a trajectory diverges; default 1000

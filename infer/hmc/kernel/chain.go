@@ -32,7 +32,7 @@ type chainState struct {
 	Candidates  []Metric           // of each form, of the draws before the open window, which its draws will judge
 	Estimated   bool               // draws have made a metric
 	Off         int                // transitions in a row whose step size is far from the best
-	Troubles    int                // transitions that diverged or accepted next to nothing, after the first 30 %
+	Raised      bool               // the target acceptance is the raised one
 	Climb       bool               // it climbs before the next transition
 	Restart     bool               // it tries another start before the next transition, since it is lost
 	Restarts    int                // how often it has

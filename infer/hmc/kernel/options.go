@@ -39,7 +39,7 @@ type Options struct {
 	StepSize      float64 // to start from; 0 finds one
 	// TargetAccept is the acceptance to which the step size adapts, by dual averaging; default 0.8, and 0.574 for one
 	// leapfrog step. For NUTS without a Ladder the default becomes 0.9 in a chain that gets into trouble after the first
-	// 30 % of its warm-up, where a transition diverges or accepts less than 1e-5 on average, and 0.95 from the third time.
+	// 30 % of its warm-up: a transition diverges, or accepts less than 1e-5 on average.
 	TargetAccept float64
 	// Gamma, T0 and Kappa are the constants of dual averaging: how strongly the step size is drawn to ten times the one
 	// it started from, how many updates damp the first ones, and how fast old ones are forgotten. The defaults are

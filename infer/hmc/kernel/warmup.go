@@ -21,8 +21,7 @@ import "math"
 // transitions. NUTS has γ = 0.2 and μ = log 2ε₀ here. That meets the target acceptance, where Stan's constants stay
 // above it. On posteriors that are nearly normal the larger steps are a gain. Where the curvature varies, as in
 // hierarchical models of few groups, they diverge, and a chain can stand still for long. So the default target is
-// raised for good in a chain that meets such places after the first 30 % of its warm-up: to 0.9, and from the third one
-// on to 0.95.
+// raised once, for good, in a chain that meets such a place after the first 30 % of its warm-up.
 type schedule struct {
 	Ends  []int // the last transition of each window
 	Final int   // the first transition with the step size alone
@@ -37,8 +36,6 @@ const (
 	followingGamma, followingPull = 0.2, 2 // of the dual averaging of NUTS
 
 	raisedTarget = 0.9
-	oftenTarget  = 0.95 // after so many troubles:
-	often        = 3
 	trouble      = 1e-5 // a mean acceptance of a transition below this one is trouble, as a divergence is
 
 	climbing   = 2    // standard deviations
@@ -143,13 +140,9 @@ func (r *runner) averagesOf(c *chain, i int, info Info) dualAveraging {
 	if !r.raises {
 		return a
 	}
-	if i >= 3*r.Warmup/10 && (info.Divergent || info.Accept < trouble) {
-		c.Troubles++
-	}
-	switch {
-	case c.Troubles >= often:
-		a.Target = oftenTarget
-	case c.Troubles > 0:
+	early := int(0.3 * float64(r.Warmup))
+	c.Raised = c.Raised || i >= early && (info.Divergent || info.Accept < trouble)
+	if c.Raised {
 		a.Target = raisedTarget
 	}
 	return a
