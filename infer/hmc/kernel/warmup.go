@@ -148,12 +148,14 @@ func (r *runner) averagesOf(c *chain, i int, info Info) dualAveraging {
 	return a
 }
 
-// startMetric makes the first metric of the gradient at the start.
+// startMetric makes the first metric of the gradient at the start. Where that is next to nothing, as at a mode, standard
+// deviations are at most 1, or the size of the number itself.
 func (r *runner) startMetric(c *chain) {
 	v := c.tempered()
 	inverse := make([]float64, r.d)
 	for i, g := range v {
-		inverse[i] = math.Min(math.Max(1/math.Abs(g), 1e-20), 1e20)
+		x := math.Max(1, math.Abs(c.Point.X[i]))
+		inverse[i] = math.Min(math.Max(1/math.Abs(g), 1e-20), x*x)
 	}
 	if lower, upper, ok := c.box(); ok { // half of whose width is more than any standard deviation in it
 		for i := range inverse {

@@ -59,15 +59,15 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// The metric starts from the gradient: 1/|g| of logp/T, and within 1e-20 and 1e20 where the gradient is 0 or huge.
+// The metric starts from the gradient: 1/|g| of logp/T, at least 1e-20, and at most 1 or the square of the number.
 func TestMovingStart(t *testing.T) {
 	for _, kind := range []MetricKind{Diagonal, LowRank} {
 		r, err := newRunner(gaussian(1, 1, 1, 1), Options{Chains: 1, Metric: kind, Temperature: 2})
 		require.NoError(t, err)
 		c := r.chains[0]
-		c.Point = position{X: make([]float64, 4), Grad: []float64{4, -0.5, 0, 1e300}}
+		c.Point = position{X: []float64{0, -3, -10, 0}, Grad: []float64{4, -0.5, 0, 1e300}}
 		r.startMetric(c)
-		assert.Equal(t, []float64{0.5, 4, 1e20, 1e-20}, c.metric.State().Diag)
+		assert.Equal(t, []float64{0.5, 4, 100, 1e-20}, c.metric.State().Diag)
 	}
 	given := diagonalMetric([]float64{3})
 	for _, o := range []Options{{}, {InitialMetric: &given}, {Pooled: true}} {
