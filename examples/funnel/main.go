@@ -107,7 +107,7 @@ func table(ctx context.Context, out io.Writer) ([]*draws.Draws, error) {
 		if err != nil {
 			return nil, err
 		}
-		posterior, err := infer.Sample(ctx, program, a.method, infer.Options{Seed: 2})
+		posterior, err := infer.Sample(ctx, program, a.method, infer.Options{Seed: 10})
 		if err != nil {
 			return nil, err
 		}

@@ -148,8 +148,8 @@ func (r *runner) averagesOf(c *chain, i int, info Info) dualAveraging {
 	return a
 }
 
-// startMetric makes the first metric of the gradient at the start. Where that is next to nothing, as at a mode, standard
-// deviations are at most 1, or the size of the number itself.
+// startMetric makes the first metric of the gradient at the start. Where that is next to nothing, as at a mode,
+// standard deviations are at most 1, or the size of the number itself.
 func (r *runner) startMetric(c *chain) {
 	v := c.tempered()
 	inverse := make([]float64, r.d)
