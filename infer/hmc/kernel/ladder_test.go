@@ -168,8 +168,8 @@ func refusal(dim int, rho float64) float64 {
 // number of rungs: a ladder of powers has to start where the likelihood does not matter, and who does not know where
 // that is starts too low and spends rungs on nothing. Here all ladders start at β = 10⁻⁶. This is when adaptation wins:
 // a geometric ladder from where the likelihood begins to matter has little left to gain. A trip is a rare event of each
-// ladder, so that counts of N have the standard error √N at most: the adapted one makes a quarter more at least, by more
-// than four of them.
+// ladder, so that counts of N have the standard error √N at most: the adapted one makes a quarter more at least, by
+// more than four of them.
 func TestAdaptedLadderTravels(t *testing.T) {
 	for name, density := range map[string]powers{
 		"double well": {3, 3, doubleWell(0.2)}, "mixture": {5, 20, twentyApart},
