@@ -127,6 +127,9 @@ func tables(text string) string {
 			out.WriteString(line + "\n")
 			continue
 		}
+		for i, c := range cells {
+			cells[i] = strings.ReplaceAll(c, "|", `\|`)
+		}
 		out.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 		if len(cells) != columns {
 			columns = len(cells)

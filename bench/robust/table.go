@@ -48,7 +48,7 @@ func byTarget(rows []row) [][]row {
 }
 
 // line is the form of a line of the table. The columns have fixed widths, because targets are written as they end.
-const line = "%-40s %-11s %7s %9s %18s %12s %s\n"
+const line = "%-40s  %-11s  %7s  %9s  %18s  %12s %s\n"
 
 func writeHeading(w io.Writer) {
 	fmt.Fprintf(w, line, "target", "method", "failed", "warm-up", "an effective draw", "of the best", "")
