@@ -127,7 +127,7 @@ func (r *row) judge(chains int) {
 	}
 }
 
-// seeds is what the runs of one posterior say together: the worst figures, and the largest |z| of means and of standard
+// seeds is what the runs of one posterior say together: the worst figures, and the largest z of means and of standard
 // deviations averaged over the runs.
 type seeds struct {
 	runs, missed           int

@@ -152,7 +152,7 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 		return e.Encode(map[string]any{"posteriors": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "posterior\tseed\tparameters\tmax |z| of means\tof sds\tmax R-hat\tmin bulk ESS\tdivergences\t"+
+	fmt.Fprintln(t, "posterior\tseed\tparameters\tz of means\tof sds\tR-hat\tbulk ESS\tdivergences\t"+
 		"gradients\tseconds\tmarks")
 	for _, r := range rows {
 		marks := "met"
@@ -163,7 +163,7 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 			r.MaxZMean, r.MaxZSD, r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds, marks)
 	}
 	if all := overSeeds(rows); len(all) < len(rows) {
-		fmt.Fprintln(t, "\nposterior\truns\tmissed\tworst |z| of means\tof sds\tworst R-hat\tleast bulk ESS\tdivergences\t"+
+		fmt.Fprintln(t, "\nposterior\truns\tmissed\tworst z of means\tof sds\tworst R-hat\tleast bulk ESS\tdivergences\t"+
 			"|z| of average means\tof average sds")
 		for _, s := range all {
 			fmt.Fprintf(t, "%s\t%d\t%d\t%.2f\t%.2f\t%.4f\t%.0f\t%d\t%.2f\t%.2f\n", s.worst.Name, s.runs, s.missed,

@@ -25,7 +25,7 @@ func TestPosteriordb(t *testing.T) {
 		t.Run(e.Name, func(t *testing.T) {
 			r, err := measure(context.Background(), db, e, infer.Options{Seed: 1})
 			require.NoError(t, err)
-			t.Logf("|z| of means %.2f, of sds %.2f, R-hat %.4f, bulk ESS %.0f, %d divergences, %d gradients, %.1f s",
+			t.Logf("z of means %.2f, of sds %.2f, R-hat %.4f, bulk ESS %.0f, %d divergences, %d gradients, %.1f s",
 				r.MaxZMean, r.MaxZSD, r.MaxRHat, r.MinESSBulk, r.Divergences, r.Gradients, r.Seconds)
 			require.Empty(t, r.misses)
 		})
