@@ -60,6 +60,7 @@ type latent struct {
 	moving   bool // the support depends on other variables
 	discrete bool
 	local    bool // in a plate of which the batch has a part
+	along    int  // the dimension of that plate, counted from the end of shape
 }
 
 // survey runs guide and model, compares their variables, and finds what adds up over the rows of the batch.
@@ -266,7 +267,7 @@ func (f *finder) Finish(s *ppl.Site) {
 	}
 	for _, plate := range s.Plates {
 		if plate.Used != plate.Size {
-			l.local = true
+			l.local, l.along = true, plate.Dim-len(s.Dist.EventShape())
 			f.plan.part, f.plan.short = plate.Name, plate
 		}
 	}

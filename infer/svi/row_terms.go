@@ -1,0 +1,126 @@
+package svi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/rows"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// RowTerms are the log densities of the model's sites on a batch, by name, for a run that looks whether rows of a batch
+// depend on each other. Variables of all data have the values of the point, discrete ones those of a draw of the guide.
+// A variable of a single datum has a value that the numbers of its row choose among the guide's draws: a row has the
+// same in every batch.
+func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (out map[string]infer.RowTerm, err error) {
+	out = map[string]infer.RowTerm{}
+	err = torch.Do(func(*torch.Scope) error {
+		return torch.NoGrad(func() error {
+			values := p.held(batch)
+			model := newTrace(nil)
+			p.plan.model.Run(batch, nil, values, model, placer{p, point})
+			p.plan.resize(model)
+			p.plan.checkValues(model, batch)
+			for _, s := range model.sites {
+				if s.Counts() && (s.Observed || s.Kind == ppl.KindFactor || p.local(s.Name)) {
+					out[s.Name] = p.rowTerm(s, batch)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("svi.RowTerms: %w", err)
+	}
+	return out, nil
+}
+
+func (p *Program) local(name string) bool {
+	l := p.plan.latents[name]
+	return l != nil && l.local
+}
+
+// rowTerm is what a site adds on a batch.
+func (p *Program) rowTerm(s *ppl.Site, batch infer.Batch) infer.RowTerm {
+	logp := s.LogProbs()
+	t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
+		Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
+		Averages: len(s.Plates) == 0 && s.Scale == 1}
+	for _, q := range s.Plates {
+		all := q.Used == q.Size
+		t.AddsUp = t.AddsUp || !all
+		t.AllInOne = t.AllInOne || all && q.Size > 1 && slices.ContainsFunc(p.plan.rows, func(r rows.Rows) bool {
+			return (r.Size == q.Size || q.Name == p.plan.part) && r.In(batch) != r.Size
+		})
+	}
+	t.AllInOne = t.AllInOne && !t.AddsUp
+	return t
+}
+
+// held are the values of the guide's variables that no point has: the discrete ones, and those of single data.
+func (p *Program) held(batch infer.Batch) ppl.Values {
+	params := ppl.Values{}
+	for name, q := range p.plan.params {
+		x := torch.Must(torch.FromSlice(q.start, q.free...)).MustTotype(p.plan.dtype, false)
+		params[name] = q.bijector.Forward(torch.Of(x)).T()
+	}
+	values, source := ppl.Values{}, torch.NewSource(0, 0)
+	drawn := map[string][]*ts.Tensor{} // of single data
+	for range 16 {
+		guide := newTrace(nil)
+		p.plan.guide.Run(p.batch, source, params, guide)
+		for _, s := range guide.sites {
+			l := p.plan.latents[s.Name]
+			switch {
+			case l == nil || !given(s):
+			case l.local:
+				drawn[s.Name] = append(drawn[s.Name], s.Value)
+			case l.discrete:
+				values[s.Name] = s.Value
+			}
+		}
+	}
+	for name, draws := range drawn {
+		values[name] = p.chosen(ts.MustCat(draws, int64(draws[0].Dim())+int64(p.plan.latents[name].along)), name, batch)
+	}
+	return values
+}
+
+// chosen are the values of a variable of single data for the rows of a batch: each is one of those that the guide drew
+// for rows of the batch of Compile.
+func (p *Program) chosen(drawn *ts.Tensor, name string, batch infer.Batch) *ts.Tensor {
+	shape := torch.Must(torch.Shape(drawn))
+	dim := len(shape) + p.plan.latents[name].along
+	index := numbered(p.plan.short.Used, p.plan.rows, batch)
+	for i := range index {
+		index[i] %= shape[dim]
+	}
+	return drawn.MustIndexSelect(int64(dim), torch.Must(torch.FromSlice(index)), false)
+}
+
+// numbered is a number for each row of a batch, which depends on the numbers of that row alone. The rows are those of
+// the tensors that had so many rows.
+func numbered(size int64, all []rows.Rows, batch infer.Batch) (out []int64) {
+	at := slices.IndexFunc(all, func(r rows.Rows) bool { return r.Size == size })
+	if at < 0 {
+		panic(&ppl.SiteError{Message: fmt.Sprintf("no tensor of the batch has %d rows", size)})
+	}
+	for _, name := range all[at].Names {
+		x := torch.Must(torch.ToSlice[float64](batch[name].MustTotype(gotch.Double, false)))
+		n := int(torch.Must(torch.Shape(batch[name]))[0])
+		if out == nil {
+			out = make([]int64, n)
+		}
+		for i := range out {
+			for _, v := range x[i*len(x)/n : (i+1)*len(x)/n] {
+				out[i] = (out[i]*31 + int64(math.Float64bits(v)%1000003)) & (1<<40 - 1)
+			}
+		}
+	}
+	return out
+}
