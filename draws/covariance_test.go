@@ -12,7 +12,8 @@ import (
 // Two elements in two chains of unequal length. x is 0 1 2 3, y is 2x + (0 0 1 1): var x = 5/3, cov = 2 var x + cov(x,
 // step) with step deviations -1/2 -1/2 1/2 1/2, so cov(x, step) = (3/4 + 1/4 + 1/4 + 3/4) / 3 = 2/3.
 func TestCovariance(t *testing.T) {
-	d := must(New([]Site{{"x", nil, 0, 1}, {"y", nil, 1, 1}}, nil, 2))(t)
+	d := must(New([]Site{{Name: "x", Shape: nil, Offset: 0, Size: 1}, {Name: "y", Shape: nil, Offset: 1,
+		Size: 1}}, nil, 2))(t)
 	for i, row := range [][]float64{{0, 0}, {1, 2}, {2, 5}, {3, 7}} {
 		if err := d.AppendChain(min(i, 1), row, nil); err != nil {
 			t.Fatal(err)
@@ -29,7 +30,7 @@ func TestCovariance(t *testing.T) {
 func TestCovarianceAgainstGonum(t *testing.T) {
 	const n, dim = 700, 11
 	rng := rand.New(rand.NewPCG(7, 8))
-	d := must(New([]Site{{"w", []int64{dim}, 0, dim}}, []string{"lp"}, 2))(t)
+	d := must(New([]Site{{Name: "w", Shape: []int64{dim}, Offset: 0, Size: dim}}, []string{"lp"}, 2))(t)
 	dense := mat.NewDense(n, dim, nil)
 	for i := range n {
 		x := make([]float64, dim)
@@ -60,7 +61,7 @@ func TestCovarianceAgainstGonum(t *testing.T) {
 // A bad element spoils its row and column and nothing else, even beside a constant element.
 func TestCovarianceNotFinite(t *testing.T) {
 	for _, bad := range []float64{nan, inf, -inf} {
-		d := must(New([]Site{{"v", []int64{3}, 0, 3}}, nil, 1))(t)
+		d := must(New([]Site{{Name: "v", Shape: []int64{3}, Offset: 0, Size: 3}}, nil, 1))(t)
 		for _, row := range [][]float64{{1, bad, 5}, {3, 1, 5}} {
 			if err := d.Append(row, nil); err != nil {
 				t.Fatal(err)

@@ -65,6 +65,23 @@ func New(sites []Site, stats []string, chains int) (*Draws, error) {
 	return d, nil
 }
 
+// Label names the elements of a site along each of its dimensions; nil leaves indices to one. Names of elements,
+// summaries, pictures and stores have the labels in the place of indices: b[age]. An [ErrUnknownName] or [ErrLayout]
+// says what does not fit. Draws that are derived from d before keep their names.
+func (d *Draws) Label(site string, along ...[]string) error {
+	s, err := d.Site(site)
+	if err != nil {
+		return err
+	}
+	s.Labels = along
+	if wrong := s.wrongLabels(); wrong != "" {
+		return failf(ErrLayout, "label: site %q: %s", site, wrong)
+	}
+	d.sites = slices.Clone(d.sites)
+	d.sites[d.index[site]] = s
+	return nil
+}
+
 // like makes an empty container with the layout, the attributes and the notes of d. Layouts never change,
 // so they are shared.
 func (d *Draws) like(chains int) *Draws {

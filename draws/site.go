@@ -18,10 +18,13 @@ type Site struct {
 	Shape []int64
 	// Offset is the index of the first element; Size, the product of Shape, counts the elements.
 	Offset, Size int
+	// Labels name the elements along each dimension, as the levels of a factor do: a list for each dimension, nil for one
+	// that has none; nil for no labels at all. They have no control characters.
+	Labels [][]string `json:",omitempty"`
 }
 
 func (s Site) clone() Site {
-	s.Shape = slices.Clone(s.Shape)
+	s.Shape, s.Labels = slices.Clone(s.Shape), slices.Clone(s.Labels)
 	return s
 }
 
@@ -29,8 +32,8 @@ func (s Site) equal(t Site) bool {
 	return s.Name == t.Name && s.Offset == t.Offset && s.Size == t.Size && slices.Equal(s.Shape, t.Shape)
 }
 
-// elementNames appends the names of the elements of s: w[0], w[1], or w[0,0], w[0,1], w[1,0], ...; the bare
-// name for a scalar.
+// elementNames appends the names of the elements of s: w[0], w[1], or w[0,0], w[0,1], w[1,0], ..., with a label in the
+// place of an index where there is one; the bare name for a scalar.
 func (s Site) elementNames(names []string) []string {
 	if len(s.Shape) == 0 {
 		return append(names, s.Name)
@@ -43,7 +46,11 @@ func (s Site) elementNames(names []string) []string {
 			if k > 0 {
 				text = append(text, ',')
 			}
-			text = strconv.AppendInt(text, i, 10)
+			if k < len(s.Labels) && s.Labels[k] != nil {
+				text = append(text, s.Labels[k][i]...)
+			} else {
+				text = strconv.AppendInt(text, i, 10)
+			}
 		}
 		names = append(names, string(append(text, ']')))
 		for k := len(index) - 1; k >= 0; k-- { // the last index runs fastest
@@ -54,6 +61,25 @@ func (s Site) elementNames(names []string) []string {
 		}
 	}
 	return names
+}
+
+// wrongLabels says what is wrong with the labels; it is empty where nothing is.
+func (s Site) wrongLabels() string {
+	if len(s.Labels) > 0 && len(s.Labels) != len(s.Shape) {
+		return fmt.Sprintf("there are labels of %d dimensions, want %d, those of shape %v", len(s.Labels), len(s.Shape),
+			s.Shape)
+	}
+	for k, labels := range s.Labels {
+		if labels != nil && int64(len(labels)) != s.Shape[k] {
+			return fmt.Sprintf("there are %d labels along dimension %d, want %d", len(labels), k, s.Shape[k])
+		}
+		for _, label := range labels {
+			if strings.ContainsFunc(label, unicode.IsControl) {
+				return fmt.Sprintf("label %q has a control character", label)
+			}
+		}
+	}
+	return ""
 }
 
 // product is the number of elements of a shape; ok is false where a size is negative or the product is too large.
@@ -92,6 +118,8 @@ func checkSites(sites []Site) (dim int, err error) {
 		case s.Offset != dim:
 			return 0, failf(ErrLayout, "site %d (%q): offset is %d, want %d, the end of the sites before it", i, s.Name,
 				s.Offset, dim)
+		case s.wrongLabels() != "":
+			return 0, failf(ErrLayout, "site %d (%q): %s", i, s.Name, s.wrongLabels())
 		case n > math.MaxInt-dim:
 			return 0, failf(ErrLayout, "site %d (%q): %d elements after %d are too many for an int", i, s.Name, n, dim)
 		}

@@ -46,19 +46,21 @@ func TestNewErrors(t *testing.T) {
 			`draws: site 0: name "a\nb" has a control character`},
 		{"gap", []Site{scalar("a", 0), scalar("b", 2)}, nil, 1, ErrLayout,
 			`draws: site 1 ("b"): offset is 2, want 1, the end of the sites before it`},
-		{"overlap", []Site{{"a", []int64{2}, 0, 2}, scalar("b", 1)}, nil, 1, ErrLayout,
+		{"overlap", []Site{{Name: "a", Shape: []int64{2}, Offset: 0, Size: 2}, scalar("b", 1)}, nil, 1, ErrLayout,
 			`draws: site 1 ("b"): offset is 1, want 2, the end of the sites before it`},
-		{"size", []Site{{"a", []int64{2, 3}, 0, 5}}, nil, 1, ErrLayout,
+		{"size", []Site{{Name: "a", Shape: []int64{2, 3}, Offset: 0, Size: 5}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): size is 5, want 6, the product of shape [2 3]`},
-		{"size of a scalar", []Site{{"a", nil, 0, 0}}, nil, 1, ErrLayout,
+		{"size of a scalar", []Site{{Name: "a", Shape: nil, Offset: 0, Size: 0}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): size is 0, want 1, the product of shape []`},
-		{"negative", []Site{{"a", []int64{-1, 0}, 0, 0}}, nil, 1, ErrLayout,
+		{"negative", []Site{{Name: "a", Shape: []int64{-1, 0}, Offset: 0, Size: 0}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): shape [-1 0]: sizes must not be negative, nor their product overflow`},
-		{"overflow", []Site{{"a", []int64{huge, 2}, 0, 1}}, nil, 1, ErrLayout,
+		{"overflow", []Site{{Name: "a", Shape: []int64{huge, 2}, Offset: 0, Size: 1}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): shape [9223372036854775807 2]: sizes must not be negative, nor their product overflow`},
-		{"too many", []Site{scalar("a", 0), {"b", []int64{huge}, 1, math.MaxInt}}, nil, 1, ErrLayout,
+		{"too many", []Site{scalar("a", 0), {Name: "b", Shape: []int64{huge}, Offset: 1, Size: math.MaxInt}}, nil, 1,
+			ErrLayout,
 			`draws: site 1 ("b"): 9223372036854775807 elements after 1 are too many for an int`},
-		{"too many with statistics", []Site{{"a", []int64{huge}, 0, math.MaxInt}}, []string{"lp"}, 1, ErrLayout,
+		{"too many with statistics", []Site{{Name: "a", Shape: []int64{huge}, Offset: 0, Size: math.MaxInt}},
+			[]string{"lp"}, 1, ErrLayout,
 			`draws: 9223372036854775807 elements and 1 statistics are too many for an int`},
 		{"unnamed statistic", nil, []string{"lp", ""}, 1, ErrLayout, `draws: statistic 1 has no name`},
 		{"repeated statistic", nil, []string{"lp", "lp"}, 1, ErrLayout,
@@ -76,7 +78,7 @@ func TestNewErrors(t *testing.T) {
 
 // A zero size makes the product zero however large the other sizes are.
 func TestZeroSizeDoesNotOverflow(t *testing.T) {
-	must(New([]Site{{"a", []int64{math.MaxInt64, math.MaxInt64, 0}, 0, 0}}, nil, 1))(t)
+	must(New([]Site{{Name: "a", Shape: []int64{math.MaxInt64, math.MaxInt64, 0}, Offset: 0, Size: 0}}, nil, 1))(t)
 }
 
 // The container keeps its own copy of what it was given, and gives out copies.

@@ -51,7 +51,7 @@ func TestSlice(t *testing.T) {
 func TestSelect(t *testing.T) {
 	d := testDraws(t, 2, 1)
 	s := must(d.Select("w", "tau"))(t)
-	want := []Site{{"w", []int64{2, 3}, 0, 6}, {"tau", nil, 6, 1}}
+	want := []Site{{Name: "w", Shape: []int64{2, 3}, Offset: 0, Size: 6}, {Name: "tau", Shape: nil, Offset: 6, Size: 1}}
 	if diff := layoutDifference(s.Sites(), want, s.Stats(), d.Stats()); diff != "" {
 		t.Error(diff)
 	}

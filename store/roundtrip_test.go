@@ -158,3 +158,18 @@ func TestForeignChange(t *testing.T) {
 func withoutDigest(text string) string {
 	return text[:strings.LastIndex(text, ",\n\"kelvin_digest\"")] + "}\n"
 }
+
+// Labels of elements come back with the draws, from every format.
+func TestLabelsRoundTrip(t *testing.T) {
+	storetest.NoSync(t)
+	d := storetest.Filled(t, storetest.Sites(t, "b", []int64{2}, "r", []int64{2, 3}, "s", []int64{}), nil, true, 4, 4)
+	require.NoError(t, d.Label("b", []string{"age", `a "b", c`}))
+	require.NoError(t, d.Label("r", nil, []string{"x", "y]", "ä"}))
+	for format, write := range formats {
+		pattern, err := write(t.TempDir(), &Inference{Posterior: d})
+		require.NoError(t, err, format)
+		inf, err := Open(pattern)
+		require.NoError(t, err, format)
+		require.Equal(t, d.Names(), inf.Posterior.Names(), format)
+	}
+}

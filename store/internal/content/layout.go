@@ -29,15 +29,16 @@ type Layout struct {
 
 // LayoutSite is a site without its place.
 type LayoutSite struct {
-	Name  string  `json:"name"`
-	Shape []int64 `json:"shape"`
+	Name   string     `json:"name"`
+	Shape  []int64    `json:"shape"`
+	Labels [][]string `json:"labels,omitempty"`
 }
 
 // NewLayout is the layout of one chain.
 func NewLayout(sites []draws.Site, stats []string) Layout {
 	l := Layout{Sites: make([]LayoutSite, len(sites)), Stats: stats}
 	for i, s := range sites {
-		l.Sites[i] = LayoutSite{s.Name, append([]int64{}, s.Shape...)}
+		l.Sites[i] = LayoutSite{s.Name, append([]int64{}, s.Shape...), s.Labels}
 	}
 	return l
 }
@@ -83,7 +84,7 @@ func (l Layout) Placed() []draws.Site {
 		if !ok {
 			size = -1 // refused by draws.New
 		}
-		sites[i] = draws.Site{Name: s.Name, Shape: s.Shape, Offset: at, Size: size}
+		sites[i] = draws.Site{Name: s.Name, Shape: s.Shape, Offset: at, Size: size, Labels: s.Labels}
 		at += size
 	}
 	return sites
