@@ -1,0 +1,146 @@
+package formula
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// functions are those of one number.
+var functions = map[string]func(float64) float64{
+	"log": math.Log, "log2": math.Log2, "log10": math.Log10, "log1p": math.Log1p, "exp": math.Exp, "expm1": math.Expm1,
+	"sqrt": math.Sqrt, "abs": math.Abs, "sin": math.Sin, "cos": math.Cos, "tan": math.Tan, "tanh": math.Tanh,
+	"I": func(x float64) float64 { return x },
+}
+
+// named are all functions that a formula may have.
+func named() []string {
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "factor", "C", "offset",
+		"mm", "trials", "weights", "se", "cens", "trunc")
+}
+
+// checkVariable checks a factor of a term.
+func (x *expansion) checkVariable(e Expr) *Error {
+	if e.Kind == Text || e.Kind == Flag {
+		return x.wrong(e.at, "a term is a column or a function of columns, not %s", e)
+	}
+	if e.Kind != Call {
+		return nil
+	}
+	switch e.Name {
+	case "poly":
+		_, _, err := x.polynomial(e)
+		return err
+	case "bs":
+		_, err := x.spline(e)
+		return err
+	case "factor":
+		_, err := x.factorOf(e)
+		return err
+	case "C":
+		_, err := x.coding(e)
+		return err
+	}
+	return x.checkNumber(e)
+}
+
+// checkNumber checks arithmetic of columns.
+func (x *expansion) checkNumber(e Expr) *Error {
+	switch e.Kind {
+	case Column, Number:
+		return nil
+	case Text, Flag:
+		return x.wrong(e.at, "expected a number or a column, not %s", e)
+	}
+	n := len(e.Args)
+	_, known := functions[e.Name]
+	switch {
+	case known || e.Name == "scale" || e.Name == "center":
+		if n != 1 || e.Args[0].Key != "" {
+			return x.wrong(e.at, "%s() takes one argument", e.Name)
+		}
+	case e.Name == "pow":
+		if n != 2 || e.Args[0].Key != "" || e.Args[1].Key != "" {
+			return x.wrong(e.at, "pow() takes a number and its power")
+		}
+	case slices.Contains([]string{"+", "-", "*", "/", "^"}, e.Name):
+	case operators[e.Name] > 0:
+		return x.wrong(e.at, "%s is no arithmetic: it makes terms, outside functions", e.Name)
+	case e.Name == "poly" || e.Name == "bs" || e.Name == "factor" || e.Name == "C":
+		return x.wrong(e.at, "%s() is a term, and no number for another function", e.Name)
+	case slices.Contains(named(), e.Name):
+		return x.wrong(e.at, "%s() does not stand here: it is added to the right or the left side, or groups", e.Name)
+	default:
+		return x.wrong(e.at, "there is no function %q: %s; other functions go into a column of the table", short(e.Name),
+			nearest(e.Name, named()))
+	}
+	for _, a := range e.Args {
+		if err := x.checkNumber(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arguments are those of a call by their names; the first is needed, unless all have names.
+func (x *expansion) arguments(e Expr, names ...string) (map[string]Expr, *Error) {
+	out := map[string]Expr{}
+	place := 0
+	for _, a := range e.Args {
+		name := a.Key
+		if name == "" {
+			for place < len(names) && !out[names[place]].None() {
+				place++
+			}
+			if place == len(names) {
+				return nil, x.wrong(a.at, "%s() has too many arguments: it takes %s", e.Name, list(names))
+			}
+			name = names[place]
+		}
+		if !slices.Contains(names, name) {
+			return nil, x.wrong(a.at, "%s() has no argument %q: it takes %s", e.Name, short(name), list(names))
+		}
+		if !out[name].None() {
+			return nil, x.wrong(a.at, "%s() has the argument %q twice", e.Name, name)
+		}
+		out[name] = a.bare()
+	}
+	if len(out) == 0 || out[names[0]].None() && names[0] != "lb" {
+		return nil, x.wrong(e.at, "%s() needs an argument: it takes %s", e.Name, list(names))
+	}
+	return out, nil
+}
+
+// polynomial reads poly(x, degree, raw).
+func (x *expansion) polynomial(e Expr) (degree int, raw bool, err *Error) {
+	args, err := x.arguments(e, "x", "degree", "raw")
+	if err != nil {
+		return 0, false, err
+	}
+	if d := args["degree"]; d.None() {
+		degree = 1
+	} else if d.Kind != Number || d.Value != float64(int(d.Value)) || d.Value < 1 || d.Value > 50 {
+		return 0, false, x.wrong(d.at, "the degree of poly() is a whole number from 1 to 50")
+	} else {
+		degree = int(d.Value)
+	}
+	if raw, err = x.flag(args["raw"]); err != nil {
+		return 0, false, err
+	}
+	return degree, raw, x.checkNumber(args["x"])
+}
+
+func (x *expansion) flag(e Expr) (bool, *Error) {
+	if !e.None() && e.Kind != Flag {
+		return false, x.wrong(e.at, "expected TRUE or FALSE, not %s", e)
+	}
+	return e.Value != 0, nil
+}
+
+// factorOf is the argument of factor().
+func (x *expansion) factorOf(e Expr) (Expr, *Error) {
+	if len(e.Args) != 1 || e.Args[0].Kind != Column || e.Args[0].Key != "" {
+		return Expr{}, x.wrong(e.at, "%s() takes a column", e.Name)
+	}
+	return e.Args[0], nil
+}

@@ -1,0 +1,194 @@
+package formula
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// check refuses columns that the training data say nothing of.
+func (d *Design) check(r *Rows, o Options) error {
+	empty := d.empty(r)
+	if !o.EmptyCells {
+		for i, c := range d.columns {
+			if !empty[i] {
+				continue
+			}
+			problem := "it is 0 in each row of the training data"
+			if c.crossed() {
+				problem = "no row of the training data is in this cell"
+			}
+			more := -1
+			for _, e := range empty {
+				more += number01(e)
+			}
+			if more > 0 {
+				problem += fmt.Sprintf(", and %d more columns are empty", more)
+			}
+			return d.f.wrong(d.at(i), fmt.Sprintf("%q: %s: merge levels, leave the product out, or keep it with "+
+				"Options.EmptyCells", short(c.name), problem))
+		}
+	}
+	if o.Collinear {
+		return nil
+	}
+	return d.independent(r, empty)
+}
+
+// crossed says whether a column is a product of several factors of levels.
+func (c column) crossed() bool {
+	n := 0
+	for _, p := range c.parts {
+		n += number01(p.levels != nil)
+	}
+	return n > 1
+}
+
+// empty says which columns are 0 in each row.
+func (d *Design) empty(r *Rows) []bool {
+	p := len(d.names)
+	out := slices.Repeat([]bool{true}, p)
+	for i := range r.N {
+		for j, v := range r.X[i*p : (i+1)*p] {
+			out[j] = out[j] && v == 0
+		}
+	}
+	return out
+}
+
+// at is the place in the formula of a common column.
+func (d *Design) at(i int) int {
+	if i < len(d.columns) {
+		return d.columns[i].parts[0].expr.at
+	}
+	i -= len(d.columns)
+	for _, s := range d.smooths {
+		if i -= len(s.linear); i < 0 {
+			return s.of.at
+		}
+	}
+	return 0
+}
+
+// tolerance is how small the part of a column is, beside the whole, that others do not determine, when it is none.
+const tolerance = 1e-10
+
+// independent is an error where the constant and the columns before one determine it. A QR decomposition goes over the
+// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal to
+// the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+func (d *Design) independent(r *Rows, skip []bool) error {
+	p := len(d.names)
+	var names []string
+	var at []int
+	if d.Intercept() {
+		names, at = append(names, "1"), append(at, -1)
+	}
+	for j, name := range d.names {
+		if !skip[j] {
+			names, at = append(names, name), append(at, j)
+		}
+	}
+	if p == 0 {
+		return nil
+	}
+	sizes := make([]float64, len(at))
+	for k, j := range at {
+		sizes[k] = 1
+		if j >= 0 {
+			sizes[k] = 0
+			for i := range r.N {
+				sizes[k] = math.Max(sizes[k], math.Abs(r.X[i*p+j]))
+			}
+		}
+	}
+	triangle := triangle(r, at, sizes)
+	var kept []int
+	var basis [][]float64
+	for k := range at {
+		whole := mat.Col(nil, k, triangle)
+		rest := slices.Clone(whole)
+		for range 2 { // the second time takes away what rounding left
+			for _, b := range basis {
+				along := mat.Dot(mat.NewVecDense(len(b), b), mat.NewVecDense(len(b), rest))
+				for i := range rest {
+					rest[i] -= along * b[i]
+				}
+			}
+		}
+		size := norm(rest)
+		if size <= tolerance*norm(whole) || len(kept) == r.N {
+			return d.f.wrong(d.at(at[k]), determined(triangle, kept, k, names, sizes, r.N))
+		}
+		for i := range rest {
+			rest[i] /= size
+		}
+		kept, basis = append(kept, k), append(basis, rest)
+	}
+	return nil
+}
+
+// triangle is R of the QR decomposition of some columns, each divided by its size; -1 is the constant.
+func triangle(r *Rows, at []int, sizes []float64) *mat.Dense {
+	k, p := len(at), len(r.X)/r.N
+	rows := max(4*k, 256)
+	stack := mat.NewDense(k+rows, k, nil)
+	top := mat.NewDense(k, k, nil)
+	for from := 0; from < r.N; from += rows {
+		stack.Zero()
+		stack.Slice(0, k, 0, k).(*mat.Dense).Copy(top)
+		for i := from; i < min(from+rows, r.N); i++ {
+			for c, j := range at {
+				v := 1.0
+				if j >= 0 {
+					v = r.X[i*p+j] / sizes[c]
+				}
+				stack.Set(k+i-from, c, v)
+			}
+		}
+		var qr mat.QR
+		var all mat.Dense
+		qr.Factorize(stack)
+		qr.RTo(&all)
+		top.Copy(all.Slice(0, k, 0, k))
+	}
+	return top
+}
+
+// determined says what a column is the sum of.
+func determined(triangle *mat.Dense, kept []int, k int, names []string, sizes []float64, n int) string {
+	const out = "; leave one of them out, or keep all with Options.Collinear"
+	if len(kept) == n {
+		return fmt.Sprintf("%q is one column more than there are rows: %d%s", short(names[k]), n, out)
+	}
+	rows, _ := triangle.Dims()
+	a := mat.NewDense(rows, max(1, len(kept)), nil)
+	for c, j := range kept {
+		a.SetCol(c, mat.Col(nil, j, triangle))
+	}
+	var solution mat.VecDense
+	if err := solution.SolveVec(a, triangle.ColView(k)); err != nil && solution.IsEmpty() {
+		return fmt.Sprintf("other columns determine %q%s", short(names[k]), out)
+	}
+	var sum []string
+	for c, j := range kept {
+		if math.Abs(solution.AtVec(c)) < 1e-7 {
+			continue
+		}
+		weight := fmt.Sprintf("%.4g", solution.AtVec(c)*sizes[k]/sizes[j])
+		switch {
+		case names[j] == "1":
+			sum = append(sum, weight)
+		case weight == "1":
+			sum = append(sum, short(names[j]))
+		default:
+			sum = append(sum, weight+" "+short(names[j]))
+		}
+	}
+	if len(sum) > 8 {
+		sum = append(sum[:8], fmt.Sprintf("%d more", len(sum)-8))
+	}
+	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), strings.Join(sum, " + "), out)
+}

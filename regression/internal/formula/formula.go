@@ -1,0 +1,206 @@
+package formula
+
+import (
+	"slices"
+	"strings"
+)
+
+// Formula is a formula as [Parse] understands it. One that is put together by hand is checked by [Formula.Fit], as its
+// String would be.
+type Formula struct {
+	Outcome   Outcome
+	Intercept bool     // whether there is a constant beside the terms
+	Terms     []Term   // of the common effects, each once, ordered by their number of factors
+	Groups    []Group  // in the order of the text
+	Smooths   []Smooth // in the order of the text
+	Offsets   []Expr   // whose sum is added to the predictor, each with coefficient 1
+	text      string   // as it was written; "" for one made by hand
+}
+
+// Outcome is the left side of a formula, with what brms calls its addition terms. All but Value may be none.
+type Outcome struct {
+	Value    Expr // the outcome: a number, or a factor; none for a formula that only describes a design
+	Trials   Expr // trials(n): the number of trials of a binomial outcome
+	Weights  Expr // weights(w): the weight of the log density of each row
+	SE       Expr // se(s): the known standard error of each row
+	Censored Expr // cens(c): -1 or left, 0 or none, 1 or right, 2 or interval
+	Upper    Expr // cens(c, u): the upper end of the interval of a row that has one
+	Lower    Expr // trunc(lb = l): the outcome is known to be at least l
+	Above    Expr // trunc(ub = u): the outcome is known to be at most u
+}
+
+// Term is the product of factors: numbers, or factors in the sense of tables.
+type Term struct{ Factors []Expr }
+
+// Group are terms whose coefficients differ between the levels of a factor: (1 + dose | clinic).
+type Group struct {
+	Intercept bool
+	Terms     []Term
+	// Factors make the levels: those of one factor, or the combinations of several, as of g:h. Nil with Members.
+	Factors []Expr
+	// Members are the factors of a multi-membership, mm(a, b): each row belongs to a level of each. They share levels.
+	Members []Expr
+	// Weights of the members, mm(a, b, weights = cbind(v, w)), are divided by their sum. Nil gives all the same.
+	Weights    []Expr
+	Correlated bool // (terms | g) is, (terms || g) is not
+	at         int
+}
+
+// Smooth is a smooth function s(x) of a number: the cubic regression spline of Wood (2017), Generalized Additive Models,
+// second edition, section 5.3.1.
+type Smooth struct {
+	X  Expr // a number
+	K  int  // dimension of the basis, before a constraint takes one away; 0 means 10
+	By Expr // none; a factor, for a function of each level; or a number, that the function is multiplied by
+	at int
+}
+
+// String writes the factors with colons.
+func (t Term) String() string {
+	names := make([]string, len(t.Factors))
+	for i, f := range t.Factors {
+		names[i] = f.String()
+		if s := f.strength(); s < 9 {
+			names[i] = "(" + names[i] + ")"
+		}
+	}
+	return strings.Join(names, ":")
+}
+
+// key is the same for the products of the same factors in any order.
+func (t Term) key() string {
+	names := make([]string, len(t.Factors))
+	for i, f := range t.Factors {
+		names[i] = f.String()
+	}
+	slices.Sort(names)
+	return strings.Join(names, "\x00")
+}
+
+// Factor is what gives the levels, as "g", "g:h" or "mm(a, b)".
+func (g Group) Factor() string {
+	if len(g.Members) == 0 {
+		return Term{g.Factors}.String()
+	}
+	args := slices.Clone(g.Members)
+	if len(g.Weights) > 0 {
+		w := Apply("cbind", g.Weights...)
+		w.Key = "weights"
+		args = append(args, w)
+	}
+	return Apply("mm", args...).String()
+}
+
+// String is what stands between the parentheses: "1 + dose | clinic".
+func (g Group) String() string {
+	bar := " || "
+	if g.Correlated {
+		bar = " | "
+	}
+	return sum(g.Intercept, g.Terms, true, nil) + bar + g.Factor()
+}
+
+// String writes s(x), with what is not the default.
+func (s Smooth) String() string {
+	args := []Expr{s.X}
+	if s.K != 0 && s.K != defaultK {
+		args = append(args, Expr{Kind: Number, Value: float64(s.K), Key: "k"})
+	}
+	if !s.By.None() {
+		by := s.By
+		by.Key = "by"
+		args = append(args, by)
+	}
+	return Apply("s", args...).String()
+}
+
+const defaultK = 10
+
+// String writes a left side.
+func (o Outcome) String() string {
+	if o.Value.None() {
+		return ""
+	}
+	var added []string
+	add := func(name string, args ...Expr) {
+		var given []Expr
+		for _, a := range args {
+			if !a.None() {
+				given = append(given, a)
+			}
+		}
+		if given != nil {
+			added = append(added, Apply(name, given...).String())
+		}
+	}
+	o.Lower.Key, o.Above.Key = "lb", "ub"
+	add("cens", o.Censored, o.Upper)
+	add("trials", o.Trials)
+	add("weights", o.Weights)
+	add("se", o.SE)
+	add("trunc", o.Lower, o.Above)
+	if added == nil {
+		return o.Value.String()
+	}
+	return o.Value.String() + " | " + strings.Join(added, " + ")
+}
+
+// String writes the formula so that [Parse] reads the same one.
+func (f *Formula) String() string {
+	var others []string
+	for _, s := range f.Smooths {
+		others = append(others, s.String())
+	}
+	for _, o := range f.Offsets {
+		others = append(others, Apply("offset", o).String())
+	}
+	for _, g := range f.Groups {
+		others = append(others, "("+g.String()+")")
+	}
+	return strings.TrimPrefix(f.Outcome.String()+" ~ "+sum(f.Intercept, f.Terms, false, others), " ")
+}
+
+// sum writes terms, with the constant where it has to be said, or always.
+func sum(intercept bool, terms []Term, always bool, others []string) string {
+	var parts []string
+	if !intercept {
+		parts = append(parts, "0")
+	} else if always || len(terms)+len(others) == 0 {
+		parts = append(parts, "1")
+	}
+	for _, t := range terms {
+		parts = append(parts, t.String())
+	}
+	return strings.Join(append(parts, others...), " + ")
+}
+
+// Columns are the columns of a table that the formula reads, each once: those to give to data.Table.DropMissing. The ends
+// of intervals of cens(c, upper) are none of them, since rows without an interval may lack them.
+func (f *Formula) Columns() []string {
+	var out []string
+	o := f.Outcome
+	for _, e := range []Expr{o.Value, o.Trials, o.Weights, o.SE, o.Censored, o.Lower, o.Above} {
+		out = e.columns(out)
+	}
+	terms := func(of []Term) {
+		for _, t := range of {
+			for _, e := range t.Factors {
+				out = e.columns(out)
+			}
+		}
+	}
+	terms(f.Terms)
+	for _, s := range f.Smooths {
+		out = s.By.columns(s.X.columns(out))
+	}
+	for _, e := range f.Offsets {
+		out = e.columns(out)
+	}
+	for _, g := range f.Groups {
+		terms(g.Terms)
+		for _, e := range slices.Concat(g.Factors, g.Members, g.Weights) {
+			out = e.columns(out)
+		}
+	}
+	return out
+}

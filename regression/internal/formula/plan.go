@@ -1,0 +1,173 @@
+package formula
+
+import (
+	"fmt"
+	"strings"
+)
+
+// variable is a factor of terms: numbers, or levels with their contrast.
+type variable struct {
+	expr     Expr
+	levels   []string // nil for numbers
+	contrast [][]float64
+	labels   []string // of the columns of the contrast, or of the numbers
+}
+
+// part is one column of a variable.
+type part struct {
+	*variable
+	j    int
+	full bool // whether it is the indicator of level j, not column j of the contrast
+}
+
+func (p part) name() string {
+	switch {
+	case p.levels == nil:
+		return p.expr.plain() + p.labels[p.j]
+	case p.full:
+		return p.expr.plain() + "[" + p.levels[p.j] + "]"
+	}
+	return p.expr.plain() + "[" + p.labels[p.j] + "]"
+}
+
+// column is the product of its parts; that of none is the constant.
+type column struct {
+	name  string
+	parts []part
+}
+
+// planner makes columns of terms, with what the memory has.
+type planner struct {
+	x         *expansion
+	m         *memory
+	variables map[string]*variable
+}
+
+const mostColumns = 50000
+
+// columns are those of some terms, without the constant. In products the columns of the first factor change first.
+func (p *planner) columns(terms []Term, intercept bool) ([]column, error) {
+	used := subspaces{}
+	if intercept {
+		used.subterms("", nil)
+	}
+	var out []column
+	for _, t := range terms {
+		var numbers Term
+		var factors []*variable
+		var keys []string
+		variables := make([]*variable, len(t.Factors))
+		for i, e := range t.Factors {
+			v, err := p.variable(e)
+			if err != nil {
+				return nil, err
+			}
+			if variables[i] = v; v.levels == nil {
+				numbers.Factors = append(numbers.Factors, e)
+			} else {
+				factors, keys = append(factors, v), append(keys, e.String())
+			}
+		}
+		if len(factors) > 10 {
+			return nil, p.x.wrong(t.Factors[0].at, "the product %s has %d factors of levels: at most 10", t, len(factors))
+		}
+		for _, codings := range used.subterms(numbers.key(), keys) {
+			made, err := p.product(variables, factors, codings)
+			if out = append(out, made...); err != nil || len(out) > mostColumns {
+				return nil, p.tooMany(t, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (p *planner) tooMany(t Term, err error) error {
+	if err != nil {
+		return err
+	}
+	return p.x.wrong(t.Factors[0].at, "the design has more than %d columns with %s: a factor of many levels is a group, "+
+		"as (1 | g)", mostColumns, t)
+}
+
+// product has the columns of one subterm: of all numbers of the term, and of the factors that have a coding.
+func (p *planner) product(variables, factors []*variable, codings []coded) ([]column, error) {
+	out := []column{{}}
+	for _, v := range variables {
+		c := coded{factor: -1}
+		for _, k := range codings {
+			if factors[k.factor] == v {
+				c = k
+			}
+		}
+		if v.levels != nil && c.factor < 0 {
+			continue
+		}
+		width := len(v.labels)
+		if c.full {
+			width = len(v.levels)
+		}
+		if width*len(out) > mostColumns {
+			return nil, p.tooMany(Term{[]Expr{v.expr}}, nil)
+		}
+		if v.levels != nil && !c.full {
+			if err := p.contrast(v); err != nil {
+				return nil, err
+			}
+		}
+		var next []column
+		for j := range width {
+			for _, o := range out {
+				a := part{v, j, c.full}
+				next = append(next, column{strings.TrimPrefix(o.name+":"+a.name(), ":"), append(o.parts[:len(o.parts):len(o.parts)], a)})
+			}
+		}
+		out = next
+	}
+	return out, nil
+}
+
+// variable is one, as the memory says.
+func (p *planner) variable(e Expr) (*variable, error) {
+	key := e.String()
+	if v := p.variables[key]; v != nil {
+		return v, nil
+	}
+	v := &variable{expr: e, levels: p.m.Levels[key]}
+	if v.levels == nil {
+		n, numbered := p.x.width(e)
+		for j := range n {
+			label := ""
+			if numbered {
+				label = fmt.Sprint(j + 1)
+			}
+			v.labels = append(v.labels, label)
+		}
+	} else {
+		v.labels = make([]string, len(v.levels)-1) // named where the contrast is needed
+	}
+	p.variables[key] = v
+	return v, nil
+}
+
+// contrast makes that of a variable.
+func (p *planner) contrast(v *variable) (err error) {
+	if v.contrast != nil {
+		return nil
+	}
+	c, bad := p.coding(v.expr)
+	if bad != nil {
+		return bad
+	}
+	if v.contrast, v.labels, err = contrasted(c, v.levels); err != nil {
+		return p.x.wrong(v.expr.at, "the contrast of %s: %v", v.expr, err)
+	}
+	return nil
+}
+
+// coding is that of a factor; treatment contrasts, where it says nothing.
+func (p *planner) coding(e Expr) (coding, *Error) {
+	if e.Kind == Call && e.Name == "C" {
+		return p.x.coding(e)
+	}
+	return coding{column: e}, nil
+}

@@ -1,0 +1,178 @@
+package formula
+
+import "slices"
+
+// group reads (terms | factor). Several factors make several groups.
+func (x *expansion) group(bar Expr, added bool) *Error {
+	switch {
+	case !x.top:
+		return x.wrong(bar.at, "a group stands in another group: add them, as (1 | g) + (1 | h)")
+	case !added:
+		return x.wrong(bar.at, "a group is added, as x + (1 | g): it has no products and cannot be taken away")
+	}
+	left := bar.Args[0]
+	if inner := left.bare(); inner.Kind == Call && (inner.Name == "|" || inner.Name == "||") {
+		return x.wrong(inner.at, "a group has one bar: names of correlations, as in (1 | id | g), are not read")
+	}
+	inner := &expansion{text: x.text, f: x.f}
+	terms, intercept, err := inner.terms(left)
+	if err != nil {
+		return err
+	}
+	if !intercept && len(terms) == 0 {
+		return x.wrong(bar.at, "the group has no terms: (1 | g) has a constant of each level")
+	}
+	groups, err := x.factors(bar.Args[1])
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		g.Intercept, g.Terms, g.Correlated, g.at = intercept, terms, bar.Name == "|", bar.at
+		for _, other := range x.f.Groups {
+			if other.key() != g.key() {
+				continue
+			}
+			if other.Intercept && g.Intercept {
+				return x.wrong(bar.at, "%q has a constant of each level twice: write 0 + in one of the groups", g.Factor())
+			}
+			for _, t := range g.Terms {
+				if contains(other.Terms, t) {
+					return x.wrong(bar.at, "%q has %q twice: take it out of one of the groups", g.Factor(), t.String())
+				}
+			}
+		}
+		x.f.Groups = append(x.f.Groups, g)
+	}
+	return nil
+}
+
+// key is the same for groups of the same levels.
+func (g Group) key() string { return Term{g.Factors}.key() + "|" + Term{g.Members}.key() }
+
+// factors reads what is right of the bar.
+func (x *expansion) factors(e Expr) ([]Group, *Error) {
+	if e.Kind == Call && e.Name == "(" {
+		return x.factors(e.Args[0])
+	}
+	if e.Kind == Call && len(e.Args) == 2 && slices.Contains([]string{"+", "/", ":", "*"}, e.Name) {
+		left, err := x.factors(e.Args[0])
+		if err != nil {
+			return nil, err
+		}
+		right, err := x.factors(e.Args[1])
+		if err != nil || e.Name == "+" {
+			return append(left, right...), err
+		}
+		var products []Group
+		for _, l := range left {
+			for _, r := range right {
+				if l.Members != nil || r.Members != nil {
+					return nil, x.wrong(e.at, "mm() stands alone right of the bar")
+				}
+				products = append(products, Group{Factors: join(Term{l.Factors}, Term{r.Factors}).Factors})
+			}
+		}
+		switch {
+		case e.Name == "/" && len(left) > 1:
+			return nil, x.wrong(e.at, "left of / stands one factor")
+		case len(products) > most:
+			return nil, x.wrong(e.at, "there are more than %d groups here", most)
+		case e.Name == "/":
+			return append(left, products...), nil
+		case e.Name == "*":
+			return append(append(left, right...), products...), nil
+		}
+		return products, nil
+	}
+	v := e.bare()
+	switch {
+	case v.Kind == Column:
+		return []Group{{Factors: []Expr{v}}}, nil
+	case v.Kind == Call && v.Name == "factor":
+		return []Group{{Factors: []Expr{v}}}, x.checkVariable(v)
+	case v.Kind == Call && v.Name == "mm":
+		return x.memberships(v)
+	case v.Kind == Call && (v.Name == "|" || v.Name == "||"):
+		return nil, x.wrong(v.at, "a group has one bar")
+	}
+	return nil, x.wrong(e.at, "right of the bar stands a factor: g, g:h, g/h, factor(x) or mm(a, b)")
+}
+
+func (x *expansion) memberships(e Expr) ([]Group, *Error) {
+	var g Group
+	for _, a := range e.Args {
+		switch {
+		case a.Key == "" && a.Kind == Column:
+			g.Members = append(g.Members, a)
+		case a.Key == "weights" && a.Kind == Call && (a.Name == "cbind" || a.Name == "c"):
+			for _, w := range a.Args {
+				if err := x.checkNumber(w); err != nil {
+					return nil, err
+				}
+			}
+			g.Weights = a.Args
+		default:
+			return nil, x.wrong(a.at, "mm() takes factors, and weights = cbind(v, w)")
+		}
+	}
+	if len(g.Members) < 2 || g.Weights != nil && len(g.Weights) != len(g.Members) {
+		return nil, x.wrong(e.at, "mm() takes at least two factors, and a weight for each or none")
+	}
+	return []Group{g}, nil
+}
+
+// smooth reads s(x, k = 10, by = f).
+func (x *expansion) smooth(e Expr, added bool) *Error {
+	if !added || !x.top {
+		return x.wrong(e.at, "a smooth is added, outside groups: one for each level of a factor is s(x, by = g)")
+	}
+	args, err := x.arguments(e, "x", "k", "by", "bs")
+	if err != nil {
+		return err
+	}
+	s := Smooth{X: args["x"], By: args["by"], at: e.at}
+	s.X.Key, s.By.Key = "", ""
+	if basis := args["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
+		return x.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
+	}
+	if k := args["k"]; !k.None() {
+		if k.Kind != Number || k.Value != float64(int(k.Value)) || k.Value < 3 || k.Value > 1000 {
+			return x.wrong(k.at, "k, the dimension of the basis, is a whole number from 3 to 1000")
+		}
+		if s.K = int(k.Value); s.K == defaultK {
+			s.K = 0
+		}
+	}
+	if err := x.checkNumber(s.X); err != nil {
+		return err
+	}
+	if s.X.Kind == Number {
+		return x.wrong(s.X.at, "s() takes a column")
+	}
+	if !s.By.None() && s.By.Kind != Column {
+		return x.wrong(s.By.at, "by is a column: a factor or a number")
+	}
+	for _, other := range x.f.Smooths {
+		if other.String() == s.String() {
+			return nil
+		}
+	}
+	x.f.Smooths = append(x.f.Smooths, s)
+	return nil
+}
+
+func (x *expansion) offset(e Expr, added bool) *Error {
+	if !added || !x.top {
+		return x.wrong(e.at, "an offset is added, outside groups and products: its coefficient is 1")
+	}
+	args, err := x.arguments(e, "x")
+	if err != nil {
+		return err
+	}
+	v := args["x"]
+	if v.Key = ""; v.Kind == Text || v.Kind == Flag {
+		return x.wrong(v.at, "an offset is a number")
+	}
+	x.f.Offsets = append(x.f.Offsets, v)
+	return x.checkNumber(v)
+}
