@@ -55,7 +55,7 @@ func (c HiddenMarkov) Build() (Model, error) {
 	prior := f.repeated(concentration, states, states)
 	return f.model("hidden_markov", func(m *ppl.Ctx) {
 		transition := m.Sample("transition", dist.Dirichlet(prior))
-		loc := m.Sample("loc", newOrderedNormal(c.LocMean, locs, c.States))
+		loc := m.Sample("loc", OrderedNormal(c.LocMean, locs, c.States))
 		scale := m.Sample("scale", dist.LogNormal(0, spreads).Expand(states))
 		emission := dist.Normal(loc, scale).LogProb(m.Data("y").Unsqueeze(-1))
 		m.Factor("y", forward(transition.Log(), emission, len(c.Y)))

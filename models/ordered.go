@@ -11,17 +11,18 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// orderedNormal is k independent numbers from N(loc, scale²) in increasing order: the prior of locations that take an
-// order instead of labels. On increasing vectors
-//
-//	log p(x) = log k! + Σ log N(x_j; loc, scale²)
+// orderedNormal is an [OrderedNormal].
 type orderedNormal struct {
 	dist.Distribution // of the numbers without their order
 	loc, scale        float64
 	k                 int
 }
 
-func newOrderedNormal(loc, scale float64, k int) orderedNormal {
+// OrderedNormal is k independent numbers from N(loc, scale²) in increasing order: the prior of locations that take an
+// order instead of labels, and of thresholds. On increasing vectors
+//
+//	log p(x) = log k! + Σ log N(x_j; loc, scale²)
+func OrderedNormal(loc, scale float64, k int) dist.Distribution {
 	return orderedNormal{dist.Independent(dist.Normal(loc, scale).Expand(int64(k)), 1), loc, scale, k}
 }
 

@@ -1,0 +1,458 @@
+package regression
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Model is a regression with its data: a program for every method. What [ppl.Program] has, it has; its draws have
+//
+//	intercept    where all columns are 0; intercept_centred is that where each has its mean
+//	b            [K], a coefficient for each column, with their names as labels
+//	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
+//	r_g          [levels, columns], the effects themselves
+//	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
+//	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
+//
+// and what these are made of: L_g, z_g and z_s(x).
+type Model struct {
+	*ppl.Program
+	formula    Formula
+	family     *spec
+	predictors []*predictor // the mean's first
+	outcome    string
+	levels     []string // of an outcome that is a factor
+	categories int      // of ordered ones
+	lowest     float64  // the first of ordered ones that are numbers
+	scale      float64  // s of the priors
+	rows       *formula.Rows
+	table      *data.Table // the training data
+	bounds     bool // the outcome is truncated
+	dropped    int
+	priors     []Prior
+	labels     map[string][][]string
+	used       map[string]bool
+	sealed     bool // priors and labels are known
+}
+
+// Dropped is how many rows had missing values and are left out.
+func (m *Model) Dropped() int { return m.dropped }
+
+// Outcome is the name of the outcome as the formula has it, and of its site.
+func (m *Model) Outcome() string { return m.outcome }
+
+func (m *Model) eta() float64 {
+	if m.formula.Eta == 0 {
+		return 1
+	}
+	return m.formula.Eta
+}
+
+// groupName is a group as sites name it: its factor, with a number where the formula has several groups of one factor.
+func (m *Model) groupName(d formula.GroupDesign, p *predictor) string {
+	same, at := 0, 0
+	for _, other := range p.design.Groups() {
+		if other.Factor == d.Factor {
+			if same++; other.Name == d.Name {
+				at = same
+			}
+		}
+	}
+	if at > 1 {
+		return fmt.Sprintf("%s_%d%s", d.Factor, at, p.suffix())
+	}
+	return d.Factor + p.suffix()
+}
+
+// learn makes the predictors and the batch.
+func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) error {
+	options := formula.Options{EmptyCells: m.formula.EmptyCells, Collinear: m.formula.Collinear}
+	for _, name := range append([]string{""}, m.family.params...) {
+		f, ok := parsed[name]
+		if !ok {
+			continue
+		}
+		design, err := f.Fit(table, options)
+		if err != nil {
+			return err
+		}
+		rows, err := design.Rows(table)
+		if err != nil {
+			return err
+		}
+		p := &predictor{param: name, design: design, rows: rows, scale: 1}
+		if name == "" {
+			m.rows, m.outcome = rows, f.Outcome.Value.String()
+			if err := m.learnOutcome(f, rows); err != nil {
+				return err
+			}
+			p.scale, p.plain = m.scale, m.family.ordinal
+			p.centre = m.centre()
+		}
+		p.learn()
+		if name == "" {
+			p.centred = p.informed(m.working())
+		}
+		m.predictors = append(m.predictors, p)
+	}
+	return nil
+}
+
+// learn takes the moments of columns.
+func (p *predictor) learn() {
+	rows, k := p.rows, len(p.design.Names())
+	for j := range k {
+		mean, sd := moments(rows.X, j, k)
+		p.means, p.sds = append(p.means, mean), append(p.sds, sd)
+	}
+	for i, d := range p.design.Groups() {
+		var sds []float64
+		for j := range d.Columns {
+			_, sd := moments(rows.Groups[i].X, j, len(d.Columns))
+			sds = append(sds, sd)
+		}
+		p.group = append(p.group, sds)
+	}
+	for _, z := range rows.Smooths {
+		square := 0.0
+		for _, v := range z.Z {
+			square += v * v
+		}
+		p.spans = append(p.spans, math.Sqrt(square/float64(rows.N)))
+	}
+}
+
+// learnOutcome checks the outcome against the family.
+func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
+	s, o := m.family, f.Outcome
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: outcome %s: %s", typeName, o.Value, fmt.Sprintf(format, args...))
+	}
+	m.levels, m.bounds = rows.Levels, rows.Lower != nil || rows.Above != nil
+	switch {
+	case s.trials && rows.Trials == nil:
+		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
+	case !s.trials && rows.Trials != nil:
+		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
+	case rows.SE != nil && s.name != "gaussian":
+		return fail("se() is of the family gaussian, and this is %s", s.name)
+	case rows.Weights != nil:
+		return fail("weights() is not supported: repeat rows, or use trials() or se()")
+	case rows.Censored != nil:
+		return fail("cens() is not supported yet")
+	case m.levels != nil && !s.ordinal && !(s.name == "bernoulli" && len(m.levels) == 2):
+		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, y := range rows.Y {
+		n := 0.0
+		if s.trials {
+			n = rows.Trials[i]
+		}
+		if wrong := s.allowed(y, n); wrong != "" {
+			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
+		}
+		low, high = math.Min(low, y), math.Max(high, y)
+		if s.ordinal && y != math.Trunc(y) {
+			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
+		}
+	}
+	if s.ordinal {
+		m.categories, m.lowest = len(m.levels), 0
+		if m.levels == nil {
+			m.categories, m.lowest = int(high-low)+1, low
+		}
+		if m.categories < 2 {
+			return fail("it has one category: the family %s needs at least 2", s.name)
+		}
+	}
+	m.scale = 1
+	if s.scaled {
+		if _, sd := moments(rows.Y, 0, 1); sd > 0 && s.linked() == "identity" {
+			m.scale = sd
+		}
+	}
+	return nil
+}
+
+// centre is the link of the mean outcome.
+func (m *Model) centre() float64 {
+	if m.family.ordinal {
+		return 0
+	}
+	y := slices.Clone(m.rows.Y)
+	for i := range y {
+		switch {
+		case m.family.trials:
+			y[i] /= math.Max(1, m.rows.Trials[i])
+		case m.family.name == "lognormal":
+			y[i] = math.Log(y[i])
+		}
+	}
+	mean, _ := moments(y, 0, 1)
+	return forward(m.family.linked(), mean)
+}
+
+// working is an outcome in which effects about add up.
+func (m *Model) working() []float64 {
+	y := slices.Clone(m.rows.Y)
+	for i := range y {
+		switch {
+		case m.family.trials:
+			y[i] /= math.Max(1, m.rows.Trials[i])
+		case m.family.linked() == "log":
+			y[i] = math.Log(y[i] + 0.5)
+		case m.family.name == "lognormal":
+			y[i] = math.Log(y[i])
+		}
+	}
+	return y
+}
+
+// compile runs the model once for its priors and labels, and compiles it.
+func (m *Model) compile() (err error) {
+	batch := infer.Batch{}
+	for _, p := range m.predictors {
+		if err := m.add(batch, p.rows, p); err != nil {
+			return err
+		}
+	}
+	m.Program, err = ppl.Compile(m.run, batch)
+	if err != nil {
+		return fmt.Errorf("%s: %w", typeName, err)
+	}
+	m.sealed = true
+	return m.unused()
+}
+
+// run is the model.
+func (m *Model) run(c *ppl.Ctx) {
+	a, w, rest := m.args(inModel{c}, c.Data)
+	c.Plate("rows", 0, func(c *ppl.Ctx) {
+		d := m.law(a)
+		if w.ok {
+			d = m.family.glm(c.Data("x"), w.b, rest, a)
+		}
+		c.Observe(m.outcome, m.truncated(d, c.Data), c.Data("y"))
+	})
+}
+
+// weights are the coefficients of a family whose density takes columns and coefficients apart.
+type weights struct {
+	b  torch.Tensor
+	ok bool
+}
+
+// args are the parameters of the outcome's law, by row.
+func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weights, rest torch.Tensor) {
+	p := m.predictors[0]
+	e := p.sites(g, m)
+	a.of = map[string]torch.Tensor{}
+	for _, name := range m.family.params {
+		a.of[name] = m.parameter(g, name, data)
+	}
+	if m.family.trials {
+		a.trials = data("trials")
+	}
+	if m.family.ordinal {
+		a.of["thresholds"] = m.thresholds(g)
+	}
+	_, fused := g.(inModel)
+	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil {
+		return a, weights{e.b, true}, p.rest(e, data)
+	}
+	a.eta = g.each(p.eta(e, data))
+	a.mu = inverse(m.family.linked(), a.eta)
+	return a, w, rest
+}
+
+// parameter is one beside the mean.
+func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor) torch.Tensor {
+	if name == "sigma" && m.rows.SE != nil {
+		return data("se")
+	}
+	of := parameters[name]
+	for _, p := range m.predictors[1:] {
+		if p.param == name {
+			return inverse(of.link, g.each(p.eta(p.sites(g, m), data)))
+		}
+	}
+	return m.scalar(g, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
+}
+
+// thresholds are the cutpoints of ordered categories: numbers in order, each from N(0, 2.5²) before they are ordered.
+func (m *Model) thresholds(g getter) torch.Tensor {
+	n := m.categories - 1
+	var labels []string
+	for i := range n {
+		labels = append(labels, fmt.Sprint(i+1))
+	}
+	m.note("thresholds", labels)
+	m.describe("thresholds", "Normal(0, 2.5), in order")
+	return g.sample("thresholds", func() dist.Distribution { return models.OrderedNormal(0, 2.5, n) })
+}
+
+// law is the distribution of the outcome.
+func (m *Model) law(a args) dist.Distribution { return m.family.dist(a) }
+
+// truncated is a law within the bounds of the outcome.
+func (m *Model) truncated(d dist.Distribution, data func(string) torch.Tensor) dist.Distribution {
+	if !m.bounds {
+		return d
+	}
+	return dist.Truncated(d, data("lower"), data("upper"))
+}
+
+// inModel declares sites.
+type inModel struct{ c *ppl.Ctx }
+
+func (g inModel) sample(site string, d func() dist.Distribution) torch.Tensor {
+	return g.c.Sample(site, d())
+}
+func (g inModel) keep(site string, value torch.Tensor)      { g.c.Deterministic(site, value) }
+func (inModel) grown(_ string, e groupEffects) torch.Tensor { return e.r }
+func (inModel) each(eta torch.Tensor) torch.Tensor          { return eta }
+func (inModel) known(string) (torch.Tensor, bool)           { return torch.Tensor{}, false }
+
+// Draws maps draws on unconstrained space to named values, with labels.
+func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	d, err := m.Program.Draws(unconstrained, batch)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range d.Sites() {
+		if along, ok := m.labels[s.Name]; ok {
+			if err := d.Label(s.Name, along...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return d, nil
+}
+
+// String is the model in words: formulas, family and priors.
+func (m *Model) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\nfamily %s, link %s\n%d rows", m.formula.Mean, m.family.name, m.family.linked(), m.rows.N)
+	if m.dropped > 0 {
+		fmt.Fprintf(&b, ", %d with missing values left out", m.dropped)
+	}
+	b.WriteString("\npriors\n")
+	width := 0
+	for _, p := range m.priors {
+		width = max(width, len([]rune(p.Name)))
+	}
+	for _, p := range m.priors {
+		fmt.Fprintf(&b, "  %-*s  %s", width, p.Name, p.Law)
+		if p.Own {
+			b.WriteString(" (given)")
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// add puts the tensors of a predictor into a batch. Effects of new levels of a group follow those of known ones.
+func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err error) {
+	put := func(key string, t *ts.Tensor, e error) {
+		if err == nil {
+			out[key], err = t, e
+			if e == nil {
+				torch.Detach(t)
+			}
+		}
+	}
+	numbers := func(key string, x []float64, shape ...int64) {
+		t, e := torch.FromSlice(x, shape...)
+		put(key, t, e)
+	}
+	n, k := rows.N, len(p.means)
+	if k > 0 {
+		x := slices.Clone(rows.X)
+		for i := range x {
+			x[i] -= p.means[i%k]
+		}
+		numbers(p.data("x"), x, int64(n), int64(k))
+	}
+	if rows.Offset != nil {
+		numbers(p.data("offset"), rows.Offset)
+	}
+	for i, z := range rows.Smooths {
+		numbers(p.data("z%d", i), z.Z, int64(n), int64(len(z.Z)/n))
+	}
+	for i, d := range p.design.Groups() {
+		g := rows.Groups[i]
+		for j, name := range d.Columns {
+			if name != "Intercept" {
+				numbers(p.data("g%d_x%d", i, j), every(g.X, j, len(d.Columns)))
+			}
+		}
+		for j := range d.Members {
+			index := make([]int64, n)
+			for row := range index {
+				at := row*d.Members + j
+				if index[row] = int64(g.Index[at]); index[row] < 0 {
+					index[row] = int64(len(d.Levels) + g.New[at])
+				}
+			}
+			t, e := torch.FromSlice(index)
+			put(p.data("g%d_index%d", i, j), t, e)
+			if d.Members > 1 {
+				numbers(p.data("g%d_weight%d", i, j), every(g.Weights, j, d.Members))
+			}
+		}
+	}
+	if p.param != "" {
+		return err
+	}
+	m.addOutcome(rows, numbers)
+	return err
+}
+
+// addOutcome gives the outcome and what is added to it.
+func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+	if rows.Y != nil {
+		y := slices.Clone(rows.Y)
+		for i := range y {
+			y[i] -= m.lowest
+		}
+		numbers("y", y)
+	}
+	for key, x := range map[string][]float64{"trials": rows.Trials, "se": rows.SE} {
+		if x != nil {
+			numbers(key, x)
+		}
+	}
+	if m.bounds {
+		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))
+		numbers("upper", orElse(rows.Above, rows.N, math.Inf(1)))
+	}
+}
+
+func orElse(x []float64, n int, v float64) []float64 {
+	if x == nil {
+		return slices.Repeat([]float64{v}, n)
+	}
+	return x
+}
+
+// every is column j of a matrix of k columns.
+func every(x []float64, j, k int) []float64 {
+	out := make([]float64, 0, len(x)/k)
+	for i := j; i < len(x); i += k {
+		out = append(out, x[i])
+	}
+	return out
+}

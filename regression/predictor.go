@@ -1,0 +1,242 @@
+package regression
+
+import (
+	"fmt"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// predictor is the linear predictor of a parameter of the family:
+//
+//	η = offset + intercept + X b + Σ_g X_g r_g[level] + Σ_s Z_s w_s
+//
+// Columns of X are less their mean over the training data; the intercept is that at the means. For each group
+//
+//	r = z Lᵀ diag(sd),  z ~ N(0, 1),  L ~ LKJCholesky(eta)
+//
+// with a row of r for each level, and w_s = sd_s z_s for each smooth. Where data say much about each level r is a site
+// with that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
+type predictor struct {
+	param  string // "" for the mean
+	design *formula.Design
+	rows   *formula.Rows // of the training data
+	means  []float64     // of the columns of X
+	sds    []float64     // of them
+	group  [][]float64   // standard deviations of the columns of each group
+	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
+	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
+	centred map[string]bool
+	scale   float64 // s of the default priors
+	centre  float64 // of the prior of the intercept
+	plain   bool    // it has no intercept: thresholds stand for it
+}
+
+// getter gives a predictor its sites: a model samples them, a prediction takes them from draws.
+type getter interface {
+	sample(site string, d func() dist.Distribution) torch.Tensor
+	keep(site string, value torch.Tensor)
+	// known is a value that a draw has, which spares what it is made of.
+	known(site string) (torch.Tensor, bool)
+	// grown are the effects of the levels of a group, with those that only a prediction has.
+	grown(name string, e groupEffects) torch.Tensor
+	// each is a predictor for each row, where it may be one for all.
+	each(eta torch.Tensor) torch.Tensor
+}
+
+// effects are the coefficients of a predictor.
+type effects struct {
+	intercept torch.Tensor   // at the means of the columns
+	b         torch.Tensor   // [K]
+	groups    []groupEffects // as Design.Groups
+	smooths   []torch.Tensor // of the penalised columns
+}
+
+// groupEffects are the coefficients of a group's levels, r, [levels, columns], and what new levels are drawn from.
+type groupEffects struct {
+	r, sd, chol torch.Tensor
+	correlated  bool
+}
+
+// suffix is that of the sites of a predictor.
+func (p *predictor) suffix() string {
+	if p.param == "" {
+		return ""
+	}
+	return "_" + p.param
+}
+
+// sites declares the coefficients.
+func (p *predictor) sites(g getter, m *Model) (e effects) {
+	suffix := p.suffix()
+	names := p.design.Names()
+	switch {
+	case len(names) == 0:
+	case p.param == "" && m.formula.Horseshoe != nil:
+		e.b = p.shrunk(g, m)
+	default:
+		e.b = m.vector(g, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
+			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
+	}
+	if p.design.Intercept() && !p.plain {
+		e.intercept = p.intercept(g, m, e.b)
+	}
+	for i, gd := range p.design.Groups() {
+		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
+	}
+	for i, s := range p.design.Smooths() {
+		scale := 2.5 * p.scale / p.spans[i]
+		sd := m.scalar(g, "sd_"+s.Name+suffix, fmt.Sprintf("HalfNormal(%.3g)", scale),
+			func() dist.Distribution { return dist.HalfNormal(scale) }, "sd_smooth"+suffix)
+		z := g.sample("z_"+s.Name+suffix, func() dist.Distribution {
+			return dist.Normal(0, 1).Expand(int64(s.Columns))
+		})
+		e.smooths = append(e.smooths, z.Mul(sd))
+	}
+	return e
+}
+
+// shrunk are coefficients with the horseshoe prior, on columns of unit variance.
+func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
+	m.note("b", p.design.Names())
+	m.describe("b", fmt.Sprintf("Horseshoe of columns of unit variance, times %.3g", p.scale))
+	if b, ok := g.known("b"); ok {
+		return b
+	}
+	z := m.formula.Horseshoe.Sample(g.(inModel).c, "horseshoe", len(p.means))
+	b := z.Mul(torch.Must(torch.FromSlice(over(p.scale, p.sds))))
+	g.keep("b", b)
+	return b
+}
+
+// intercept declares the intercept at the means, and where all columns are 0.
+func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
+	suffix := p.suffix()
+	site := "intercept" + suffix
+	if len(p.means) > 0 {
+		site = "intercept_centred" + suffix
+	}
+	at := m.scalar(g, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
+		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
+	if len(p.means) > 0 {
+		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.Must(torch.FromSlice(p.means)))))
+	}
+	return at
+}
+
+// levels declares the coefficients of a group.
+func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []float64) (e groupEffects) {
+	suffix := p.suffix()
+	name := m.groupName(d, p)
+	n, k := int64(len(d.Levels)), int64(len(d.Columns))
+	e.sd = m.vector(g, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
+		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
+	if e.correlated = d.Correlated && k > 1; e.correlated {
+		e.chol = g.sample("L_"+name, func() dist.Distribution { return dist.LKJCholesky(int(k), m.eta()) })
+		m.describe("cor_"+name, fmt.Sprintf("LKJ(%g)", m.eta()))
+		g.keep("cor_"+name, m.correlations(e.chol, "cor_"+name, d.Columns))
+	}
+	m.note("r_"+name, d.Levels, d.Columns)
+	if r, ok := g.known("r_" + name); ok {
+		e.r = r
+		e.r = g.grown(name, e)
+		return e
+	}
+	if p.centred[d.Name] {
+		e.r = g.sample("r_"+name, func() dist.Distribution { return e.law(n, k) })
+		return e
+	}
+	z := g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(n, k) })
+	e.r = e.spread(z)
+	g.keep("r_"+name, e.r)
+	return e
+}
+
+// law is that of the effects of n levels.
+func (e groupEffects) law(n, k int64) dist.Distribution {
+	if e.correlated {
+		scale := e.sd.Unsqueeze(1).Mul(e.chol)
+		return dist.MultivariateNormalCholesky(torch.Zeros(k), scale).Expand(n)
+	}
+	return dist.Normal(0, e.sd).Expand(n, k)
+}
+
+// spread makes effects of standard normal numbers, [n, k].
+func (e groupEffects) spread(z torch.Tensor) torch.Tensor {
+	if e.correlated {
+		z = z.MatMul(e.chol.Transpose())
+	}
+	return z.Mul(e.sd)
+}
+
+// correlations are those of pairs of columns, by a Cholesky factor.
+func (m *Model) correlations(chol torch.Tensor, site string, columns []string) torch.Tensor {
+	var at []int64
+	var labels []string
+	k := len(columns)
+	for i := range k {
+		for j := range i {
+			at = append(at, int64(i*k+j))
+			labels = append(labels, columns[j]+","+columns[i])
+		}
+	}
+	m.note(site, labels)
+	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.Must(torch.FromSlice(at)))
+}
+
+// over is a scale over standard deviations; a column that is the same in each row has the scale.
+func over(scale float64, sds []float64) []float64 {
+	out := make([]float64, len(sds))
+	for i, sd := range sds {
+		if out[i] = scale; sd > 0 {
+			out[i] = scale / sd
+		}
+	}
+	return out
+}
+
+// data names a tensor of the predictor in a batch.
+func (p *predictor) data(format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + p.suffix()
+}
+
+// rest is the predictor without X b: [N], or [] for an intercept alone.
+func (p *predictor) rest(e effects, data func(string) torch.Tensor) torch.Tensor {
+	out := e.intercept // 0 without one
+	if len(p.design.Formula().Offsets) > 0 {
+		out = data(p.data("offset")).Add(out)
+	}
+	for i, d := range p.design.Groups() {
+		for j, name := range d.Columns {
+			r := e.groups[i].r.Slice(1, j, j+1).Squeeze(1)
+			sum := r.IndexSelect(0, data(p.data("g%d_index0", i)))
+			for k := range d.Members {
+				switch weight := p.data("g%d_weight%d", i, k); {
+				case d.Members == 1:
+				case k == 0:
+					sum = sum.Mul(data(weight))
+				default:
+					sum = sum.Add(r.IndexSelect(0, data(p.data("g%d_index%d", i, k))).Mul(data(weight)))
+				}
+			}
+			if name != "Intercept" {
+				sum = sum.Mul(data(p.data("g%d_x%d", i, j)))
+			}
+			out = out.Add(sum)
+		}
+	}
+	for i := range e.smooths {
+		out = out.Add(data(p.data("z%d", i)).MatMul(e.smooths[i]))
+	}
+	return out
+}
+
+// eta is the predictor of each row.
+func (p *predictor) eta(e effects, data func(string) torch.Tensor) torch.Tensor {
+	out := p.rest(e, data)
+	if len(p.means) > 0 {
+		out = data(p.data("x")).MatMul(e.b).Add(out)
+	}
+	return out
+}

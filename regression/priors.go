@@ -1,0 +1,187 @@
+package regression
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Priors replace the default priors. A key is the name of what has the prior, as summaries and [Model.Priors] have it, or
+// its class:
+//
+//	"intercept"      the intercept, where each covariate has its mean
+//	"b"              all coefficients; "b[age]" one of them
+//	"sd"             standard deviations of group effects; "sd_clinic" of a group, "sd_clinic[dose]" of one column
+//	"sigma", "nu"    a parameter of the family; of one with a formula "intercept_sigma", "b_sigma", "sd_clinic_sigma"
+//	"sd_s(hour)"     the smoothness of s(hour)
+//	"thresholds"     those of ordered categories
+//
+// A distribution is of single numbers. The defaults are weak, and follow the data: with s the standard deviation of the
+// outcome for families whose outcome has a scale and 1 for others, m the link of its mean, and s_j the standard
+// deviation of column j,
+//
+//	intercept  Normal(m, 2.5 s)
+//	b          Normal(0, 2.5 s/s_j)
+//	sd         HalfNormal(2.5 s/s_j), of the intercept HalfNormal(2.5 s)
+//	sd_s(x)    HalfNormal(2.5 s/d), with d the standard deviation of s(x) where this is 1
+//	cor        LKJ(1), of which Formula.Eta is the parameter
+//	sigma      Exponential(1/s)
+//
+// (Gabry and Goodrich 2024, Prior distributions for rstanarm models; Capretto et al. 2022 for group effects.)
+type Priors map[string]dist.Distribution
+
+// prior is what a number, or the elements of a vector, have for a prior, and its words.
+type prior struct {
+	d    dist.Distribution // of the whole site
+	says []string          // of each element
+}
+
+// Prior is a line of the table of priors.
+type Prior struct {
+	Name string // as "b[age]"
+	Law  string // as "Normal(0, 12.5)"
+	Own  bool   // it is one of Formula.Priors
+}
+
+// find is the prior that the user gave for a site, an element of it or its class.
+func (m *Model) find(keys ...string) (dist.Distribution, bool) {
+	for _, k := range keys {
+		if d, ok := m.formula.Priors[k]; ok {
+			m.used[k] = true
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// vector is a site of labelled elements with independent priors: those that the user gave by element are sites of their
+// own, named as the element. class are the keys of priors for all of them, from the narrowest.
+func (m *Model) vector(g getter, site string, labels, class []string, scale []float64,
+	of func(scale any) dist.Distribution, says string) torch.Tensor {
+	var rest, own []int
+	for i, label := range labels {
+		if _, ok := m.find(element(site, label)); ok {
+			own = append(own, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	var parts []any
+	if len(rest) > 0 {
+		names, scales := make([]string, len(rest)), make([]float64, len(rest))
+		for k, i := range rest {
+			names[k], scales[k] = labels[i], scale[i]
+		}
+		m.note(site, names)
+		parts = append(parts, g.sample(site, func() dist.Distribution {
+			if d, ok := m.find(class...); ok {
+				return d.Expand(int64(len(rest)))
+			}
+			return of(torch.Of(torch.Must(torch.FromSlice(scales))))
+		}))
+		for k, name := range names {
+			m.describe(element(site, name), fmt.Sprintf(says, scales[k]), class...)
+		}
+	}
+	for _, i := range own {
+		name := element(site, labels[i])
+		parts = append(parts, g.sample(name, func() dist.Distribution {
+			d, _ := m.find(name)
+			return d
+		}).Reshape(1))
+		m.describe(name, "", name)
+	}
+	if len(own) == 0 {
+		return parts[0].(torch.Tensor)
+	}
+	order, at := make([]int64, len(labels)), int64(0)
+	for _, i := range append(rest, own...) {
+		order[i] = at
+		at++
+	}
+	return torch.Cat(0, parts...).IndexSelect(0, torch.Must(torch.FromSlice(order)))
+}
+
+// scalar is a site of one number.
+func (m *Model) scalar(g getter, site, says string, of func() dist.Distribution, class ...string) torch.Tensor {
+	m.describe(site, says, append([]string{site}, class...)...)
+	return g.sample(site, func() dist.Distribution {
+		if d, ok := m.find(append([]string{site}, class...)...); ok {
+			return d
+		}
+		return of()
+	})
+}
+
+func element(site, label string) string { return site + "[" + label + "]" }
+
+// describe notes a prior in words, once.
+func (m *Model) describe(name, says string, keys ...string) {
+	if m.sealed {
+		return
+	}
+	if slices.ContainsFunc(m.priors, func(p Prior) bool { return p.Name == name }) {
+		return
+	}
+	p := Prior{Name: name, Law: says}
+	for _, k := range keys {
+		if d, ok := m.formula.Priors[k]; ok {
+			p.Own, p.Law = true, d.Name()
+			break
+		}
+	}
+	m.priors = append(m.priors, p)
+}
+
+// note remembers the labels of a site.
+func (m *Model) note(site string, along ...[]string) {
+	if !m.sealed {
+		m.labels[site] = along
+	}
+}
+
+// unused refuses priors that nothing has.
+func (m *Model) unused() error {
+	for _, k := range slices.Sorted(maps.Keys(m.formula.Priors)) {
+		if m.used[k] {
+			continue
+		}
+		var names []string
+		for _, p := range m.priors {
+			names = append(names, p.Name)
+		}
+		return &infer.FieldError{Type: typeName, Field: "Priors", Value: fmt.Sprintf("of %q", k),
+			Allowed: "the model has nothing of that name; it has " + strings.Join(names, ", ")}
+	}
+	for k, d := range m.formula.Priors {
+		if d == nil || len(d.BatchShape())+len(d.EventShape()) > 0 {
+			return &infer.FieldError{Type: typeName, Field: "Priors", Value: fmt.Sprintf("of %q", k),
+				Allowed: "it must be a distribution of single numbers"}
+		}
+	}
+	return nil
+}
+
+// Priors are the priors of the model, in its order.
+func (m *Model) Priors() []Prior { return slices.Clone(m.priors) }
+
+// moments are the mean and the standard deviation of a column.
+func moments(x []float64, at, step int) (mean, sd float64) {
+	n := 0.0
+	for i := at; i < len(x); i += step {
+		n++
+		d := x[i] - mean
+		mean += d / n
+		sd += d * (x[i] - mean)
+	}
+	if n < 2 {
+		return mean, 0
+	}
+	return mean, math.Sqrt(sd / (n - 1))
+}
