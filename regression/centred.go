@@ -5,12 +5,12 @@ import (
 )
 
 // informative is the ratio F of an analysis of variance above which the effects of a group are sampled themselves. With
-// n rows a level, F - 1 estimates n τ²/σ², and the centred form is the better conditioned one where that is well above 1
-// (Papaspiliopoulos, Roberts and Sköld 2007, Statistical Science 22).
+// n rows a level, F - 1 estimates n τ²/σ², and the centred form is the better conditioned one where that is well above
+// 1 (Papaspiliopoulos, Roberts and Sköld 2007, Statistical Science 22).
 const informative = 5
 
-// informed are the groups of which data say much about each level: those whose levels differ far more in an outcome than
-// rows of one level do, after the common columns are fitted by least squares.
+// informed are the groups of which data say much about each level: those whose levels differ far more in an outcome
+// than rows of one level do, after the common columns are fitted by least squares.
 func (p *predictor) informed(y []float64) map[string]bool {
 	out := map[string]bool{}
 	groups := p.design.Groups()

@@ -13,8 +13,8 @@ import (
 // Comparison is a change of one column, with all others as they are in each row.
 type Comparison struct {
 	Column string
-	// From and To are levels of a factor, or numbers. Nil of a factor is its first level, and each of the others in turn;
-	// nil of a number is the value of each row, and Step more.
+	// From and To are levels of a factor, or numbers. Nil of a factor is its first level, and each of the others in
+	// turn; nil of a number is the value of each row, and Step more.
 	From, To any
 	Step     float64 // 0 means 1
 	Ratio    bool    // the quotient of expected outcomes in the place of their difference
@@ -104,7 +104,7 @@ func (c Comparison) pairs(column data.Column) (out []pair, err error) {
 		}
 		level, ok := v.(string)
 		if !ok || !slices.Contains(column.Levels, level) {
-			return nil, c.wrong([]string{"From", "To"}[k], v, fmt.Sprintf("the column is a factor of the levels %q", column.Levels))
+			return nil, c.wrong([]string{"From", "To"}[k], v, fmt.Sprintf("it must be one of the levels %q", column.Levels))
 		}
 		if k == 0 {
 			from = level
@@ -187,8 +187,8 @@ func (m *Model) Average(posterior *draws.Draws, rows Rows, by string) (*draws.Dr
 	return averaged(expected, "mean", m.tableOf(rows), by)
 }
 
-// Grid is a table of rows in which one column varies, over its range in so many steps or over its levels, and all others
-// have their mean or their first level: what a picture of a conditional effect is drawn of.
+// Grid is a table of rows in which one column varies, over its range in so many steps or over its levels, and all
+// others have their mean or their first level: what a picture of a conditional effect is drawn of.
 func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 	of, err := m.table.Column(column)
 	if err != nil {
@@ -255,7 +255,8 @@ func joined(parts []*draws.Draws, site string, labels []string) (*draws.Draws, e
 	if len(labels) > 0 {
 		shape, along = []int64{int64(len(parts))}, [][]string{labels}
 	}
-	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: len(parts), Labels: along}}, nil, parts[0].Chains())
+	of := draws.Site{Name: site, Shape: shape, Size: len(parts), Labels: along}
+	out, err := draws.New([]draws.Site{of}, nil, parts[0].Chains())
 	if err != nil {
 		return nil, err
 	}

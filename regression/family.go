@@ -62,8 +62,8 @@ type NegativeBinomial struct{}
 // Geometric is NegativeBinomial of shape 1. Link: log.
 type Geometric struct{}
 
-// Cumulative is one of K ordered categories: the number of thresholds that a logistic variable at η exceeds. The outcome
-// is a factor, with its levels in their order, or whole numbers.
+// Cumulative is one of K ordered categories: the number of thresholds that a logistic variable at η exceeds. The
+// outcome is a factor, with its levels in their order, or whole numbers.
 type Cumulative struct{}
 
 // VonMises is an angle from -π to π, with the mean direction μ and the concentration kappa. Links: tan_half, identity.
@@ -105,8 +105,8 @@ type parameter struct {
 	says  func(scale float64) string // the prior in words
 }
 
-// parameters are those of all families. Priors are those of Bambi's families (Capretto et al. 2022) but for sigma, which
-// has that of rstanarm: the scale of the outcome is its mean.
+// parameters are those of all families. Priors are those of Bambi's families (Capretto et al. 2022) but for sigma,
+// which has that of rstanarm: the scale of the outcome is its mean.
 var parameters = map[string]parameter{
 	"sigma": {"log", func(s float64) dist.Distribution { return dist.Exponential(1 / s) },
 		func(s float64) string { return fmt.Sprintf("Exponential(rate %.3g)", 1/s) }},
@@ -167,9 +167,9 @@ func angle(y, _ float64) string {
 }
 
 func (f Gaussian) spec() *spec {
-	return &spec{name: "gaussian", link: f.Link, links: []string{"identity", "log"}, params: []string{"sigma"}, scaled: true,
-		allowed: number,
-		dist:    func(a args) dist.Distribution { return dist.Normal(a.mu, a.of["sigma"]) },
+	return &spec{name: "gaussian", link: f.Link, links: []string{"identity", "log"}, params: []string{"sigma"},
+		scaled: true, allowed: number,
+		dist: func(a args) dist.Distribution { return dist.Normal(a.mu, a.of["sigma"]) },
 		glm: func(x, w, rest torch.Tensor, a args) dist.Distribution {
 			return dist.NormalGLM(x, w, rest, a.of["sigma"])
 		}}

@@ -23,8 +23,8 @@ type Formula struct {
 	Eta    float64 // of the LKJ priors of correlations; 0 means 1, which is uniform
 	// Horseshoe is the prior of all coefficients of the mean, for many columns of which few matter. Nil is none.
 	Horseshoe *models.Horseshoe
-	// DropMissing leaves out rows with missing values in columns of the formulas; [Model.Dropped] counts them. Without it
-	// they are an error.
+	// DropMissing leaves out rows with missing values in columns of the formulas; [Model.Dropped] counts them. Without
+	// it they are an error.
 	DropMissing bool
 	EmptyCells  bool // keeps columns of combinations of levels that no row has: their coefficients have priors alone
 	Collinear   bool // keeps columns that others determine

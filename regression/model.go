@@ -39,7 +39,7 @@ type Model struct {
 	scale      float64  // s of the priors
 	rows       *formula.Rows
 	table      *data.Table // the training data
-	bounds     bool // the outcome is truncated
+	bounds     bool        // the outcome is truncated
 	dropped    int
 	priors     []Prior
 	labels     map[string][][]string

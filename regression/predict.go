@@ -271,8 +271,8 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 	return torch.Cat(0, e.r, torch.Zeros(n, k))
 }
 
-// R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019, The
-// American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
+// R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
+// The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
 	if m.family.ordinal || m.bounds {
 		return nil, fmt.Errorf("regression.R2: it is not defined for ordered categories and truncated outcomes")

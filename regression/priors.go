@@ -12,8 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// Priors replace the default priors. A key is the name of what has the prior, as summaries and [Model.Priors] have it, or
-// its class:
+// Priors replace the default priors. A key is the name of what has the prior, as summaries and [Model.Priors] have it,
+// or its class:
 //
 //	"intercept"      the intercept, where each covariate has its mean
 //	"b"              all coefficients; "b[age]" one of them

@@ -77,8 +77,8 @@ func (d *Design) at(i int) int {
 const tolerance = 1e-10
 
 // independent is an error where the constant and the columns before one determine it. A QR decomposition goes over the
-// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal to
-// the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal
+// to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
 func (d *Design) independent(r *Rows, skip []bool) error {
 	p := len(d.names)
 	var names []string

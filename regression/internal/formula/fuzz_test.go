@@ -26,8 +26,8 @@ func small(t testing.TB) *data.Table {
 		data.Column{Name: "w", Numbers: w}, data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
 }
 
-// No text makes Parse panic. What it reads it writes so that it reads the same; a design that fits has finite numbers, and
-// is the same after a round trip through JSON.
+// No text makes Parse panic. What it reads it writes so that it reads the same; a design that fits has finite numbers,
+// and is the same after a round trip through JSON.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"y ~ x + g*h + s(z) + offset(log(z)) + (1 + x | g) + (x || h) + (1 | g/w) + (1 | mm(g,h))",

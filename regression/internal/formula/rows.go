@@ -13,13 +13,13 @@ type Rows struct {
 	// Y is the outcome, N: a number, or the index of the level of a factor. Nil where the table does not have it.
 	Y      []float64
 	Levels []string // of an outcome that is a factor; nil otherwise
-	// What is added to the outcome, N each; nil where the formula does not have it. A table without the outcome may lack
-	// their columns.
+	// What is added to the outcome, N each; nil where the formula does not have it. A table without the outcome may
+	// lack their columns.
 	Trials  []float64 // whole numbers from 0
 	Weights []float64 // at least 0
 	SE      []float64 // above 0
-	// Censored is -1 where the outcome is at most Y, 0 where it is Y, 1 where it is at least Y, and 2 where it is between
-	// Y and Upper, which may be NaN elsewhere.
+	// Censored is -1 where the outcome is at most Y, 0 where it is Y, 1 where it is at least Y, and 2 where it is
+	// between Y and Upper, which may be NaN elsewhere.
 	Censored []int
 	Upper    []float64
 	// Lower and Above are the bounds of a truncated outcome; nil for none.
@@ -29,7 +29,8 @@ type Rows struct {
 // GroupRows are the columns of a group of terms.
 type GroupRows struct {
 	X []float64 // N x len(GroupDesign.Columns)
-	// Index has the place of the level of each row in GroupDesign.Levels, N x GroupDesign.Members; -1 for another level.
+	// Index has the place of the level of each row in GroupDesign.Levels, N x GroupDesign.Members; -1 for another
+	// level.
 	Index []int
 	// Weights of the levels of each row in a multi-membership, of the shape of Index and of sum 1; nil otherwise.
 	Weights []float64
@@ -37,16 +38,16 @@ type GroupRows struct {
 	New     []int    // place in Unseen where Index is -1, and -1 elsewhere; nil without such levels
 }
 
-// SmoothRows are the penalised columns of a smooth, N x SmoothDesign.Columns: their coefficients are iid normal. Those of
-// one level are 0 in rows of other levels.
+// SmoothRows are the penalised columns of a smooth, N x SmoothDesign.Columns: their coefficients are iid normal. Those
+// of one level are 0 in rows of other levels.
 type SmoothRows struct {
 	Z []float64
 }
 
 // Rows maps a table, old or new. A table without the outcome has no Y.
 //
-// A level of common terms that the training data do not have, a missing value, a value that a function does not take and
-// a column that is missing or of another kind are errors, each a *data.Error with what would be right.
+// A level of common terms that the training data do not have, a missing value, a value that a function does not take
+// and a column that is missing or of another kind are errors, each a *data.Error with what would be right.
 func (d *Design) Rows(t *data.Table) (*Rows, error) {
 	s, err := newSource(t, d.f, d.m, false)
 	if err != nil {

@@ -17,8 +17,8 @@ type savedDesign struct {
 	Memory  *memory `json:"learned"`
 }
 
-// MarshalJSON writes the formula and what was learned, from which [Design.UnmarshalJSON] makes the same design: its rows
-// are the same to the bit.
+// MarshalJSON writes the formula and what was learned, from which [Design.UnmarshalJSON] makes the same design: its
+// rows are the same to the bit.
 func (d *Design) MarshalJSON() ([]byte, error) {
 	if d.f == nil {
 		return nil, unreadable("it is empty: Formula.Fit makes a design")

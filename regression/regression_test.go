@@ -1,0 +1,222 @@
+package regression_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/regression"
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// numbers and labels are columns.
+func numbers(name string, v ...float64) data.Column { return data.Column{Name: name, Numbers: v} }
+
+func labels(name string, v ...string) data.Column { return data.Column{Name: name, Labels: v} }
+
+func tableOf(t *testing.T, columns ...data.Column) *data.Table {
+	t.Helper()
+	table, err := data.NewTable(columns...)
+	require.NoError(t, err)
+	return table
+}
+
+// one is a set of draws of one draw, of scalars and vectors.
+func one(t *testing.T, values map[string][]float64) *draws.Draws {
+	t.Helper()
+	var sites []draws.Site
+	var row []float64
+	for name, v := range values {
+		s := draws.Site{Name: name, Offset: len(row), Size: len(v)}
+		if name == "b" || name == "thresholds" {
+			s.Shape = []int64{int64(len(v))}
+		}
+		sites, row = append(sites, s), append(row, v...)
+	}
+	d, err := draws.New(sites, nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, d.Append(row, nil))
+	d.SetSpace(draws.Named)
+	return d
+}
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// The log density of each observation is that of the family at the inverse link of its predictor, and the expected
+// outcome its mean: by gonum's distributions and closed forms.
+func TestFamilies(t *testing.T) {
+	x := []float64{-1, 0.5, 2, 0.5} // of mean 0.5
+	const a, b = 0.3, 0.4           // at the mean of x, and the slope
+	lgamma := func(x float64) float64 { v, _ := math.Lgamma(x); return v }
+	choose := func(n, k float64) float64 { return lgamma(n+1) - lgamma(k+1) - lgamma(n-k+1) }
+	beta := func(x, y float64) float64 { return lgamma(x) + lgamma(y) - lgamma(x+y) }
+	negative := func(y, mu, k float64) float64 {
+		return lgamma(y+k) - lgamma(k) - lgamma(y+1) + k*math.Log(k/(k+mu)) + y*math.Log(mu/(k+mu))
+	}
+	type law struct {
+		family regression.Family
+		y      []float64
+		of     map[string][]float64
+		logp   func(eta, y float64) float64
+		mean   func(eta float64) float64
+	}
+	same := func(eta float64) float64 { return eta }
+	for name, c := range map[string]law{
+		"gaussian": {regression.Gaussian{}, []float64{1, -2, 0.5, 3}, map[string][]float64{"sigma": {1.3}},
+			func(eta, y float64) float64 { return distuv.Normal{Mu: eta, Sigma: 1.3}.LogProb(y) }, same},
+		"gaussian, log": {regression.Gaussian{Link: "log"}, []float64{1, 2, 0.5, 3}, map[string][]float64{"sigma": {1.3}},
+			func(eta, y float64) float64 { return distuv.Normal{Mu: math.Exp(eta), Sigma: 1.3}.LogProb(y) }, math.Exp},
+		"student": {regression.StudentT{}, []float64{1, -2, 0.5, 3}, map[string][]float64{"sigma": {1.3}, "nu": {4}},
+			func(eta, y float64) float64 { return distuv.StudentsT{Mu: eta, Sigma: 1.3, Nu: 4}.LogProb(y) }, same},
+		"lognormal": {regression.LogNormal{}, []float64{1, 2, 0.5, 3}, map[string][]float64{"sigma": {0.7}},
+			func(eta, y float64) float64 { return distuv.LogNormal{Mu: eta, Sigma: 0.7}.LogProb(y) },
+			func(eta float64) float64 { return distuv.LogNormal{Mu: eta, Sigma: 0.7}.Mean() }},
+		"skew normal, no skew": {regression.SkewNormal{}, []float64{1, -2, 0.5, 3},
+			map[string][]float64{"sigma": {1.3}, "alpha": {0}},
+			func(eta, y float64) float64 { return distuv.Normal{Mu: eta, Sigma: 1.3}.LogProb(y) }, same},
+		"gamma": {regression.Gamma{}, []float64{1, 2, 0.5, 3}, map[string][]float64{"shape": {2.5}},
+			func(eta, y float64) float64 {
+				return distuv.Gamma{Alpha: 2.5, Beta: 2.5 / math.Exp(eta)}.LogProb(y)
+			}, math.Exp},
+		"inverse gaussian": {regression.InverseGaussian{}, []float64{1, 2, 0.5, 3}, map[string][]float64{"shape": {2.5}},
+			func(eta, y float64) float64 {
+				mu := math.Exp(eta)
+				return 0.5*math.Log(2.5/(2*math.Pi*y*y*y)) - 2.5*(y-mu)*(y-mu)/(2*mu*mu*y)
+			}, math.Exp},
+		"exponential": {regression.Exponential{}, []float64{1, 2, 0.5, 3}, nil,
+			func(eta, y float64) float64 { return distuv.Exponential{Rate: math.Exp(-eta)}.LogProb(y) }, math.Exp},
+		"weibull": {regression.Weibull{}, []float64{1, 2, 0.5, 3}, map[string][]float64{"shape": {1.7}},
+			func(eta, y float64) float64 {
+				return distuv.Weibull{K: 1.7, Lambda: math.Exp(eta) / math.Gamma(1+1/1.7)}.LogProb(y)
+			}, math.Exp},
+		"beta": {regression.Beta{}, []float64{0.1, 0.5, 0.9, 0.3}, map[string][]float64{"phi": {3}},
+			func(eta, y float64) float64 {
+				mu := logistic(eta)
+				return distuv.Beta{Alpha: 3 * mu, Beta: 3 * (1 - mu)}.LogProb(y)
+			}, logistic},
+		"bernoulli": {regression.Bernoulli{}, []float64{0, 1, 1, 0}, nil,
+			func(eta, y float64) float64 { return distuv.Bernoulli{P: logistic(eta)}.LogProb(y) }, logistic},
+		"bernoulli, probit": {regression.Bernoulli{Link: "probit"}, []float64{0, 1, 1, 0}, nil,
+			func(eta, y float64) float64 { return distuv.Bernoulli{P: distuv.UnitNormal.CDF(eta)}.LogProb(y) },
+			distuv.UnitNormal.CDF},
+		"bernoulli, cloglog": {regression.Bernoulli{Link: "cloglog"}, []float64{0, 1, 1, 0}, nil,
+			func(eta, y float64) float64 { return distuv.Bernoulli{P: -math.Expm1(-math.Exp(eta))}.LogProb(y) },
+			func(eta float64) float64 { return -math.Expm1(-math.Exp(eta)) }},
+		"binomial": {regression.Binomial{}, []float64{0, 5, 7, 3}, nil,
+			func(eta, y float64) float64 { return distuv.Binomial{N: 7, P: logistic(eta)}.LogProb(y) },
+			func(eta float64) float64 { return 7 * logistic(eta) }},
+		"beta binomial": {regression.BetaBinomial{}, []float64{0, 5, 7, 3}, map[string][]float64{"phi": {3}},
+			func(eta, y float64) float64 {
+				mu := logistic(eta)
+				return choose(7, y) + beta(y+3*mu, 7-y+3*(1-mu)) - beta(3*mu, 3*(1-mu))
+			}, func(eta float64) float64 { return 7 * logistic(eta) }},
+		"poisson": {regression.Poisson{}, []float64{0, 2, 1, 5}, nil,
+			func(eta, y float64) float64 { return distuv.Poisson{Lambda: math.Exp(eta)}.LogProb(y) }, math.Exp},
+		"negative binomial": {regression.NegativeBinomial{}, []float64{0, 2, 1, 5}, map[string][]float64{"shape": {2.5}},
+			func(eta, y float64) float64 { return negative(y, math.Exp(eta), 2.5) }, math.Exp},
+		"geometric": {regression.Geometric{}, []float64{0, 2, 1, 5}, nil,
+			func(eta, y float64) float64 { return negative(y, math.Exp(eta), 1) }, math.Exp},
+		"zero-inflated poisson": {regression.ZeroInflated{Of: regression.Poisson{}}, []float64{0, 2, 1, 5},
+			map[string][]float64{"zi": {0.2}}, func(eta, y float64) float64 {
+				p := 0.8 * distuv.Poisson{Lambda: math.Exp(eta)}.Prob(y)
+				if y == 0 {
+					p += 0.2
+				}
+				return math.Log(p)
+			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) }},
+		"von mises": {regression.VonMises{}, []float64{0, 2, -1, 3}, map[string][]float64{"kappa": {1.5}},
+			func(eta, y float64) float64 { // I₀(1.5) = 1.646723189772890845
+				return 1.5*math.Cos(y-2*math.Atan(eta)) - math.Log(2*math.Pi*1.646723189772890845)
+			}, func(eta float64) float64 { return 2 * math.Atan(eta) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			formula := "y ~ x"
+			switch c.family.(type) {
+			case regression.Binomial, regression.BetaBinomial:
+				formula = "y | trials(7) ~ x"
+			}
+			m, err := regression.Formula{Mean: formula, Family: c.family}.Fit(
+				tableOf(t, numbers("y", c.y...), numbers("x", x...)))
+			require.NoError(t, err)
+			values := map[string][]float64{"b": {b}, "intercept_centred": {a}, "intercept": {a - 0.5*b}}
+			for name, v := range c.of {
+				values[name] = v
+			}
+			d := one(t, values)
+			loglik, err := m.LogLikelihood(d)
+			require.NoError(t, err)
+			expected, err := m.Expected(d, regression.Rows{})
+			require.NoError(t, err)
+			for i := range x {
+				eta := a + b*(x[i]-0.5)
+				require.InDelta(t, c.logp(eta, c.y[i]), loglik.Row(0, 0)[i], 1e-9, "row %d", i)
+				require.InDelta(t, c.mean(eta), expected.Row(0, 0)[i], 1e-9, "row %d", i)
+			}
+		})
+	}
+}
+
+// Ordered categories have the probabilities between thresholds, in the log density and as what is expected.
+func TestCumulative(t *testing.T) {
+	x, y := []float64{-1, 0.5, 2, 0.5}, []string{"low", "mid", "high", "mid"}
+	m, err := regression.Formula{Mean: "y ~ x", Family: regression.Cumulative{}}.Fit(
+		tableOf(t, data.Column{Name: "y", Labels: y, Levels: []string{"low", "mid", "high"}}, numbers("x", x...)))
+	require.NoError(t, err)
+	d := one(t, map[string][]float64{"b": {0.4}, "thresholds": {-0.5, 1}})
+	loglik, err := m.LogLikelihood(d)
+	require.NoError(t, err)
+	expected, err := m.Expected(d, regression.Rows{})
+	require.NoError(t, err)
+	require.Equal(t, "mean[0,high]", expected.Names()[2])
+	for i, level := range []int{0, 1, 2, 1} {
+		eta := 0.4 * (x[i] - 0.5)
+		below := []float64{0, logistic(-0.5 - eta), logistic(1 - eta), 1}
+		for k := range 3 {
+			require.InDelta(t, below[k+1]-below[k], expected.Row(0, 0)[3*i+k], 1e-12)
+		}
+		require.InDelta(t, math.Log(below[level+1]-below[level]), loglik.Row(0, 0)[i], 1e-9)
+	}
+}
+
+// With known errors and normal priors the posterior of the coefficients is normal, with a closed form.
+func TestKnownErrors(t *testing.T) {
+	x, y, se := []float64{-1, 0, 1, 2}, []float64{1, 3, 2, 5}, []float64{0.5, 1, 0.7, 2}
+	m, err := regression.Formula{Mean: "y | se(s) ~ x", Priors: regression.Priors{
+		"intercept": dist.Normal(1, 2), "b": dist.Normal(0, 3)}}.Fit(
+		tableOf(t, numbers("x", x...), numbers("y", y...), numbers("s", se...)))
+	require.NoError(t, err)
+	// Precision and shift in the intercept at the mean of x, 0.5, and the slope.
+	p := [3]float64{1.0 / 4, 0, 1.0 / 9}
+	h := [2]float64{1.0 / 4, 0}
+	for i := range x {
+		w, z := 1/(se[i]*se[i]), x[i]-0.5
+		p[0], p[1], p[2] = p[0]+w, p[1]+w*z, p[2]+w*z*z
+		h[0], h[1] = h[0]+w*y[i], h[1]+w*z*y[i]
+	}
+	det := p[0]*p[2] - p[1]*p[1]
+	mean := []float64{(p[2]*h[0] - p[1]*h[1]) / det, (p[0]*h[1] - p[1]*h[0]) / det}
+	sd := []float64{math.Sqrt(p[2] / det), math.Sqrt(p[0] / det)}
+	for seed := range uint64(20) {
+		posterior, err := infer.Sample(context.Background(), m, hmc.NUTS{}, infer.Options{Seed: seed, Observer: infer.Silent})
+		require.NoError(t, err)
+		summary, err := m.Summary(posterior)
+		require.NoError(t, err)
+		require.Equal(t, "intercept", summary.Rows[0].Name)
+		require.Equal(t, "b[x]", summary.Rows[1].Name)
+		for k, site := range []string{"intercept_centred", "b"} {
+			got, err := posterior.Mean(site)
+			require.NoError(t, err)
+			spread, err := posterior.SD(site)
+			require.NoError(t, err)
+			// 4,000 draws of NUTS have at least 1,000 effective ones here.
+			require.InDelta(t, mean[k], got[0], 4*sd[k]/math.Sqrt(1000), "seed %d, %s", seed, site)
+			require.InDelta(t, sd[k], spread[0], 4*sd[k]/math.Sqrt(2*1000), "seed %d, %s", seed, site)
+		}
+	}
+}
