@@ -150,8 +150,9 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		return fail("se() is of the family gaussian, and this is %s", s.name)
 	case rows.Weights != nil:
 		return fail("weights() is not supported: repeat rows, or use trials() or se()")
-	case rows.Censored != nil:
-		return fail("cens() is not supported yet")
+	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
+		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential, weibull and beta, " +
+			"without trunc()")
 	case m.levels != nil && !s.ordinal && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
@@ -245,7 +246,7 @@ func (m *Model) run(c *ppl.Ctx) {
 		if w.ok {
 			d = m.family.glm(c.Data("x"), w.b, rest, a)
 		}
-		c.Observe(m.outcome, m.truncated(d, c.Data), c.Data("y"))
+		c.Observe(m.outcome, m.withCensoring(m.truncated(d, c.Data)), c.Data("y"))
 	})
 }
 
@@ -270,7 +271,8 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 		a.of["thresholds"] = m.thresholds(g)
 	}
 	_, fused := g.(inModel)
-	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil {
+	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil &&
+		m.rows.Censored == nil {
 		return a, weights{e.b, true}, p.rest(e, data)
 	}
 	a.eta = g.each(p.eta(e, data))

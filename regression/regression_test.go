@@ -220,3 +220,38 @@ func TestKnownErrors(t *testing.T) {
 		}
 	}
 }
+
+// Censored rows count with the probability of what is known of them: the closed form of exponential times, and the
+// normal distribution function, far out too; truncated ones are divided by the probability of their interval.
+func TestCensoredAndTruncated(t *testing.T) {
+	y, end := []float64{1, 2, 0.5, 40}, []float64{0, 3, 0, 0}
+	kinds := []string{"none", "interval", "left", "right"}
+	table := tableOf(t, numbers("y", y...), numbers("end", end...), labels("c", kinds...))
+	m, err := regression.Formula{Mean: "y | cens(c, end) ~ 1", Family: regression.Exponential{}}.Fit(table)
+	require.NoError(t, err)
+	loglik, err := m.LogLikelihood(one(t, map[string][]float64{"intercept": {math.Log(2)}}))
+	require.NoError(t, err)
+	want := []float64{math.Log(0.5) - 0.5, math.Log(math.Exp(-1) - math.Exp(-1.5)), math.Log(1 - math.Exp(-0.25)), -20}
+	require.InDeltaSlice(t, want, loglik.Row(0, 0), 1e-12)
+
+	m, err = regression.Formula{Mean: "y | cens(c, end) ~ 1"}.Fit(table)
+	require.NoError(t, err)
+	loglik, err = m.LogLikelihood(one(t, map[string][]float64{"intercept": {1}, "sigma": {2}}))
+	require.NoError(t, err)
+	cdf := distuv.Normal{Mu: 1, Sigma: 2}
+	// log(erfc(19.5/√2)/2) is -194.0160 by its asymptotic series.
+	z := 19.5
+	tail := -z*z/2 - math.Log(z*math.Sqrt(2*math.Pi)) + math.Log(1-1/(z*z)+3/math.Pow(z, 4)-15/math.Pow(z, 6))
+	want = []float64{cdf.LogProb(1), math.Log(cdf.CDF(3) - cdf.CDF(2)), math.Log(cdf.CDF(0.5)), tail}
+	require.InDeltaSlice(t, want, loglik.Row(0, 0), 1e-6)
+
+	m, err = regression.Formula{Mean: "y | trunc(lb = 0.25) ~ 1"}.Fit(table)
+	require.NoError(t, err)
+	loglik, err = m.LogLikelihood(one(t, map[string][]float64{"intercept": {1}, "sigma": {2}}))
+	require.NoError(t, err)
+	for i, v := range y {
+		require.InDelta(t, cdf.LogProb(v)-math.Log(1-cdf.CDF(0.25)), loglik.Row(0, 0)[i], 1e-9)
+	}
+	_, err = regression.Formula{Mean: "y | cens(c) ~ 1", Family: regression.Poisson{}}.Fit(table)
+	require.Error(t, err)
+}
