@@ -1,0 +1,44 @@
+// Package preset has what the settings of papers share: a choice by name, and a comparison with the figures of a paper.
+package preset
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Pick is the preset of a name. The error of another name says which there are.
+func Pick[S any](name string, all map[string]S) (s S, err error) {
+	s, ok := all[name]
+	if !ok {
+		err = fmt.Errorf("-preset is %q: it must be one of %s", name, Names(all))
+	}
+	return s, err
+}
+
+// Names are those of the presets, with commas.
+func Names[S any](all map[string]S) string {
+	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+}
+
+// Paper has, for each field of a preset, the value that a paper gives it and the place where it does.
+type Paper map[string][2]any
+
+// Equals fails where a field of a preset has another value than the paper, or is in one of the two alone.
+func Equals(t *testing.T, preset any, paper Paper) {
+	t.Helper()
+	have, want := map[string]any{}, map[string]any{}
+	for i, v := 0, reflect.ValueOf(preset); i < v.NumField(); i++ {
+		have[v.Type().Field(i).Name] = v.Field(i).Interface()
+	}
+	for field, figure := range paper {
+		require.NotEmpty(t, figure[1], field)
+		want[field] = figure[0]
+	}
+	require.Equal(t, want, have)
+}
