@@ -2,6 +2,7 @@
 package preset
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"reflect"
@@ -24,6 +25,25 @@ func Pick[S any](name string, all map[string]S) (s S, err error) {
 // Names are those of the presets, with commas.
 func Names[S any](all map[string]S) string {
 	return strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+}
+
+// Apply sets the flags of a preset, but those that were given. Without a name it sets none.
+func Apply(flags *flag.FlagSet, name string, all map[string]map[string]string) error {
+	if name == "" {
+		return nil
+	}
+	chosen, err := Pick(name, all)
+	if err != nil {
+		return err
+	}
+	chosen = maps.Clone(chosen)
+	flags.Visit(func(f *flag.Flag) { delete(chosen, f.Name) })
+	for flag, value := range chosen {
+		if err := flags.Set(flag, value); err != nil {
+			return fmt.Errorf("-preset %s: -%s: %w", name, flag, err)
+		}
+	}
+	return nil
 }
 
 // Paper has, for each field of a preset, the value that a paper gives it and the place where it does.
