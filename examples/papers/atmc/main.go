@@ -9,8 +9,8 @@
 //	go run ./examples/papers/atmc -data DIR               on CIFAR-10
 //	go run ./examples/papers/atmc -data DIR -convert ZIP  makes DIR from an archive of images by class
 //
-// -preset atmc-cifar has the settings of the paper, and -preset wenzel-resnet those of Wenzel et al. 2020 for ResNet-20.
-// Other flags change them: -preset atmc-cifar -images 20000 -epochs 250 -cycle 25 -start 50.
+// -preset atmc-cifar has the settings of the paper, and wenzel-resnet those of Wenzel et al. 2020 for ResNet-20. Other
+// flags change them: -preset atmc-cifar -images 20000 -epochs 250 -cycle 25 -start 50.
 //
 // Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in 20 minutes. -tune tries learning rates
 // and momenta on training images: it trains on four fifths of -images, and scores on the others. The test images are
@@ -262,8 +262,8 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return errors.New("-lr-psgld has an effect only with -psgld: leave it out")
 	}
 	s.LR, s.Momentum = o.lr.filled(s.methods(), 0.1), o.momentum.filled(methods, 0.9)
-	for _, m := range s.methods() {
-		if o.move > 0 && m != "SGD" && o.lr[m] == 0 {
+	for _, m := range methods[1:] {
+		if o.move > 0 && o.lr[m] == 0 {
 			s.LR[m] = float64(s.Images) * o.move * o.move
 		}
 	}

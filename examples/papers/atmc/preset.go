@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// heek are the settings of Heek and Kalchbrenner (2019) on CIFAR-10. Cycle, CollectAfter and both numbers of epochs are
-// in epochs. AverageMove is 0.0003, and the largest move, which the limit of the momenta makes, is always 10/3 of it.
+// heek are the settings of Heek and Kalchbrenner (2019) on CIFAR-10. Cycle and CollectAfter are in epochs. The largest
+// move, which the limit of the momenta makes, is always 10/3 of AverageMove.
 type heek struct {
 	Layers, BaseFilters, TrainingImages, TestImages, BatchSize int
 	Epochs, Cycle, CollectAfter, SGDEpochs                     int
@@ -13,8 +13,8 @@ type heek struct {
 var atmcCIFAR = heek{Layers: 56, BaseFilters: 32, TrainingImages: 50_000, TestImages: 10_000, BatchSize: 128,
 	Epochs: 1000, Cycle: 50, CollectAfter: 150, SGDEpochs: 180, AverageMove: 0.0003, StepMomentum: 0.9}
 
-// wenzel are the settings of Wenzel et al. (2020) for ResNet-20. Their SGD has Nesterov's momentum of 0.9 and steps that
-// fall by a table. Here it has a cosine.
+// wenzel are the settings of Wenzel et al. (2020) for ResNet-20. Their SGD has Nesterov's momentum and steps that fall
+// by a table. Here it has a cosine.
 type wenzel struct {
 	Layers, BaseFilters, TrainingImages, TestImages, BatchSize int
 	LearningRate, Momentum, Temperature                        float64
@@ -43,6 +43,7 @@ func (w wenzel) flags() map[string]string {
 		"prepared": true, "only": "SGD,SGHMC", "seeds": w.Seeds})
 }
 
+// texts are values as they are given on a command line.
 func texts(values map[string]any) map[string]string {
 	all := map[string]string{}
 	for flag, v := range values {

@@ -50,23 +50,12 @@ type studySettings struct {
 	FitSamples int     `json:"fit_samples"`
 	FitScale   float64 `json:"fit_start"` // standard deviation at the start
 	// Presets alone have these. With Begin, the updates before the first cycle, samplers start at random and not at modes.
-	LSTMUnits   int64      `json:"lstm_units,omitempty"`
+	Network     nn.CNNLSTM `json:"network,omitzero"`
 	Walks       []string   `json:"walks,omitempty"` // samplers by their files; none are all
 	Begin       int64      `json:"begin,omitempty"`
 	MassEvery   int64      `json:"mass_every,omitempty"` // updates; 0 is Cycle
 	MassBatches int64      `json:"mass_batches,omitempty"`
-	Published   *published `json:"published,omitempty"`
-}
-
-// published is what Duffield et al. (2025) do in another way than this example: explicit SGHMC from random starts, and
-// AdamW with a constant step.
-type published struct {
-	StepSize         float64 `json:"step_size"`
-	Friction         float64 `json:"friction"`
-	WeightDecay      float64 `json:"weight_decay"`
-	ParameterSamples int     `json:"parameter_samples"`
-	LogitSamples     int     `json:"logit_samples"`
-	LaplaceEpsilon   float64 `json:"laplace_epsilon"` // in the place of the prior's precision
+	Published   *duffield  `json:"published,omitempty"`
 }
 
 // digitsStudy takes about nine minutes of one core, reviewsStudy an hour.
@@ -172,7 +161,7 @@ func reviewStudy(o options) (*study, error) {
 	}
 	s.law = nn.PerSite(map[string]nn.Law{embedding: nn.Normal(r.Embedding)}, nn.PyTorch())
 	if o.data != "" {
-		r.network.Hidden = s.Settings.LSTMUnits
+		r.network = s.Settings.Network
 	}
 	net, err := r.network.Build()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -89,7 +90,7 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 		return nil, err
 	}
 	r, err := infer.Run(ctx, infer.Handwritten(infer.Mean(f, s.task.N), starts, s.task.Train),
-		s.Settings.optimiser(s.Settings.ModeUpdates, s.Settings.decay()),
+		s.Settings.optimiser(s.Settings.ModeUpdates, s.Settings.own().WeightDecay),
 		infer.Options{Chains: k, Warmup: int(s.Settings.ModeUpdates), Draws: infer.None, Batches: batches,
 			Seed: s.Settings.Seed, Observer: observer,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
@@ -103,28 +104,13 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 	return modes, err
 }
 
-// optimiser is Adam whose step falls, or AdamW whose step does not, as published. A variational fit takes no decay, which
-// would act on its standard deviations too.
+// optimiser is Adam whose step falls, or AdamW whose step does not. A variational fit takes no decay, which would act
+// on its standard deviations too.
 func (s studySettings) optimiser(updates int64, decay float64) infer.Method {
 	if s.Published != nil {
 		return optim.AdamW{LR: infer.Constant(s.ModeLR), Eps: s.ModeEps, WeightDecay: &decay}
 	}
 	return optim.Adam{LR: falling(s.ModeLR, updates), Eps: s.ModeEps}
-}
-
-func (s studySettings) decay() float64 {
-	if s.Published != nil {
-		return s.Published.WeightDecay
-	}
-	return 0
-}
-
-// normals is the number of networks from a normal distribution.
-func (s studySettings) normals() int {
-	if s.Published != nil {
-		return s.Published.ParameterSamples
-	}
-	return s.Draws
 }
 
 // falling is a step that is constant for half of the updates, and then falls to 0 in a straight line.
@@ -181,10 +167,7 @@ func (s *study) perCase(p infer.Params, b infer.Batch) torch.Tensor { return out
 func (s *study) laplace(mode []float64, seed int) (all []entry, err error) {
 	precision := map[string]float64{} // of the prior, by site
 	for name, law := range s.task.Prior.Laws() {
-		precision[name] = 1 / (law.SD() * law.SD())
-		if p := s.Settings.Published; p != nil {
-			precision[name] = p.LaplaceEpsilon
-		}
+		precision[name] = cmp.Or(s.Settings.own().LaplaceEpsilon, 1/(law.SD()*law.SD()))
 	}
 	prior := laplace.PerSite(precision)
 	for _, c := range []struct {
@@ -220,7 +203,7 @@ func (s *study) laplace(mode []float64, seed int) (all []entry, err error) {
 		for i, temperature := range s.Settings.Temperatures {
 			own.Temperature = temperature
 			streams := torch.NewStreams(s.Settings.Seed+uint64(2000+100*seed+i), 1)
-			points, err := transform.(infer.Sampler).Sample(own, s.Settings.normals(), &streams)
+			points, err := transform.(infer.Sampler).Sample(own, s.Settings.own().ParameterSamples, &streams)
 			if err != nil {
 				return nil, err
 			}
@@ -247,12 +230,8 @@ func (s *study) linearised(method string, temperature float64, mean, cov *ts.Ten
 	err error) {
 	streams := torch.NewStreams(s.Settings.Seed+uint64(3000+seed), 1)
 	var flat []float64
-	logits := 1000
-	if s.Settings.Published != nil {
-		logits = s.Settings.Published.LogitSamples
-	}
 	err = torch.Do(func(*torch.Scope) error {
-		p, err := laplace.Softmax(mean, torch.Of(cov).Mul(factor).T(), logits, &streams)
+		p, err := laplace.Softmax(mean, torch.Of(cov).Mul(factor).T(), s.Settings.own().LogitSamples, &streams)
 		if err != nil {
 			return err
 		}

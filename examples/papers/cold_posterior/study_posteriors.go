@@ -196,8 +196,8 @@ func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, ide
 		method.InitScale = s.Settings.FitScale
 	}
 	r, err := infer.Run(ctx, s.task.Program(start), method,
-		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.normals(), Batches: batches,
-			Seed: s.Settings.Seed + uint64(seed), Observer: observer,
+		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.own().ParameterSamples,
+			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: observer,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
 	if err != nil {
 		return nil, err
