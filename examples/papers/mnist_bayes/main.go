@@ -80,8 +80,8 @@ type constant struct {
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
-	if o.preset == "" && (o.bounce || o.replicas != 0) || o.preset != "" && o.quick || o.replicas < 0 || o.replicas == 1 {
-		return errors.New("-replicas, of 2 or more, and -bounce need -preset, which -quick excludes")
+	if o.preset == "" && (o.bounce || o.replicas != 0) || o.preset != "" && o.quick || o.replicas < 3 && o.replicas != 0 {
+		return errors.New("-replicas, of 3 or more, and -bounce need -preset, which -quick excludes")
 	}
 	s := defaultSettings(o.seed)
 	switch {

@@ -29,6 +29,19 @@ func TestPresetsEqualThePaper(t *testing.T) {
 		weighed[field] = [2]any{0, ti}
 	}
 	preset.Equals(t, presets["baldock-evidence"], weighed)
+	for _, name := range []string{"baldock-d50", "baldock-evidence"} { // the parts that a preset lacks are not missed
+		o := options{dir: t.TempDir(), workers: 2, replicas: 3, seed: 1}
+		s, short := presets[name].settings(o), tiny()
+		s.Scored, s.Steps, s.Every, s.Minimise, s.Thin, s.Networks, s.Updates = 50, 2, 1, 2, 1, 2, 5
+		s.Evidences, s.EvidenceData, s.Rungs, s.Rounds = min(s.Evidences, 1), 50, short.Rungs, short.Rounds
+		for i := range s.Curves {
+			s.Curves[i].Warmup, s.Curves[i].Draws = 8, 8
+		}
+		r, err := compute(context.Background(), s, o)
+		require.NoError(t, err)
+		require.NoError(t, r.draw(o.dir))
+		require.NoError(t, r.print(io.Discard, o.dir))
+	}
 	require.Len(t, presets["baldock-d5000"].settings(options{replicas: 16}).Curves[0].Temperatures, 16)
 	require.ErrorContains(t, run(context.Background(), io.Discard, options{replicas: 16}), "need -preset")
 }
