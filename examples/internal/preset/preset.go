@@ -8,9 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Pick is the preset of a name. The error of another name says which there are.
@@ -49,16 +46,17 @@ func Apply(flags *flag.FlagSet, name string, all map[string]map[string]string) e
 // Paper has, for each field of a preset, the value that a paper gives it and the place where it does.
 type Paper map[string][2]any
 
-// Equals fails where a field of a preset has another value than the paper, or is in one of the two alone.
-func Equals(t *testing.T, preset any, paper Paper) {
-	t.Helper()
-	have, want := map[string]any{}, map[string]any{}
-	for i, v := 0, reflect.ValueOf(preset); i < v.NumField(); i++ {
-		have[v.Type().Field(i).Name] = v.Field(i).Interface()
+// Compare is an error where a field of a preset has another value than the paper, or is in one of the two alone.
+func Compare(preset any, paper Paper) error {
+	v := reflect.ValueOf(preset)
+	for i := range v.NumField() {
+		field, have := v.Type().Field(i).Name, v.Field(i).Interface()
+		if figure, ok := paper[field]; !ok || figure[1] == "" || !reflect.DeepEqual(have, figure[0]) {
+			return fmt.Errorf("%s is %v, and in the paper %v", field, have, figure)
+		}
 	}
-	for field, figure := range paper {
-		require.NotEmpty(t, figure[1], field)
-		want[field] = figure[0]
+	if len(paper) != v.NumField() {
+		return fmt.Errorf("the paper has %d fields, and the preset %d", len(paper), v.NumField())
 	}
-	require.Equal(t, want, have)
+	return nil
 }

@@ -13,18 +13,18 @@ import (
 // The presets have the figures of the papers: Heek and Kalchbrenner (2019), "H", and Wenzel et al. (2020), "W".
 func TestPresetsEqualThePapers(t *testing.T) {
 	const h, w, code = "H, experiments on CIFAR-10", "W, appendix A, ResNet-20", "the authors' code"
-	preset.Equals(t, atmcCIFAR, preset.Paper{
+	require.NoError(t, preset.Compare(atmcCIFAR, preset.Paper{
 		"Layers": {56, h}, "BaseFilters": {32, h + ": twice the usual 16"}, "TrainingImages": {50_000, "CIFAR-10"},
 		"TestImages": {10_000, "CIFAR-10"}, "BatchSize": {128, h}, "Epochs": {1000, h}, "Cycle": {50, h},
 		"CollectAfter": {150, h}, "SGDEpochs": {180, h}, "AverageMove": {0.0003, "H: m = (0.0003/h)^-2"},
 		"StepMomentum": {0.9, "H: D = -log(0.9)/h"},
-	})
-	preset.Equals(t, wenzelResNet, preset.Paper{
+	}))
+	require.NoError(t, preset.Compare(wenzelResNet, preset.Paper{
 		"Layers": {20, w}, "BaseFilters": {16, w + ": that of Keras"}, "TrainingImages": {50_000, "CIFAR-10"},
 		"TestImages": {10_000, "CIFAR-10"}, "BatchSize": {128, w}, "LearningRate": {0.1, w}, "Momentum": {0.98, w},
 		"Temperature": {1.0, "W, table 1"}, "Epochs": {1500, w}, "SamplingStart": {150, w}, "CycleLength": {50, w},
 		"SGDEpochs": {200, w}, "Seeds": {3, code}, "SGDMomentum": {0.9, w},
-	})
+	}))
 	require.Equal(t, 27, (wenzelResNet.Epochs-wenzelResNet.SamplingStart)/wenzelResNet.CycleLength, "networks there")
 }
 

@@ -14,18 +14,18 @@ import (
 func TestPresetsEqualThePapers(t *testing.T) {
 	const w, d, code = "appendix A, CNN-LSTM", "experiment on IMDB", "the authors' code"
 	net := nn.CNNLSTM{Vocab: 20_000, Length: 100, Embedding: 128, Filters: 64, Kernel: 5, Pool: 4, Hidden: 70}
-	preset.Equals(t, wenzelTable2, preset.Paper{"Network": {net, code}, "TrainingReviews": {20_000, w},
+	require.NoError(t, preset.Compare(wenzelTable2, preset.Paper{"Network": {net, code}, "TrainingReviews": {20_000, w},
 		"TestReviews": {25_000, w}, "BatchSize": {32, w}, "PriorVariance": {1.0, w}, "LearningRate": {0.1, w},
 		"Momentum": {0.98, w}, "Epochs": {500, w}, "SamplingStart": {50, w}, "CycleLength": {25, w},
-		"PreconditionerBatches": {32, "algorithm 4"}, "Seeds": {3, "table 2"}, "Temperatures": {[]float64{1}, "table 2"}})
+		"PreconditionerBatches": {32, "algorithm 4"}, "Seeds": {3, "table 2"}, "Temperatures": {[]float64{1}, "table 2"}}))
 	net.Hidden = 128
-	preset.Equals(t, duffieldIMDB, preset.Paper{"Network": {net, d}, "TrainingReviews": {25_000, d},
+	require.NoError(t, preset.Compare(duffieldIMDB, preset.Paper{"Network": {net, d}, "TrainingReviews": {25_000, d},
 		"TestReviews": {25_000, d}, "BatchSize": {32, d}, "PriorVariance": {0.025, d}, "LearningRate": {0.001, d},
 		"WeightDecay": {0.01, code}, "MAPEpochs": {30, d}, "VIEpochs": {30, d}, "VISamples": {1, d},
 		"VIInitLogSD": {-3.0, d}, "LaplaceEpsilon": {0.001, code}, "ParameterSamples": {50, d}, "LogitSamples": {10_000, d},
 		"StepSize": {0.1, d}, "Friction": {1.0, d}, "Epochs": {60, d}, "BurnIn": {20_000, d + ", misprinted"},
 		"Thin": {1000, d}, "Samples": {27, d}, "ParallelEpochs": {30, d}, "ParallelChains": {35, d},
-		"EnsembleSize": {15, d}, "Seeds": {5, d}, "Temperatures": {[]float64{0.03, 0.1, 0.3, 1, 3}, code}})
+		"EnsembleSize": {15, d}, "Seeds": {5, d}, "Temperatures": {[]float64{0.03, 0.1, 0.3, 1, 3}, code}}))
 }
 
 // What follows from the figures: 18 draws of Wenzel et al., whose text says 7; and the updates 20,000 to 46,000 of

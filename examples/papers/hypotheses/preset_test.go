@@ -14,9 +14,9 @@ func TestPresetEqualsThePaper(t *testing.T) {
 	const n = "appendix N"
 	paper := preset.Paper{"Chains": {5, n}, "TestCases": {10_000, n}, "LeapfrogSteps": {100, n},
 		"BurnIn": {int64(5000), n}, "Draws": {int64(25_000), n}, "Thin": {10, n}}
-	preset.Equals(t, presets["hmc-sghmc"], paper)
+	require.NoError(t, preset.Compare(presets["hmc-sghmc"], paper))
 	paper["Draws"], paper["Thin"] = [2]any{int64(2500), n}, [2]any{1, "a tenth of the transitions"}
-	preset.Equals(t, presets["hmc-sghmc-25"], paper)
+	require.NoError(t, preset.Compare(presets["hmc-sghmc-25"], paper))
 	require.Equal(t, []int{5, 10, 3, 100}, []int{priorInputs, priorUnits, priorClasses, priorTrain})
 	require.InDelta(t, 0.05, biasSD, 0)
 	require.Equal(t, int64(2500), compared(options{preset: "hmc-sghmc", size: 1}, 2, 1, 1).Draws)
