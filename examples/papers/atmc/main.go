@@ -9,7 +9,8 @@
 //	go run ./examples/papers/atmc -data DIR               on CIFAR-10
 //	go run ./examples/papers/atmc -data DIR -convert ZIP  makes DIR from an archive of images by class
 //
-// The paper's size is -depth 56 -filters 32 -whole -images 50000 -tests 10000 -batch 128 -epochs 1000 -cycle 50.
+// -preset atmc-cifar has the settings of the paper, and wenzel-resnet those of Wenzel et al. 2020 for ResNet-20. Other
+// flags change them: -preset atmc-cifar -images 20000 -epochs 250 -cycle 25 -start 50.
 //
 // Two cores finish -images 20000 -tests 10000 -epochs 24 -cycle 3 -seeds 3 in 20 minutes. -tune tries learning rates
 // and momenta on training images: it trains on four fifths of -images, and scores on the others. The test images are
@@ -45,6 +46,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/cifar"
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
+	"github.com/kelvin-ppl/kelvin/examples/internal/preset"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -82,6 +84,15 @@ func main() {
 	flag.Int64Var(&s.Epochs, "epochs", 24, "passes over the training images")
 	flag.Int64Var(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
 	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
+	flag.Int64Var(&s.Start, "start", 0, "passes before the first cycle that leaves a network; 0 is half of them")
+	flag.Int64Var(&s.SGDEpochs, "sgd-epochs", 0, "passes of SGD; 0 is -epochs")
+	flag.Float64Var(&s.Temperature, "temperature", 0, "temperature of SGHMC, SGNHT and ATMC; 0 is 1, the Bayes posterior")
+	flag.BoolVar(&s.Prepared, "prepared", false, "SGHMC as Wenzel et al. have it: masses, T = 0 and constant steps until "+
+		"-start, and a temperature that rises in the cycle before")
+	flag.StringVar(&s.Only, "only", "", "methods with commas, such as SGD,SGHMC; all by default")
+	flag.Float64Var(&o.move, "move", 0, "how far an element of a sampler moves in a step on average, in the place of its "+
+		"learning rate, which is images·move²")
+	name := flag.String("preset", "", "flags with the settings of a paper: "+preset.Names(presets))
 	flag.Func("lr-psgld", "learning rate of PSGLD, a hundred times its step; 0, that of -lr, by default",
 		number(&o.lr, psgld))
 	for _, m := range methods {
@@ -115,7 +126,12 @@ func main() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
-	command.Main("atmc", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
+	command.Main("atmc", func(ctx context.Context) error {
+		if err := preset.Apply(flag.CommandLine, *name, presets); err != nil {
+			return err
+		}
+		return run(ctx, os.Stdout, o)
+	})
 }
 
 type options struct {
@@ -124,7 +140,8 @@ type options struct {
 	device             string // auto, cpu or cuda
 	seeds, workers     int
 	lr, momentum       perMethod // as given by flags
-	augment            *bool     // nil where it was not said
+	move               float64
+	augment            *bool // nil where it was not said
 	tune               bool
 	rates, momenta     string
 	settings           settings
@@ -177,6 +194,12 @@ type settings struct {
 	Epochs   int64  `json:"epochs"`
 	Cycle    int64  `json:"cycle"`
 	Batch    int64  `json:"batch"`
+	// Presets have these.
+	Start       int64   `json:"start,omitempty"`
+	SGDEpochs   int64   `json:"sgd_epochs,omitempty"`
+	Temperature float64 `json:"temperature,omitempty"`
+	Prepared    bool    `json:"prepared,omitempty"`
+	Only        string  `json:"only,omitempty"`
 	// Of each method, none with Tune; then the file of a cell is named after them.
 	LR       perMethod `json:"learning_rate"`
 	Momentum perMethod `json:"momentum"`
@@ -207,10 +230,14 @@ const psgld = "PSGLD"
 
 // methods are those of a run, in the order of the table.
 func (s settings) methods() []string {
+	all := slices.Clone(methods)
 	if s.PSGLD {
-		return append(slices.Clone(methods), psgld)
+		all = append(all, psgld)
 	}
-	return methods
+	if s.Only == "" {
+		return all
+	}
+	return slices.DeleteFunc(all, func(m string) bool { return !slices.Contains(strings.Split(s.Only, ","), m) })
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
@@ -235,7 +262,12 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		return errors.New("-lr-psgld has an effect only with -psgld: leave it out")
 	}
 	s.LR, s.Momentum = o.lr.filled(s.methods(), 0.1), o.momentum.filled(methods, 0.9)
-	if o.lr["SGD"] == 0 && o.lr["SGNHT"] == 0 {
+	for _, m := range methods[1:] {
+		if o.move > 0 && o.lr[m] == 0 {
+			s.LR[m] = float64(s.Images) * o.move * o.move
+		}
+	}
+	if o.move == 0 && o.lr["SGD"] == 0 && o.lr["SGNHT"] == 0 {
 		s.LR["SGNHT"] = 0.03 // the best of -tune, as 0.1 is of the others
 	}
 	if err := check(s, o.seeds, o.workers); err != nil {
@@ -320,6 +352,14 @@ func check(s settings, seeds, workers int) error {
 	if s.Epochs < 2*s.Cycle || s.Epochs%s.Cycle != 0 {
 		return fmt.Errorf("-epochs is %d with a -cycle of %d: it must be a multiple of the cycle, and two cycles or more",
 			s.Epochs, s.Cycle)
+	}
+	if s.Start < 0 || s.Start >= s.Epochs || s.Start%s.Cycle != 0 || (s.Prepared && s.Start == 0) {
+		return fmt.Errorf("-start is %d: it must be a multiple of -cycle, below -epochs, and above 0 with -prepared",
+			s.Start)
+	}
+	if s.Temperature < 0 || s.SGDEpochs < 0 || len(s.methods()) == 0 {
+		return fmt.Errorf("-temperature is %g, -sgd-epochs %d and -only %q: none may be below 0, and one of %s must stay",
+			s.Temperature, s.SGDEpochs, s.Only, strings.Join(methods, ","))
 	}
 	for _, m := range s.methods() {
 		suffix := ""

@@ -88,6 +88,9 @@ func summarise(s settings, all []*result) *summary {
 			*kind.rows = append(*kind.rows, one)
 		}
 	}
+	if s.Only != "" { // the claims compare all methods
+		return sum
+	}
 	// A claim holds where the difference of pairs of one seed is beyond two standard errors over the seeds.
 	beyond := func(text string, a, b func(*result) float64, first, second string) {
 		x, y := of(first, a), of(second, b)
@@ -145,6 +148,9 @@ func (s *summary) print(w io.Writer) (err error) {
 			f("%-12s %5d  %5.2f ± %-8.2f %6.4f ± %-9.4f %6.4f ± %-9.4f\n", r.Method, r.Networks, 100*r.Accuracy.Mean,
 				100*r.Accuracy.SE, r.NLL.Mean, r.NLL.SE, r.ECE.Mean, r.ECE.SE)
 		}
+	}
+	if len(s.Claims) == 0 {
+		return err
 	}
 	f("\nClaims of the paper%s, here:\n", map[bool]string{true: " about ResNet++"}[s.Settings.Net == twenty])
 	for _, c := range s.Claims {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -144,18 +145,26 @@ type setting struct {
 func (t *task) method(s setting, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
 	step := math.Sqrt(s.LR)
 	friction := -math.Log(s.Momentum) / step
+	temperature := infer.Constant(cmp.Or(t.settings.Temperature, 1))
 	switch s.Method {
 	case "SGD":
 		return sgmcmc.SymplecticSGHMC{LR: infer.Cosine(s.LR, updates), Momentum: infer.Constant(s.Momentum),
 			Temperature: infer.Constant(0)}, friction, nil
 	case "SGHMC":
-		return sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR), Momentum: infer.Constant(s.Momentum),
-			Cycle: cycles.Cosine(1)}, friction, nil
+		m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR), Momentum: infer.Constant(s.Momentum),
+			Temperature: temperature}
+		if t.settings.Prepared {
+			cycles.From = t.settings.Start * t.epoch()
+			m.Temperature, m.EstimateMass = infer.Ramp(temperature(0), cycles.From, cycles.Length), &sgmcmc.Estimate{}
+		}
+		m.Cycle = cycles.Cosine(1)
+		return m, friction, nil
 	case "SGNHT":
-		return sgmcmc.SGNHT{LR: cycles.Cosine(step), Alpha: infer.Constant(friction), PerParameter: true}, friction, nil
+		return sgmcmc.SGNHT{LR: cycles.Cosine(step), Alpha: infer.Constant(friction), PerParameter: true,
+			Temperature: temperature}, friction, nil
 	case "ATMC":
 		return sgmcmc.ATMC{LR: cycles.Cosine(step), Friction: infer.Constant(friction),
-			Speed: 10.0 / 3 / math.Sqrt(float64(t.N))}, friction, nil
+			Temperature: temperature, Speed: 10.0 / 3 / math.Sqrt(float64(t.N))}, friction, nil
 	}
 	if s.Method == psgld {
 		return sgmcmc.PSGLD{LR: cycles.Cosine(s.LR / 100)}, 0, nil
@@ -178,6 +187,9 @@ func (t *task) epoch() int64 { return t.N / min(t.settings.Batch, t.N) }
 func (t *task) run(ctx context.Context, dir, identity string, how setting, seed uint64) (*result, error) {
 	name, s, epoch := how.Method, t.settings, t.epoch()
 	updates := s.Epochs * epoch
+	if name == "SGD" {
+		updates = cmp.Or(s.SGDEpochs, s.Epochs) * epoch
+	}
 	cycles := infer.Cycles{Length: s.Cycle * epoch}
 	method, friction, err := t.method(how, cycles, updates)
 	if err != nil {
@@ -186,8 +198,8 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	// A cycle leaves a network at its end; those of the first half are warm-up. SGD has its last state alone. Every cycle
 	// counts, not each fifth, as is the samplers' default.
 	whole := s.Epochs / s.Cycle
-	o := infer.Options{Chains: 1, Warmup: int(whole/2) * int(cycles.Length), Draws: int(whole - whole/2), Thin: 1,
-		Cycles: &cycles}
+	first := cmp.Or(s.Start/s.Cycle, whole/2)
+	o := infer.Options{Chains: 1, Warmup: int(first * cycles.Length), Draws: int(whole - first), Thin: 1, Cycles: &cycles}
 	if name == "SGD" {
 		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1, Thin: 1}
 	}

@@ -82,6 +82,9 @@ func readReviews(o options) (s reviewSettings, err error) {
 			train.Len(), held)
 	}
 	out := train.Len() / held
+	if o.preset != "" { // the papers choose no epoch
+		out = 0
+	}
 	validation, rest := train.Part(0, out), train.Part(out, train.Len())
 	if s.Reviews > rest.Len() {
 		if o.given["reviews"] {

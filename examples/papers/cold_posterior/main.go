@@ -11,7 +11,7 @@
 //	go run ./examples/papers/cold_posterior -problem imdb -data DIR   a CNN-LSTM on reviews of films
 //	go run ./examples/papers/cold_posterior -methods   all methods over seeds: nine minutes of a core
 //	go run ./examples/papers/cold_posterior -methods -problem imdb -data DIR   the same on reviews: an hour of a core
-//	go run ./examples/papers/cold_posterior -methods -full -problem imdb -data DIR   the size that was published: months
+//	go run ./examples/papers/cold_posterior -preset wenzel-table2 -data DIR   settings of a paper: see preset.go
 //
 // DIR is the folder of the Large Movie Review Dataset (ai.stanford.edu/~amaas/data/sentiment), unpacked; without -data
 // it reads a few reviews that are made up. Without -methods the reviews have no temperatures: it is optimisation alone,
@@ -46,6 +46,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/digits"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
+	"github.com/kelvin-ppl/kelvin/examples/internal/preset"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"golang.org/x/term"
@@ -58,7 +59,7 @@ const usage = `Asks at which temperature a Bayesian neural network predicts best
   cold_posterior -methods                          all methods on digits: nine minutes of one core
   cold_posterior -problem imdb -data DIR           the mode of a CNN-LSTM on reviews: about a minute
   cold_posterior -methods -problem imdb -data DIR  all methods on 5000 reviews: an hour of one core
-  cold_posterior -methods -full -problem imdb ...  the size that was published: months of one core
+  cold_posterior -preset wenzel-table2 -data DIR   reviews with the settings of a paper: days of one core
 
 Without -data the reviews are made up, and few. A run that was killed goes on where it stopped; the mode of the
 CNN-LSTM alone, which is -problem imdb without -methods, saves nothing and begins anew.
@@ -82,8 +83,10 @@ func main() {
 	flag.Float64Var(&o.variance, "variance", 1, "variance of the prior of the weights, for -problem imdb")
 	flag.BoolVar(&o.methods, "methods", false, "all methods at some temperatures, over seeds, as one table: nine "+
 		"minutes of one core, and an hour with -problem imdb")
-	flag.BoolVar(&o.full, "full", false, "with -methods: all data, and as many updates and seeds as were published, in "+
-		"the folder full of -dir")
+	flag.StringVar(&o.preset, "preset", "", "reviews with the settings of a paper, in a folder of its own in -dir: "+
+		preset.Names(presets)+"; with -epochs all lengths are multiplied by epochs/published epochs")
+	flag.StringVar(&o.temperatures, "temperatures", "", "temperatures of -preset, with commas, in the place of its own")
+	flag.IntVar(&o.seeds, "seeds", 0, "number of seeds of -preset; 0 is its own")
 	flag.Float64Var(&o.embedding, "embedding", 0.05, "standard deviation of the embeddings at the start, for -problem "+
 		"imdb with -data")
 	flag.Usage = func() {
@@ -117,12 +120,15 @@ func line() infer.Observer {
 }
 
 type options struct {
-	json, quick, full bool
-	dir               string
-	workers           int
-	seed              uint64
-	every             int64 // updates between checkpoints; 0 is the default
-	observer          infer.Observer
+	json, quick bool
+	dir         string
+	workers     int
+	seed        uint64
+	every       int64 // updates between checkpoints; 0 is the default
+	observer    infer.Observer
+
+	preset, temperatures string
+	seeds                int
 
 	methods             bool // all methods
 	problem, data       string
@@ -145,8 +151,11 @@ func (o options) useless() error {
 		{"epochs", reviews, "with -problem imdb"},
 		{"variance", reviews, "with -problem imdb"},
 		{"embedding", reviews && o.data != "", "with -problem imdb and -data: made-up reviews have a start of their own"},
-		{"reviews", !o.quick && !o.full, "without -quick and -full, whose numbers of reviews are fixed"},
-		{"epochs", !o.quick && !o.full, "without -quick and -full, whose numbers of updates are fixed"},
+		{"reviews", !o.quick && o.preset == "", "without -quick and -preset, whose numbers of reviews are fixed"},
+		{"variance", o.preset == "", "without -preset, which has one"},
+		{"epochs", !o.quick, "without -quick, whose number of updates is fixed"},
+		{"temperatures", o.preset != "", "with -preset"},
+		{"seeds", o.preset != "", "with -preset"},
 		{"quick", !reviews || o.methods, "on digits, and with -methods"},
 	} {
 		if o.given[c.flag] && !c.has {
@@ -169,8 +178,10 @@ func run(ctx context.Context, w io.Writer, o options) error {
 	switch {
 	case o.problem != "" && o.problem != "imdb" && o.problem != "digits":
 		return fmt.Errorf("problem is %q, it must be digits or imdb", o.problem)
-	case o.full && (o.quick || !o.methods):
-		return errors.New("full is for -methods, and is not quick")
+	case o.preset != "" && o.quick:
+		return errors.New("-quick and -preset exclude each other")
+	case o.preset != "":
+		o.problem, o.methods = "imdb", true
 	}
 	if err := o.useless(); err != nil {
 		return err

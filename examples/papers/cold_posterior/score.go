@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/classify"
+	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
 )
 
 // estimate is a mean over repetitions and its standard error.
@@ -38,9 +39,8 @@ func estimateOf(networks int, all []classify.Metrics) estimate {
 		for i := range all {
 			x[i] = *all[i].Parts()[j]
 		}
-		var sd float64
-		*mean[j], sd = stat.MeanStdDev(x, nil)
-		*se[j] = sd / math.Sqrt(float64(len(x)))
+		e := seeds.Over(x)
+		*mean[j], *se[j] = e.Mean, e.SE
 	}
 	return e
 }

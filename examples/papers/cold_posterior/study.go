@@ -49,6 +49,13 @@ type studySettings struct {
 	FitUpdates int64   `json:"fit_updates"`
 	FitSamples int     `json:"fit_samples"`
 	FitScale   float64 `json:"fit_start"` // standard deviation at the start
+	// Presets alone have these. With Begin, the updates before the first cycle, samplers start at random and not at modes.
+	Network     nn.CNNLSTM `json:"network,omitzero"`
+	Walks       []string   `json:"walks,omitempty"` // samplers by their files; none are all
+	Begin       int64      `json:"begin,omitempty"`
+	MassEvery   int64      `json:"mass_every,omitempty"` // updates; 0 is Cycle
+	MassBatches int64      `json:"mass_batches,omitempty"`
+	Published   *duffield  `json:"published,omitempty"`
 }
 
 // digitsStudy takes about nine minutes of one core, reviewsStudy an hour.
@@ -83,18 +90,6 @@ func (s studySettings) passed(epochs int64) studySettings {
 	return s
 }
 
-// full is a study of five seeds, 15 modes and chains, and 27 draws. That of reviews has the data and the updates of
-// Duffield et al. (2025): all reviews, 30 epochs to a mode and for a variational fit, chains of 60 epochs whose draws
-// are every 1000 updates after the first 20,000. By the time of an update, 64 ms, it takes months of a core.
-func (s studySettings) full() studySettings {
-	s.Temperatures, s.Seeds, s.Members, s.Draws = []float64{0.01, 0.03, 0.1, 0.3, 1, 3}, 5, 15, 27
-	if s.Problem == "imdb" {
-		s.Train, s.Tests = 25000, 25000 // but those that choose an epoch elsewhere
-		s.ModeUpdates, s.FitUpdates, s.Cycle, s.Settle = 23460, 23460, 1000, 20
-	}
-	return s
-}
-
 // study is the table of all methods on one problem.
 type study struct {
 	Settings studySettings `json:"settings"`
@@ -120,9 +115,6 @@ func newStudy(o options) (*study, error) {
 	if o.quick {
 		s.Settings, s.dir, hidden = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-digits"), []int64{8}
 	}
-	if o.full {
-		s.Settings, s.dir = s.Settings.full(), filepath.Join(o.dir, "full", "methods-digits")
-	}
 	train, test, err := digits.Split(s.Settings.Train)
 	if err != nil {
 		return nil, err
@@ -143,10 +135,14 @@ func reviewStudy(o options) (*study, error) {
 	if o.quick {
 		s.Settings, s.dir = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-imdb")
 	}
-	if o.full {
-		s.Settings, s.dir = s.Settings.full(), filepath.Join(o.dir, "full", "methods-imdb")
+	if o.preset != "" {
+		var err error
+		if s.Settings, err = o.published(); err != nil {
+			return nil, err
+		}
+		s.dir, o.variance = filepath.Join(o.dir, o.preset), s.Settings.Variance
 	}
-	sized := o.given["reviews"] || o.given["epochs"]
+	sized := o.preset == "" && (o.given["reviews"] || o.given["epochs"])
 	if !o.given["reviews"] {
 		o.reviews = s.Settings.Train
 	}
@@ -164,6 +160,9 @@ func reviewStudy(o options) (*study, error) {
 		s.Settings.Data = "made up"
 	}
 	s.law = nn.PerSite(map[string]nn.Law{embedding: nn.Normal(r.Embedding)}, nn.PyTorch())
+	if o.data != "" {
+		r.network = s.Settings.Network
+	}
 	net, err := r.network.Build()
 	if err != nil {
 		return nil, err
@@ -190,7 +189,11 @@ func (s *study) compute(ctx context.Context, o options) error {
 		return err
 	}
 	var all []entry
-	for _, cells := range [][]grid.Cell[[]entry]{s.modeCells(), s.posteriorCells()} {
+	stages := [][]grid.Cell[[]entry]{s.modeCells(), s.posteriorCells()}
+	if s.Settings.ModeUpdates == 0 {
+		stages = stages[1:]
+	}
+	for _, cells := range stages {
 		results, err := (&grid.Grid[[]entry]{Settings: s.Settings, Dir: s.dir, Workers: o.workers, Observer: o.observer,
 			Cells: cells}).Run(ctx)
 		if err != nil {

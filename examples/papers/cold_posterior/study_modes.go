@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -89,7 +90,7 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 		return nil, err
 	}
 	r, err := infer.Run(ctx, infer.Handwritten(infer.Mean(f, s.task.N), starts, s.task.Train),
-		optim.Adam{LR: falling(s.Settings.ModeLR, s.Settings.ModeUpdates), Eps: s.Settings.ModeEps},
+		s.Settings.optimiser(s.Settings.ModeUpdates, s.Settings.own().WeightDecay),
 		infer.Options{Chains: k, Warmup: int(s.Settings.ModeUpdates), Draws: infer.None, Batches: batches,
 			Seed: s.Settings.Seed, Observer: observer,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
@@ -101,6 +102,15 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 		modes = append(modes, flat[:d])
 	}
 	return modes, err
+}
+
+// optimiser is Adam whose step falls, or AdamW whose step does not. A variational fit takes no decay, which would act
+// on its standard deviations too.
+func (s studySettings) optimiser(updates int64, decay float64) infer.Method {
+	if s.Published != nil {
+		return optim.AdamW{LR: infer.Constant(s.ModeLR), Eps: s.ModeEps, WeightDecay: &decay}
+	}
+	return optim.Adam{LR: falling(s.ModeLR, updates), Eps: s.ModeEps}
 }
 
 // falling is a step that is constant for half of the updates, and then falls to 0 in a straight line.
@@ -157,7 +167,7 @@ func (s *study) perCase(p infer.Params, b infer.Batch) torch.Tensor { return out
 func (s *study) laplace(mode []float64, seed int) (all []entry, err error) {
 	precision := map[string]float64{} // of the prior, by site
 	for name, law := range s.task.Prior.Laws() {
-		precision[name] = 1 / (law.SD() * law.SD())
+		precision[name] = cmp.Or(s.Settings.own().LaplaceEpsilon, 1/(law.SD()*law.SD()))
 	}
 	prior := laplace.PerSite(precision)
 	for _, c := range []struct {
@@ -193,7 +203,7 @@ func (s *study) laplace(mode []float64, seed int) (all []entry, err error) {
 		for i, temperature := range s.Settings.Temperatures {
 			own.Temperature = temperature
 			streams := torch.NewStreams(s.Settings.Seed+uint64(2000+100*seed+i), 1)
-			points, err := transform.(infer.Sampler).Sample(own, s.Settings.Draws, &streams)
+			points, err := transform.(infer.Sampler).Sample(own, s.Settings.own().ParameterSamples, &streams)
 			if err != nil {
 				return nil, err
 			}
@@ -221,7 +231,7 @@ func (s *study) linearised(method string, temperature float64, mean, cov *ts.Ten
 	streams := torch.NewStreams(s.Settings.Seed+uint64(3000+seed), 1)
 	var flat []float64
 	err = torch.Do(func(*torch.Scope) error {
-		p, err := laplace.Softmax(mean, torch.Of(cov).Mul(factor).T(), 1000, &streams)
+		p, err := laplace.Softmax(mean, torch.Of(cov).Mul(factor).T(), s.Settings.own().LogitSamples, &streams)
 		if err != nil {
 			return err
 		}

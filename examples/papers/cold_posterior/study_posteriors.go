@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"path/filepath"
@@ -10,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
-	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
@@ -31,18 +31,31 @@ var walks = []walk{
 	{name: "SGLD", file: "sgld", langevin: true},
 }
 
-// method warms up to the temperature in the first cycle.
+// walks are the samplers of a study.
+func (s studySettings) walks() []walk {
+	return slices.DeleteFunc(slices.Clone(walks), func(w walk) bool {
+		return len(s.Walks) > 0 && !slices.Contains(s.Walks, w.file)
+	})
+}
+
+func (s studySettings) cycles() infer.Cycles { return infer.Cycles{Length: s.Cycle, From: s.Begin} }
+
+// method warms up to the temperature in the first cycle, or in the one before the first.
 func (w walk) method(s studySettings, temperature float64) infer.Method {
-	rise := infer.Ramp(temperature, s.Cycle, s.Cycle)
+	rise := infer.Ramp(temperature, max(s.Begin, s.Cycle), s.Cycle)
+	if p := s.Published; p != nil {
+		return sgmcmc.SGHMC{LR: infer.Constant(p.StepSize), Alpha: infer.Constant(p.Friction),
+			Temperature: infer.Constant(temperature)}
+	}
 	if w.langevin {
 		return sgmcmc.SGLD{LR: infer.Constant(s.SGLD), Temperature: rise}
 	}
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR), Momentum: infer.Constant(s.Momentum), Temperature: rise}
 	if w.cycle {
-		m.Cycle = infer.Cycles{Length: s.Cycle}.Cosine(1)
+		m.Cycle = s.cycles().Cosine(1)
 	}
 	if w.masses {
-		m.EstimateMass = &sgmcmc.Estimate{Every: s.Cycle}
+		m.EstimateMass = &sgmcmc.Estimate{Every: cmp.Or(s.MassEvery, s.Cycle), Batches: s.MassBatches}
 	}
 	return m
 }
@@ -55,11 +68,14 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 	}
 	for seed := range s.Settings.Seeds {
 		for _, temperature := range s.Settings.Temperatures {
-			for _, w := range walks {
+			for _, w := range s.Settings.walks() {
 				add(s.name(w.file, temperature, seed), s.burnIn()+int64(s.Settings.Draws)*s.Settings.Cycle,
 					func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
 						return s.walk(ctx, w, temperature, seed, dir, identity, observer)
 					})
+			}
+			if s.Settings.FitUpdates == 0 {
+				continue
 			}
 			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+int64(s.Settings.Draws),
 				func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
@@ -70,13 +86,23 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 	return cells
 }
 
-func (s *study) burnIn() int64 { return (1 + s.Settings.Settle) * s.Settings.Cycle }
+func (s *study) burnIn() int64 {
+	return cmp.Or(s.Settings.Begin, s.Settings.Cycle) + s.Settings.Settle*s.Settings.Cycle
+}
+
+// starts are k points to start from, the first modes where samplers start there.
+func (s *study) starts(seed, k int) (infer.Params, error) {
+	if s.Settings.Begin > 0 {
+		return s.task.Starts(s.law, s.Settings.Seed+1000+uint64(seed), k)
+	}
+	return s.kept(seed, k)
+}
 
 // walk samples with as many chains as there are modes. Serial is all draws of the first chain, and parallel the last
 // state of each.
 func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int, dir, identity string,
 	observer infer.Observer) ([]entry, error) {
-	starts, err := s.kept(seed, s.Settings.Members)
+	starts, err := s.starts(seed, s.Settings.Members)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +110,7 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 	if err != nil {
 		return nil, err
 	}
-	cycles := infer.Cycles{Length: s.Settings.Cycle}
+	cycles := s.Settings.cycles()
 	thermometer, err := newThermometer(s.task, func(updates int64) bool {
 		return updates > s.burnIn() && cycles.Ends(updates)
 	}, filepath.Join(dir, "temperatures.json"))
@@ -156,7 +182,7 @@ func firstChain(all []infer.Reading) []infer.Reading {
 // fit is a normal distribution with independent weights, that starts around the first mode.
 func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, identity string,
 	observer infer.Observer) ([]entry, error) {
-	start, err := s.kept(seed, 1)
+	start, err := s.starts(seed, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +191,13 @@ func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, ide
 		return nil, err
 	}
 	method := vi.Diag{Samples: s.Settings.FitSamples, InitScale: s.Settings.FitScale * math.Sqrt(temperature),
-		Temperature: infer.Constant(temperature),
-		Optimizer:   optim.Adam{LR: falling(s.Settings.ModeLR, s.Settings.FitUpdates), Eps: s.Settings.ModeEps}}
+		Temperature: infer.Constant(temperature), Optimizer: s.Settings.optimiser(s.Settings.FitUpdates, 0)}
+	if s.Settings.Published != nil {
+		method.InitScale = s.Settings.FitScale
+	}
 	r, err := infer.Run(ctx, s.task.Program(start), method,
-		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.Draws, Batches: batches,
-			Seed: s.Settings.Seed + uint64(seed), Observer: observer,
+		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.own().ParameterSamples,
+			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: observer,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
 	if err != nil {
 		return nil, err

@@ -187,11 +187,18 @@ func (s *study) plot() error {
 			var all []series
 			for i, name := range pictures[picture] {
 				style := draw.LineStyle{Color: colours[i], Width: vg.Points(1.8)}
-				all = append(all, s.series(m, name, style, shapes[i%len(shapes)]))
+				if one := s.series(m, name, style, shapes[i%len(shapes)]); len(one.mean) > 0 { // presets lack some
+					all = append(all, one)
+				}
 			}
 			for i, name := range optimised {
 				style := draw.LineStyle{Color: black, Width: vg.Points(1.4), Dashes: [][]vg.Length{nil, dots, dashes}[i]}
-				all = append(all, s.series(m, name, style, nil))
+				if one := s.series(m, name, style, nil); len(one.mean) > 0 {
+					all = append(all, one)
+				}
+			}
+			if len(all) == 0 {
+				continue
 			}
 			path := filepath.Join(s.dir, m.name+"-"+picture+".png")
 			if err := plotSeries(path, m.axis, s.Settings.Temperatures, all, m.log); err != nil {

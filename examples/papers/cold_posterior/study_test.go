@@ -205,10 +205,12 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		{options{problem: "digits"}, "data", "-data has an effect only with -problem imdb"},
 		{options{problem: "digits"}, "variance", "-variance has an effect only with -problem imdb"},
 		{options{problem: "imdb"}, "embedding", "-embedding has an effect only with -problem imdb and -data"},
-		{options{problem: "imdb", methods: true, full: true}, "reviews", "-reviews has an effect only without -quick and " +
-			"-full"},
-		{options{problem: "imdb", methods: true, quick: true}, "epochs", "-epochs has an effect only without -quick and " +
-			"-full"},
+		{options{preset: "duffield-imdb"}, "reviews", "-reviews has an effect only without -quick and -preset"},
+		{options{preset: "duffield-imdb"}, "variance", "-variance has an effect only without -preset"},
+		{options{preset: "duffield-imdb", quick: true}, "quick", "-quick and -preset exclude each other"},
+		{options{preset: "wenzel"}, "preset", `-preset is "wenzel": it must be one of duffield-imdb, `},
+		{options{problem: "imdb", methods: true, quick: true}, "epochs", "-epochs has an effect only without -quick"},
+		{options{problem: "digits"}, "seeds", "-seeds has an effect only with -preset"},
 		{options{problem: "imdb", quick: true}, "quick", "-quick has an effect only on digits, and with -methods"},
 	} {
 		c.o.given = map[string]bool{c.given: true}
@@ -220,22 +222,4 @@ func TestFlagsWithoutEffect(t *testing.T) {
 		require.ErrorContains(t, run(context.Background(), io.Discard, c.o), c.want)
 		require.NoDirExists(t, c.o.dir)
 	}
-}
-
-// The full studies have all data, in a folder of their own, and are neither quick nor without methods.
-func TestFullStudy(t *testing.T) {
-	dir := t.TempDir()
-	o := options{full: true, methods: true, dir: dir, problem: "imdb", seed: 1, epochs: 1, variance: 1, embedding: 0.05}
-	s, err := newStudy(o)
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(dir, "full", "methods-imdb"), s.dir)
-	require.Equal(t, []int{360, 200, 5, 15, 27}, []int{s.Settings.Train, s.Settings.Tests, s.Settings.Seeds,
-		s.Settings.Members, s.Settings.Draws}, "of the made-up reviews, of which a tenth is held out")
-	require.Equal(t, int64(47_000), s.Settings.Cycle*(s.Settings.Settle+int64(s.Settings.Draws)), "60 epochs of 25,000")
-	o.problem = "digits"
-	s, err = newStudy(o)
-	require.NoError(t, err)
-	require.Equal(t, filepath.Join(dir, "full", "methods-digits"), s.dir)
-	o.quick = true
-	require.ErrorContains(t, run(context.Background(), io.Discard, o), "full is for -methods, and is not quick")
 }

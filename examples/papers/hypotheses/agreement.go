@@ -24,7 +24,8 @@ type comparison struct {
 	Cases       int     `json:"test_cases"`
 	Steps       int     `json:"leapfrog_steps"`
 	Warmup      int64   `json:"hmc_warmup"`
-	Draws       int64   `json:"draws"` // of each chain of both
+	HMCThin     int     `json:"hmc_thin,omitempty"` // transitions for a draw; 0 is 1
+	Draws       int64   `json:"draws"`              // of each chain of both
 	LR          float64 `json:"learning_rate"`
 	Momentum    float64 `json:"momentum"`
 	Burn        int64   `json:"sghmc_warmup"`
@@ -37,6 +38,11 @@ func compared(o options, depth int, temperature float64, seed uint64) comparison
 		Draws: scaled(100, o), LR: 0.01, Momentum: 0.95, Burn: scaled(2000, o), Thin: 100, Seed: seed}
 	if o.quick {
 		c.Chains, c.Cases, c.Steps, c.Warmup, c.Draws, c.Burn, c.Thin = 2, 50, 5, 20, 10, 50, 5
+	}
+	if p, ok := presets[o.preset]; ok {
+		c.Chains, c.Cases, c.Steps, c.Warmup = p.Chains, p.TestCases, p.LeapfrogSteps, p.BurnIn
+		c.HMCThin, c.Draws = p.Thin, p.Draws/int64(p.Thin)
+		c.Burn *= c.Draws / 100
 	}
 	return c
 }
@@ -55,7 +61,7 @@ func (c comparison) run(ctx context.Context) (values, error) {
 	program := t.Program(starts)
 	exact, err := infer.Run(ctx, program, hmc.HMC{Steps: c.Steps, Jitter: 0.2,
 		Temperature: infer.Constant(c.Temperature)}, infer.Options{Chains: c.Chains, Warmup: int(c.Warmup),
-		Draws: int(c.Draws), Seed: c.Seed, Observer: infer.Silent})
+		Draws: int(c.Draws), Thin: max(1, c.HMCThin), Seed: c.Seed, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}

@@ -214,7 +214,7 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, run(context.Background(), io.Discard, o))
 	files, err := filepath.Glob(filepath.Join(dir, "quick", "prior-*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, len(priors))
+	require.Len(t, files, len(priors)+1)
 	text, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[1], text, 0o644))

@@ -15,6 +15,7 @@
 //
 //	go run ./examples/papers/hypotheses              one table, and out/hypotheses/table.md
 //	go run ./examples/papers/hypotheses -size 4      runs four times as long
+//	go run ./examples/papers/hypotheses -preset hmc-sghmc-25   -agreement with the chains of the paper; see preset.go
 //
 // A table of some tests goes to a file that is named after them, as table-predictive.md, and leaves the others alone.
 //
@@ -30,6 +31,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,6 +42,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	"github.com/kelvin-ppl/kelvin/examples/internal/preset"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"golang.org/x/term"
@@ -57,6 +60,7 @@ func main() {
 	flag.IntVar(&o.seeds, "seeds", 3, "number of seeds: of starts, streams and shuffles, and of data drawn from the prior")
 	flag.Uint64Var(&o.seed, "seed", 1, "the first seed")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "trials computed at once; the results do not depend on it")
+	flag.StringVar(&o.preset, "preset", "", "-agreement with the settings of the paper: "+preset.Names(presets))
 	command.Main("hypotheses", func(ctx context.Context) error {
 		if term.IsTerminal(int(os.Stderr.Fd())) {
 			o.progress = os.Stderr
@@ -68,7 +72,7 @@ func main() {
 type options struct {
 	chosen         map[string]*bool // tests by name
 	json, quick    bool
-	dir            string
+	dir, preset    string
 	size           float64
 	seeds, workers int
 	seed           uint64
@@ -93,6 +97,16 @@ func run(ctx context.Context, w io.Writer, o options) error {
 		o.dir = filepath.Join(o.dir, "quick")
 	}
 	file := "table"
+	if o.preset != "" {
+		if _, err := preset.Pick(o.preset, presets); err != nil {
+			return err
+		}
+		if o.quick || o.size != 1 {
+			return errors.New("-preset has lengths of its own: leave out -quick and -size")
+		}
+		on := true
+		o.chosen, file = map[string]*bool{"agreement": &on}, "table-"+o.preset
+	}
 	var chosen []test
 	for _, t := range tests {
 		if on := o.chosen[t.name]; on != nil && *on {

@@ -18,6 +18,9 @@ type claim struct {
 // of the prior, and what those that are refused there show, which do not.
 func (r *results) claims() []claim {
 	all := append(r.curveClaims(false), r.curveClaims(true)...)
+	if r.Settings.Evidences == 0 {
+		return all
+	}
 	mean, sd := r.factor()
 	evidence := claim{Name: "C4.5", Text: "the evidence prefers M1 to M3"}
 	evidence.Holds = mean+2*sd/math.Sqrt(float64(r.Settings.Evidences)) < 0

@@ -11,7 +11,7 @@
 //	go run ./examples/papers/mnist_bayes -data DIR    DIR holds the four IDX files of MNIST, plain or compressed
 //	go run ./examples/papers/mnist_bayes              digits of 8 x 8 pixels, which the repository carries
 //	go run ./examples/papers/mnist_bayes -quick       a minute, to see it work
-//	go run ./examples/papers/mnist_bayes -full        the sizes of the paper: days
+//	go run ./examples/papers/mnist_bayes -preset baldock-d5000 -replicas 16    the settings of the paper, fewer replicas
 //
 // It prints tables and the claims of the paper with what was found, and draws pictures in out/mnist_bayes. It is sized
 // for less than half an hour on two idle cores. What was interrupted, or killed, goes on where it stopped when it is
@@ -34,6 +34,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
 	"github.com/kelvin-ppl/kelvin/examples/internal/grid"
 	"github.com/kelvin-ppl/kelvin/examples/internal/mnist"
+	"github.com/kelvin-ppl/kelvin/examples/internal/preset"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -44,7 +45,9 @@ func main() {
 	flag.StringVar(&o.data, "data", "", "folder of the IDX files of MNIST; none for the digits of the repository")
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	flag.BoolVar(&o.quick, "quick", false, "a small run of a minute")
-	flag.BoolVar(&o.full, "full", false, "the sizes of the paper")
+	flag.StringVar(&o.preset, "preset", "", "settings of the paper: "+preset.Names(presets))
+	flag.IntVar(&o.replicas, "replicas", 0, "replicas of -preset between its temperatures; 0 is the paper's number")
+	flag.BoolVar(&o.bounce, "bounce", false, "with -preset: trajectories bounce from the walls, and the box is filled")
 	flag.StringVar(&o.dir, "dir", filepath.Join("out", "mnist_bayes"), "folder for pictures and what is stored")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "parts computed at once; the results do not depend on it")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the starts, the random streams and the choice of images")
@@ -52,10 +55,10 @@ func main() {
 }
 
 type options struct {
-	data, dir         string
-	json, quick, full bool
-	workers           int
-	seed              uint64
+	data, dir, preset   string
+	json, quick, bounce bool
+	workers, replicas   int
+	seed                uint64
 }
 
 // results are all that is printed.
@@ -77,15 +80,19 @@ type constant struct {
 }
 
 func run(ctx context.Context, w io.Writer, o options) error {
-	if o.quick && o.full {
-		return errors.New("-quick and -full exclude each other")
+	if o.preset == "" && (o.bounce || o.replicas != 0) || o.preset != "" && o.quick || o.replicas < 3 && o.replicas != 0 {
+		return errors.New("-replicas, of 3 or more, and -bounce need -preset, which -quick excludes")
 	}
 	s := defaultSettings(o.seed)
 	switch {
 	case o.quick:
 		s = quickSettings(o.seed)
-	case o.full:
-		s = fullSettings(o.seed)
+	case o.preset != "":
+		b, err := preset.Pick(o.preset, presets)
+		if err != nil {
+			return err
+		}
+		s = b.settings(o)
 	}
 	r, err := compute(ctx, s, o)
 	if err != nil {

@@ -40,6 +40,22 @@ func (r *results) print(w io.Writer, dir string) error {
 			return err
 		}
 	}
+	if err := r.printEvidence(w, t); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, c := range r.Claims {
+		fmt.Fprintf(w, "%s  %-3s  %s: %s\n", c.Name, map[bool]string{true: "yes", false: "no"}[c.Holds], c.Text, c.Seen)
+	}
+	_, err := fmt.Fprintf(w, "\npictures: %s\n", filepath.Join(dir, "*.png"))
+	return err
+}
+
+// printEvidence writes nothing where no evidence was asked for.
+func (r *results) printEvidence(w io.Writer, t *tabwriter.Writer) error {
+	if r.Settings.Evidences == 0 {
+		return nil
+	}
 	fmt.Fprintf(w, "\nlog evidence of D%d, by thermodynamic integration\n", r.Settings.EvidenceData)
 	fmt.Fprintln(t, "network\tseed\tlog Z\tstandard error\twarnings\t")
 	for _, e := range r.Evidence {
@@ -56,12 +72,7 @@ func (r *results) print(w io.Writer, dir string) error {
 	mean, sd := r.factor()
 	fmt.Fprintf(w, "log Bayes factor of M3 against M1: %.1f ± %.1f, the standard deviation over %d seeds\n", mean, sd,
 		r.Settings.Evidences)
-	fmt.Fprintln(w)
-	for _, c := range r.Claims {
-		fmt.Fprintf(w, "%s  %-3s  %s: %s\n", c.Name, map[bool]string{true: "yes", false: "no"}[c.Holds], c.Text, c.Seen)
-	}
-	_, err := fmt.Fprintf(w, "\npictures: %s\n", filepath.Join(dir, "*.png"))
-	return err
+	return nil
 }
 
 // factor is the mean over the seeds of log Z of M3 less that of M1, and its standard deviation.

@@ -20,7 +20,7 @@ var colours = []color.RGBA{{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 
 
 // draw draws the losses, accuracies and swap rates against the temperature.
 func (r *results) draw(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil || len(r.Curves) == 0 {
 		return err
 	}
 	for _, one := range []struct {

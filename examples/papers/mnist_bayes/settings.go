@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
@@ -49,8 +48,8 @@ func (c curve) name() string {
 	return fmt.Sprintf("%s, D%d", c.Network, c.Data)
 }
 
-// The three sizes: quick is a minute, to see it work; the default less than half an hour on two cores; full is the
-// paper's.
+// The two sizes: quick is a minute, to see it work; the default less than half an hour on two cores. Those of the paper
+// are presets.
 func quickSettings(seed uint64) settings {
 	ladder := hmc.GeometricLadder(0.1, 10, 3)
 	return settings{Seed: seed, Scored: 200,
@@ -72,15 +71,4 @@ func defaultSettings(seed uint64) settings {
 			{"M3*", 500, false, false, hmc.GeometricLadder(0.1, 10, 16), 40, 8}},
 		Steps: 25, Every: 1, Minimise: 500, Thin: 5, Networks: 10, Updates: 1000, Evidences: 3, EvidenceData: 50, Rungs: 30,
 		Rounds: 60}
-}
-
-func fullSettings(seed uint64) settings {
-	wide, narrow := hmc.GeometricLadder(0.01, 100, 112), hmc.GeometricLadder(math.Pow(10, -1.5), math.Pow(10, 1.5), 84)
-	s := settings{Seed: seed, Scored: 70000, Steps: 100, Every: 10, Minimise: 1000, Thin: 10, Networks: 100,
-		Updates: 10000, Evidences: 28, EvidenceData: 500, Rungs: 102, Rounds: 200}
-	for _, n := range []int{50, 500, 5000} {
-		s.Curves = append(s.Curves, curve{"M3", n, false, true, wide, 1000, 100},
-			curve{"M3", n, true, false, wide, 1000, 100}, curve{"M3*", n, true, false, narrow, 1000, 100})
-	}
-	return s
 }
