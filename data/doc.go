@@ -16,9 +16,9 @@
 // A [Table] has columns of two kinds: numbers, and factors, whose values are among a few levels. A [Spec] says which of
 // them a model takes and how; a [Design] is a Spec with what it has learned from the training data.
 //
-// There is no formula language. A formula such as y ~ 0 + a*b leaves to rules which levels are left out, whether there
-// is an intercept, and what is scaled; in a [Term] it is stated, and the compiler checks its fields. The matrix has no
-// column of ones: the intercept of a Bayesian model is a parameter with a prior of its own.
+// Formulas are in package regression. A formula such as y ~ 0 + a*b leaves to rules which levels are left out, whether
+// there is an intercept, and what is scaled; in a [Term] it is stated, and the compiler checks its fields. The matrix
+// has no column of ones: the intercept of a Bayesian model is a parameter with a prior of its own.
 //
 // The package is plain Go and knows nothing of tensors. It builds on encoding/csv: the tables of a model are small
 // beside its draws, and a module of data frames would add a way of its own to say each thing here. All errors of cells

@@ -23,6 +23,7 @@ func TestBlocks(t *testing.T) {
 		{"language.md", first, "../examples/language"},
 		{"data.md", "../data/example_test.go", "../data/batch/example_test.go"},
 		{"diagnostics.md", "../examples/broken/main.go", ""},
+		{"regression.md", "../examples/regression", "../examples/regression"},
 		{"gp.md", "../examples/gp/main.go", "../examples/gp/main.go"},
 		{"statespace.md", "../examples/series/main.go", "../examples/series/main.go"},
 		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},
@@ -42,7 +43,7 @@ func TestBlocks(t *testing.T) {
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
-		{"../README.md", first, first},
+		{"../README.md", first, "../examples/regression"},
 		{"../CONTRIBUTING.md", recipes, recipes},
 	} {
 		text, err := os.ReadFile(c.doc)

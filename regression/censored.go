@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// censored is the law of an outcome of which only bounds are known in some rows. With F the distribution function of the
-// law and c -1, 0, 1 or 2, the log density of y is
+// censored is the law of an outcome of which only bounds are known in some rows. With F the distribution function of
+// the law and c -1, 0, 1 or 2, the log density of y is
 //
 //	log F(y), log p(y), log(1 - F(y)) or log(F(upper) - F(y))
 //
@@ -47,7 +47,7 @@ func (d censored) LogProb(y torch.Tensor) torch.Tensor {
 }
 
 // censorable are the families whose laws have a distribution function.
-var censorable = map[string]bool{"gaussian": true, "student": true, "lognormal": true, "skew_normal": false, "gamma": true,
+var censorable = map[string]bool{"gaussian": true, "student": true, "lognormal": true, "gamma": true,
 	"inverse_gaussian": true, "exponential": true, "weibull": true, "beta": true}
 
 // withCensoring is the law of a censored outcome.

@@ -48,8 +48,8 @@ func at(t *testing.T, d *draws.Draws, chain, draw int, name string) float64 {
 	return 0
 }
 
-// What is expected of known and new levels is the formula, draw by draw, centred or not: new levels have the mean effect,
-// or effects from the group's law; a level that is new without the option is an error that names it.
+// What is expected of known and new levels is the formula, draw by draw: new levels have the mean effect, or effects
+// from the group's law; a level that is new without the option is an error that names it.
 func TestExpected(t *testing.T) {
 	m, err := regression.Formula{Mean: "y ~ age + treatment + (1 + age | clinic)", Family: regression.Poisson{}}.Fit(
 		clinics(t))
@@ -170,7 +170,8 @@ func TestEffects(t *testing.T) {
 // there are.
 func TestPriors(t *testing.T) {
 	f := regression.Formula{Mean: "y ~ age + treatment + (1 | clinic)", Family: regression.Poisson{},
-		Priors: regression.Priors{"b[age]": dist.Normal(0, 0.1), "sd_clinic": dist.Exponential(2), "b": dist.StudentT(3, 0, 1)}}
+		Priors: regression.Priors{"b[age]": dist.Normal(0, 0.1), "sd_clinic": dist.Exponential(2),
+			"b": dist.StudentT(3, 0, 1)}}
 	m, err := f.Fit(clinics(t))
 	require.NoError(t, err)
 	var own []string

@@ -22,7 +22,7 @@ const (
 	leastRows  = 8    // draws that judge a metric with correlations
 	plainRows  = 50   // the same for plain variances
 	leastShare = 5    // dimensions for each draw: with more no form with correlations is tried
-	cheaper    = 0.8  // of the cost of the form in use is what another may cost to be taken
+	cheaper    = 0.9  // of the cost of the form in use is what another may cost to be taken
 )
 
 // form is the metric that the draws make where the user names its kind: with correlations, if they make one.
@@ -52,7 +52,7 @@ func (r *runner) choose(c *chain, climbs bool) (form, Metric) {
 	// Other forms are tried where the cost is well above that of white noise, whose √λ is 1 + √(d/n) (Marchenko and Pastur
 	// 1967): the more so the more dimensions, in which a try takes longer.
 	white := math.Pow(1+math.Sqrt(float64(r.d)/float64(n)), 3)
-	excess := 1.5 + float64(r.d)/250
+	excess := 1.25 + float64(r.d)/800
 	now := []Metric{c.Mass.Diagonal(fisher), c.Mass.Diagonal(plain), {}}
 	if c.Form == fisher && now[fisher].Dim > 0 && predictedCost(now[fisher], x, g) < excess*white {
 		return fisher, now[fisher]
