@@ -99,8 +99,8 @@ func (b bspline) width() int {
 }
 
 // bspline has the B-splines of a number (de Boor 1978, A Practical Guide to Splines, chapter X; bs of R). The boundary
-// knots are the range of the training data, inner ones quantiles of them, if they are not stated. Beyond the boundary the
-// outer polynomials go on. Without intercept the first column is left out, as its sum with the others is 1.
+// knots are the range of the training data, inner ones quantiles of them, if they are not stated. Beyond the boundary
+// the outer polynomials go on. Without intercept the first column is left out, as its sum with the others is 1.
 func (s *source) bspline(e Expr) ([][]float64, error) {
 	b, bad := (&expansion{text: s.f.text}).spline(e)
 	if bad != nil {
@@ -124,8 +124,8 @@ func (s *source) bspline(e Expr) ([][]float64, error) {
 		}
 		for _, k := range inner {
 			if k <= low || k >= high {
-				return nil, s.wrong(e, "knot %v is not inside the range of %s, from %v to %v: state knots inside, or a "+
-					"smaller df", k, b.x, low, high)
+				return nil, s.wrong(e, "knot %v is not inside the range of %s, from %v to %v: state knots inside, or "+
+					"a smaller df", k, b.x, low, high)
 			}
 		}
 		s.m.Numbers[key] = slices.Concat([]float64{low}, inner, []float64{high})

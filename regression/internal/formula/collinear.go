@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,17 +11,14 @@ import (
 )
 
 // check refuses columns that the training data say nothing of.
-func (d *Design) check(r *Rows, o Options) error {
+func (d *Design) check(s *source, r *Rows, o Options) error {
 	empty := d.empty(r)
 	if !o.EmptyCells {
 		for i, c := range d.columns {
 			if !empty[i] {
 				continue
 			}
-			problem := "it is 0 in each row of the training data"
-			if c.crossed() {
-				problem = "no row of the training data is in this cell"
-			}
+			problem := cmp.Or(s.emptyCell(c), "it is 0 in each row of the training data")
 			more := -1
 			for _, e := range empty {
 				more += number01(e)
@@ -35,16 +33,58 @@ func (d *Design) check(r *Rows, o Options) error {
 	if o.Collinear {
 		return nil
 	}
-	return d.independent(r, empty)
+	return d.independent(s, r, empty)
 }
 
-// crossed says whether a column is a product of several factors of levels.
-func (c column) crossed() bool {
-	n := 0
+// emptyCell names a combination of the levels of the factors in a product that no row has; "" for none. That of the
+// levels of the column itself comes first.
+func (s *source) emptyCell(c column) string {
+	var parts []part
+	var all [][]int32
+	cells := 1
 	for _, p := range c.parts {
-		n += number01(p.levels != nil)
+		if p.levels == nil {
+			continue
+		}
+		codes, err := s.levels(p.expr)
+		if cells *= len(p.levels); err != nil || cells > 1<<22 {
+			return ""
+		}
+		parts, all = append(parts, p), append(all, codes)
 	}
-	return n > 1
+	if len(parts) < 2 {
+		return ""
+	}
+	full := make([]bool, cells)
+	for i := range s.t.Len() {
+		at := 0
+		for k, p := range parts {
+			at = at*len(p.levels) + int(all[k][i])
+		}
+		full[at] = true
+	}
+	own := 0
+	for _, p := range parts {
+		level := p.j
+		if !p.full {
+			level = slices.IndexFunc(p.contrast, func(row []float64) bool { return row[p.j] != 0 })
+		}
+		own = own*len(p.levels) + level
+	}
+	at := slices.Index(full, false)
+	if !full[own] {
+		at = own
+	}
+	if at < 0 {
+		return ""
+	}
+	names := make([]string, len(parts))
+	for k := len(parts) - 1; k >= 0; k-- {
+		n := len(parts[k].levels)
+		names[k] = fmt.Sprintf("%s %q", parts[k].expr, short(parts[k].levels[at%n]))
+		at /= n
+	}
+	return "no row of the training data has " + strings.Join(names, " with ")
 }
 
 // empty says which columns are 0 in each row.
@@ -77,9 +117,9 @@ func (d *Design) at(i int) int {
 const tolerance = 1e-10
 
 // independent is an error where the constant and the columns before one determine it. A QR decomposition goes over the
-// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal to
-// the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
-func (d *Design) independent(r *Rows, skip []bool) error {
+// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal
+// to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 	p := len(d.names)
 	var names []string
 	var at []int
@@ -120,7 +160,13 @@ func (d *Design) independent(r *Rows, skip []bool) error {
 		}
 		size := norm(rest)
 		if size <= tolerance*norm(whole) || len(kept) == r.N {
-			return d.f.wrong(d.at(at[k]), determined(triangle, kept, k, names, sizes, r.N))
+			problem := determined(triangle, kept, k, names, sizes, r.N)
+			if j := at[k]; j < len(d.columns) {
+				if cell := s.emptyCell(d.columns[j]); cell != "" {
+					problem += "; " + cell
+				}
+			}
+			return d.f.wrong(d.at(at[k]), problem)
 		}
 		for i := range rest {
 			rest[i] /= size
@@ -172,23 +218,41 @@ func determined(triangle *mat.Dense, kept []int, k int, names []string, sizes []
 	if err := solution.SolveVec(a, triangle.ColView(k)); err != nil && solution.IsEmpty() {
 		return fmt.Sprintf("other columns determine %q%s", short(names[k]), out)
 	}
-	var sum []string
+	var others []string
+	var weights []float64
 	for c, j := range kept {
-		if math.Abs(solution.AtVec(c)) < 1e-7 {
-			continue
+		if math.Abs(solution.AtVec(c)) > 1e-7 {
+			others, weights = append(others, names[j]), append(weights, solution.AtVec(c)*sizes[k]/sizes[j])
 		}
-		weight := fmt.Sprintf("%.4g", solution.AtVec(c)*sizes[k]/sizes[j])
+	}
+	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), combination(others, weights), out)
+}
+
+// combination writes a sum of columns with their weights, the first of many.
+func combination(names []string, weights []float64) string {
+	var b strings.Builder
+	for i, name := range names {
+		if i == 8 {
+			fmt.Fprintf(&b, " + %d more", len(names)-i)
+			break
+		}
+		weight := fmt.Sprintf("%.4g", math.Abs(weights[i]))
 		switch {
-		case names[j] == "1":
-			sum = append(sum, weight)
+		case weights[i] < 0 && i == 0:
+			b.WriteString("-")
+		case weights[i] < 0:
+			b.WriteString(" - ")
+		case i > 0:
+			b.WriteString(" + ")
+		}
+		switch {
+		case name == "1":
+			b.WriteString(weight)
 		case weight == "1":
-			sum = append(sum, short(names[j]))
+			b.WriteString(short(name))
 		default:
-			sum = append(sum, weight+" "+short(names[j]))
+			b.WriteString(weight + " " + short(name))
 		}
 	}
-	if len(sum) > 8 {
-		sum = append(sum[:8], fmt.Sprintf("%d more", len(sum)-8))
-	}
-	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), strings.Join(sum, " + "), out)
+	return b.String()
 }

@@ -64,8 +64,8 @@ type SmoothDesign struct {
 // Fit learns from the training data: levels, means, standard deviations, knots and bases. A factor has the levels that
 // rows have, in the order of the table; an outcome has all levels of the table.
 //
-// A place in the formula is to blame for an *[Error]: for a name that is no column, a number where a factor is needed or
-// the reverse, a factor of common terms with one level, or columns that others determine. A value of the table is to
+// A place in the formula is to blame for an *[Error]: for a name that is no column, a number where a factor is needed
+// or the reverse, a factor of common terms with one level, or columns that others determine. A value of the table is to
 // blame for a *data.Error: one that is missing, or that a function does not take.
 func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	g, err := f.checked()
@@ -88,7 +88,10 @@ func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, d.check(rows, o)
+	if err := d.check(s, rows, o); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // checked is the formula as it is parsed again, since fields may have been changed by hand.
@@ -134,8 +137,8 @@ func newDesign(f *Formula, m *memory) (*Design, error) {
 }
 
 func newGroup(g Group, p *planner) (group, error) {
-	out := group{of: g.with(p.m), GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(), Correlated: g.Correlated,
-		Members: max(1, len(g.Members))}}
+	out := group{of: g.with(p.m), GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(),
+		Correlated: g.Correlated, Members: max(1, len(g.Members))}}
 	if out.Levels = p.m.Levels[out.of.Factor()]; out.Levels == nil {
 		return out, fmt.Errorf("the group %q has no levels", g)
 	}
@@ -219,7 +222,8 @@ func (d *Design) Formula() *Formula {
 	return f
 }
 
-// Levels are those of a factor of the common terms, by its expression as it is in names, in order; nil for what is none.
+// Levels are those of a factor of the common terms, by its expression as it is in names, in order; nil for what is
+// none.
 func (d *Design) Levels(factor string) []string {
 	for _, c := range d.columns {
 		for _, p := range c.parts {

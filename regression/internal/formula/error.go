@@ -17,7 +17,8 @@ type Error struct {
 	Problem string // what is wrong there, and what would be right
 }
 
-// Error says what is wrong, and shows the formula with a caret below the place. Of a long formula it shows what is near.
+// Error says what is wrong, and shows the formula with a caret below the place. Of a long formula it shows what is
+// near.
 func (e *Error) Error() string {
 	const around = 60
 	text := []rune(strings.Map(func(r rune) rune {
@@ -88,8 +89,8 @@ func nearest(name string, names []string) string {
 	return "the nearest are " + list(best)
 }
 
-// distance is the least number of runes to insert, delete, replace, or swap with a neighbour, that makes b of a (optimal
-// string alignment).
+// distance is the least number of runes to insert, delete, replace, or swap with a neighbour, that makes b of a
+// (optimal string alignment).
 func distance(a, b string) int {
 	x, y := []rune(short(a)), []rune(short(b))
 	before, last := []int(nil), make([]int, len(y)+1)

@@ -9,8 +9,9 @@ import (
 //
 // The right side has the operators of R (Wilkinson and Rogers 1973; Chambers and Hastie 1992, section 2.3.1): a + b, a
 // without b as a - b, the product a:b, a*b = a + b + a:b, a/b = a + a:b, b %in% a = b:a, (a + b)^2 for all products of
-// up to two, and 0, 1 or -1 for the constant. Each term is there once, and they are ordered by their number of factors. A
-// product has its factors in the order of its first mention; R orders them by the first mention of each factor instead.
+// up to two, and 0, 1 or -1 for the constant. Each term is there once, and they are ordered by their number of factors.
+// A product has its factors in the order of its first mention; R orders them by the first mention of each factor
+// instead.
 func Parse(text string) (*Formula, error) {
 	f, err := parse(text)
 	if err != nil {

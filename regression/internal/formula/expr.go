@@ -19,8 +19,8 @@ const (
 	Call               // a function, or an operator, of its arguments
 )
 
-// Expr is an expression: a column, a constant, or a function of expressions. Make one with [Of], [Const] and [Apply]; the
-// zero Expr is none.
+// Expr is an expression: a column, a constant, or a function of expressions. Make one with [Of], [Const] and [Apply];
+// the zero Expr is none.
 type Expr struct {
 	Kind  Kind
 	Name  string  // of the column, the function or the operator (+ - * / ^ :); the text of a Text

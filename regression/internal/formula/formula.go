@@ -46,8 +46,8 @@ type Group struct {
 	at         int
 }
 
-// Smooth is a smooth function s(x) of a number: the cubic regression spline of Wood (2017), Generalized Additive Models,
-// second edition, section 5.3.1.
+// Smooth is a smooth function s(x) of a number: the cubic regression spline of Wood (2017), Generalized Additive
+// Models, second edition, section 5.3.1.
 type Smooth struct {
 	X  Expr // a number
 	K  int  // dimension of the basis, before a constraint takes one away; 0 means 10
@@ -174,8 +174,8 @@ func sum(intercept bool, terms []Term, always bool, others []string) string {
 	return strings.Join(append(parts, others...), " + ")
 }
 
-// Columns are the columns of a table that the formula reads, each once: those to give to data.Table.DropMissing. The ends
-// of intervals of cens(c, upper) are none of them, since rows without an interval may lack them.
+// Columns are the columns of a table that the formula reads, each once: those to give to data.Table.DropMissing. The
+// ends of intervals of cens(c, upper) are none of them, since rows without an interval may lack them.
 func (f *Formula) Columns() []string {
 	var out []string
 	o := f.Outcome

@@ -22,17 +22,19 @@ func small(t testing.TB) *data.Table {
 		g[i] = string(rune('a' + i%3))
 		h[i] = []string{"u", "v"}[i/3%2]
 	}
-	return table(t, data.Column{Name: "y", Numbers: z}, data.Column{Name: "x", Numbers: x}, data.Column{Name: "z", Numbers: z},
-		data.Column{Name: "w", Numbers: w}, data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
+	return table(t, data.Column{Name: "y", Numbers: z}, data.Column{Name: "x", Numbers: x},
+		data.Column{Name: "z", Numbers: z}, data.Column{Name: "w", Numbers: w},
+		data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
 }
 
-// No text makes Parse panic. What it reads it writes so that it reads the same; a design that fits has finite numbers, and
-// is the same after a round trip through JSON.
+// No text makes Parse panic. What it reads it writes so that it reads the same; a design that fits has finite numbers,
+// and is the same after a round trip through JSON.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"y ~ x + g*h + s(z) + offset(log(z)) + (1 + x | g) + (x || h) + (1 | g/w) + (1 | mm(g,h))",
 		"y | cens(w) + trials(w) + weights(z) ~ 0 + poly(x, 2) + bs(z, df = 5)", "log(y) ~ (x + z + g)^2 - x:g",
-		"y|trunc(lb=-1,ub=100)~I(x^2/-(z+1)*2)+C(g,Treatment(\"b\")):x", "~ `a b` %in% 'c'", "y ~ -1 + g:h/x", "~ ((((x",
+		"y|trunc(lb=-1,ub=100)~I(x^2/-(z+1)*2)+C(g,Treatment(\"b\")):x", "~ `a b` %in% 'c'",
+		"y ~ -1 + g:h/x", "~ ((((x",
 		"~ 1e309", "~ x - (1 | g)", "y ~ s(x, k = 5, by = g) + s(z, by = x)", "y ~ C(w, Poly) + scale(x):center(z)",
 		"~ pow(x, 2) + exp(x) ** 2", "~ é + .x + x_1", "y ~ mm(g, h)", "~ (1 | mm(g, h, weights = cbind(z, z)))",
 	} {

@@ -133,8 +133,8 @@ func tablesR(t testing.TB) (g goldenR, train, fresh *data.Table) {
 	return g, train, fresh
 }
 
-// Where products have the terms that are in them, and their factors come in the order of their first mention, the matrix
-// is that of R in the order of R.
+// Where products have the terms that are in them, and their factors come in the order of their first mention, the
+// matrix is that of R in the order of R.
 func TestR(t *testing.T) {
 	g, train, fresh := tablesR(t)
 	require.Len(t, g.Matrices, 36)

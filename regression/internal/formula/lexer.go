@@ -93,8 +93,8 @@ func strange(r rune) string {
 	case '<', '>', '!', '&':
 		return fmt.Sprintf("%q is no sign of a formula: put a comparison into a column of the table", r)
 	case '[', ']', '{', '}', '$', '@':
-		return fmt.Sprintf("%q is no sign of a formula: name a column, in backquotes where it has other characters than "+
-			"letters, digits, _ and .", r)
+		return fmt.Sprintf("%q is no sign of a formula: name a column, in backquotes where it has other characters "+
+			"than letters, digits, _ and .", r)
 	case '%':
 		return "the only sign with % is %in%"
 	}
@@ -126,8 +126,8 @@ func lexNumber(runes []rune, i int) (end int, v float64, problem string) {
 	}
 	v, err := strconv.ParseFloat(string(runes[start:i]), 64)
 	if err != nil || i < len(runes) && inName(runes[i], false) {
-		return i, 0, "it is no number that is written as 2, 0.5 or 1e-3 and at most 1.8e308; a name that begins with a " +
-			"digit stands in backquotes"
+		return i, 0, "it is no number that is written as 2, 0.5 or 1e-3 and at most 1.8e308; a name that begins " +
+			"with a digit stands in backquotes"
 	}
 	return i, v, ""
 }

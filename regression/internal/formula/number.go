@@ -138,8 +138,8 @@ func (e Expr) domain(y float64) string {
 	return out + "expected a finite number"
 }
 
-// standard is scale(x) = (x - mean)/sd or center(x) = x - mean, with the mean and the standard deviation (divisor n-1) of
-// the training data.
+// standard is scale(x) = (x - mean)/sd or center(x) = x - mean, with the mean and the standard deviation (divisor n-1)
+// of the training data.
 func (s *source) standard(e Expr) (vector, error) {
 	v, err := s.number(e.Args[0])
 	if err != nil {

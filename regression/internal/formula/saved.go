@@ -17,8 +17,8 @@ type savedDesign struct {
 	Memory  *memory `json:"learned"`
 }
 
-// MarshalJSON writes the formula and what was learned, from which [Design.UnmarshalJSON] makes the same design: its rows
-// are the same to the bit.
+// MarshalJSON writes the formula and what was learned, from which [Design.UnmarshalJSON] makes the same design: its
+// rows are the same to the bit.
 func (d *Design) MarshalJSON() ([]byte, error) {
 	if d.f == nil {
 		return nil, unreadable("it is empty: Formula.Fit makes a design")
@@ -70,6 +70,9 @@ func (m *memory) check(f *Formula) error {
 	}
 	if twice := repeated(m.Outcome); twice != "" || slices.Contains(m.Outcome, "") {
 		return unreadable("the outcome has an empty level, or %q twice", short(twice))
+	}
+	if v := f.Outcome.Value; m.Outcome != nil && (v.Kind != Column || v.None()) {
+		return unreadable("the outcome %q is no factor", v)
 	}
 	x := &expansion{text: f.text}
 	var terms []Term
@@ -159,8 +162,13 @@ func (m *memory) checkNumber(e Expr) error {
 
 func (m *memory) checkSmooth(s Smooth) error {
 	k, n := s.k(), m.Numbers[s.key()]
-	if len(n) != 2+k+2*k*(k-2) || !(n[1] > 0) || !slices.IsSorted(n[2:2+k]) || len(slices.Compact(slices.Clone(n[2:2+k]))) < k {
-		return unreadable("%s has no basis, or no knots", s)
+	if len(n) != 2+k+2*k*(k-2) || !(n[1] > 0) {
+		return unreadable("%s has %d numbers", s, len(n))
+	}
+	for j := 3; j < 2+k; j++ {
+		if !(n[j-1] < n[j]) {
+			return unreadable("%s has the knots %v, which are not in order", s, n[2:2+k])
+		}
 	}
 	return m.checkNumber(s.X)
 }

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// cubic is a penalised cubic regression spline (Wood 2017, section 5.3.1): a natural cubic spline with values β at knots
-// t_1 < ... < t_k. Between t_j and t_{j+1}, with h_j their distance, it is
+// cubic is a penalised cubic regression spline (Wood 2017, section 5.3.1): a natural cubic spline with values β at
+// knots t_1 < ... < t_k. Between t_j and t_{j+1}, with h_j their distance, it is
 //
 //	f(u) = a₋ β_j + a₊ β_{j+1} + c₋ δ_j + c₊ δ_{j+1},
 //	a₋ = (t_{j+1} - u)/h_j,  c₋ = ((t_{j+1} - u)³/h_j - h_j (t_{j+1} - u))/6,  and a₊, c₊ with u - t_j,

@@ -33,7 +33,8 @@ func (x *expansion) group(bar Expr, added bool) *Error {
 				continue
 			}
 			if other.Intercept && g.Intercept {
-				return x.wrong(bar.at, "%q has a constant of each level twice: write 0 + in one of the groups", g.Factor())
+				return x.wrong(bar.at, "%q has a constant of each level twice: write 0 + in one of the groups",
+					g.Factor())
 			}
 			for _, t := range g.Terms {
 				if contains(other.Terms, t) {
@@ -137,7 +138,8 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	}
 	if k := args["k"]; !k.None() {
 		if k.Kind != Number || k.Value != float64(int(k.Value)) || k.Value < 3 || k.Value > 1000 {
-			return x.wrong(k.at, "k, the dimension of the basis, is a whole number from 3 to 1000")
+			return x.wrong(k.at, "s() is of one number, and k, the dimension of its basis, is a whole number from 3 "+
+				"to 1000")
 		}
 		if s.K = int(k.Value); s.K == defaultK {
 			s.K = 0
