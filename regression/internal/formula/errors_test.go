@@ -128,7 +128,7 @@ func TestCaret(t *testing.T) {
 	}
 	_, err = formula.Parse(long + " + 2")
 	require.ErrorContains(t, err, "\n  …x50 + x51")
-	require.ErrorContains(t, err, " + x59 + 2\n  "+fmt.Sprintf("%64s", "^"))
+	require.ErrorContains(t, err, " + x59 + 2\n  "+fmt.Sprintf("%62s", "^"))
 }
 
 // mistaken is a table with what goes wrong in tables.
