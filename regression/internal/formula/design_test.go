@@ -15,9 +15,9 @@ import (
 // What is read is written as it was understood.
 func TestString(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"recall ~ age + treatment*dose + s(hour) + offset(log(time)) + (1 + dose | clinic) + (a || g) + (1 | h/k) + " +
+		{"recall ~ age + treatment*dose + s(hour) + offset(log(time)) + (1 + dose | clinic) + (a || g) + (1 | g/h) + " +
 			"(1 | mm(a,b))", "recall ~ age + treatment + dose + treatment:dose + s(hour) + offset(log(time)) + " +
-			"(1 + dose | clinic) + (1 + a || g) + (1 | h) + (1 | h:k) + (1 | mm(a, b))"},
+			"(1 + dose | clinic) + (1 + a || g) + (1 | g:h) + (1 | mm(a, b))"},
 		{"y~1", "y ~ 1"}, {"~0+x", "~ 0 + x"}, {"~ x - 1", "~ 0 + x"}, {"~ -1 + x", "~ 0 + x"}, {"~ 0 + x + 1", "~ x"},
 		{"~ a:b + b:a + a", "~ a + a:b"}, {"~ (a+b+c)^2 - a:b", "~ a + b + c + a:c + b:c"},
 		{"~ (a+b)/c", "~ a + b + a:b:c"},

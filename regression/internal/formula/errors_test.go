@@ -248,7 +248,7 @@ var misfits = []struct{ text, problem string }{
 			`a finite number`},
 	{`yy ~ 1`, `column 1: there is no column "yy": the nearest is "y"`},
 	{`y ~ big:I(big*1e7)`,
-		`data: row 0, column "big:I(big * 1e+07)": the product is beyond the range of numbers: scale its ` +
+		`data: row 0, column "big:I(big * 10000000)": the product is beyond the range of numbers: scale its ` +
 			`factors`},
 	{`y ~ site:arm`,
 		`column 5: "site[c]:arm[p]": no row of the training data has site "c" with arm "p": merge levels, ` +

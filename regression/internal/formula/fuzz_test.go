@@ -87,3 +87,24 @@ func checkRows(t testing.TB, d *formula.Design, of *data.Table) {
 	require.Equal(t, d.Smooths(), back.Smooths())
 	require.Equal(t, r, numbers(t, &back, of))
 }
+
+// No file makes UnmarshalJSON panic, nor the rows of what it reads.
+func FuzzDesign(f *testing.F) {
+	rows := small(f)
+	for _, text := range []string{"y ~ scale(x)*g + poly(z, 2) + bs(x, df = 4) + (1 + x | g/h) + (0 + h || w)",
+		"g ~ s(x, k = 4) + s(z, k = 4, by = h) + C(w, Treatment(\"2\")) + offset(center(x)) + (1 | mm(g, h))"} {
+		saved, err := json.Marshal(fit(f, text, rows, formula.Options{EmptyCells: true, Collinear: true}))
+		require.NoError(f, err)
+		f.Add(saved)
+	}
+	f.Fuzz(func(t *testing.T, saved []byte) {
+		var d formula.Design
+		if err := json.Unmarshal(saved, &d); err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		if _, err := d.Rows(rows); err != nil {
+			require.NotEmpty(t, err.Error())
+		}
+	})
+}

@@ -113,9 +113,11 @@ func (s *source) learnGroup(g Group) error {
 // union is a factor with the levels that rows have of either. It has no rows of its own.
 func union(a, b *codes) *codes {
 	out := &codes{}
+	seen := map[string]bool{}
 	for _, c := range []*codes{a, b} {
 		for i, l := range c.levels {
-			if c.used[i] && !slices.Contains(out.levels, l) {
+			if c.used[i] && !seen[l] {
+				seen[l] = true
 				out.levels, out.used = append(out.levels, l), append(out.used, true)
 			}
 		}
