@@ -105,7 +105,11 @@ func (f *Formula) checked() (*Formula, error) {
 			return g, nil
 		}
 	}
-	return Parse(written)
+	g, err := parse(written)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // newDesign makes a design of a memory, which has what the formula needs.

@@ -37,14 +37,9 @@ func (t token) describe() string {
 // signs are the signs of formulas, each before those that it begins with.
 var signs = []string{"%in%", "||", "**", "|", "+", "-", "*", "/", "^", ":", "(", ")", ",", "=", "~"}
 
-const longest = 1 << 14 // runes of a formula
-
 // tokens splits a formula.
 func tokens(text string) ([]token, *Error) {
 	runes := []rune(text)
-	if len(runes) > longest {
-		return nil, &Error{text, longest, fmt.Sprintf("it has %d characters: at most %d are read", len(runes), longest)}
-	}
 	var out []token
 	for i := 0; i < len(runes); {
 		r, start := runes[i], i
