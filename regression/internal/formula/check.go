@@ -147,7 +147,11 @@ func (x *expansion) polynomial(e Expr) (degree int, raw bool, err *Error) {
 	return degree, raw, x.checkNumber(args["x"])
 }
 
+// flag reads TRUE or FALSE, or the True and False of Python.
 func (x *expansion) flag(e Expr) (bool, *Error) {
+	if e.Kind == Column && (e.Name == "True" || e.Name == "False") {
+		return e.Name == "True", nil
+	}
 	if !e.None() && e.Kind != Flag {
 		return false, x.wrong(e.at, "expected TRUE or FALSE, not %s", e)
 	}

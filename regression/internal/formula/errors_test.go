@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -310,4 +311,37 @@ func TestRowsErrors(t *testing.T) {
 		require.True(t, errors.As(err, &d), c.text)
 		require.EqualError(t, err, c.problem)
 	}
+}
+
+// Texts and designs that are too large are errors, not long waits.
+func TestLimits(t *testing.T) {
+	for _, c := range []struct{ text, problem string }{
+		{"~ " + strings.Repeat("x", 1<<14), "it has 16386 characters: at most 16384 are read"},
+		{"~ " + strings.Repeat("(", 200), "more than 100 parentheses stand in each other"},
+		{"~ (a+b+c+d+e+f+g+h+i+j+k+l+m+n)^14", "there are more than 2000 terms here"},
+		{"~ 1 + x:(y | ", "expected a column"},
+	} {
+		_, err := formula.Parse(c.text)
+		require.ErrorContains(t, err, c.problem)
+	}
+	labels, other := make([]string, 300), make([]string, 300)
+	for i := range labels {
+		labels[i], other[i] = fmt.Sprint("a", i), fmt.Sprint("b", i)
+	}
+	rows := table(t, data.Column{Name: "a", Labels: labels}, data.Column{Name: "b", Labels: other})
+	f, err := formula.Parse("~ 0 + a:b")
+	require.NoError(t, err)
+	_, err = f.Fit(rows, loose)
+	require.ErrorContains(t, err, "more than 50000 columns")
+	var terms []string
+	var columns []data.Column
+	for i := range 11 {
+		name := fmt.Sprint("f", i)
+		terms = append(terms, name)
+		columns = append(columns, data.Column{Name: name, Labels: []string{"u", "v"}})
+	}
+	f, err = formula.Parse("~ " + strings.Join(terms, ":"))
+	require.NoError(t, err)
+	_, err = f.Fit(table(t, columns...), loose)
+	require.ErrorContains(t, err, "has 11 factors of levels: at most 10")
 }

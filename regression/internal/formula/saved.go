@@ -41,9 +41,9 @@ func (d *Design) UnmarshalJSON(text []byte) error {
 	if s.Version != 1 || s.Memory == nil {
 		return unreadable("its version is %d, expected 1, or it has learned nothing", s.Version)
 	}
-	f, err := Parse(s.Formula)
-	if err != nil {
-		return unreadable("%v", err)
+	f, bad := parse(s.Formula)
+	if bad != nil {
+		return unreadable("%v", bad)
 	}
 	if err := s.Memory.check(f); err != nil {
 		return err
