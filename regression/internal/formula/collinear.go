@@ -117,9 +117,9 @@ func (d *Design) at(i int) int {
 const tolerance = 1e-10
 
 // independent is an error where the constant and the columns before one determine it. The inner products of the columns
-// say at little cost, most often, that none does, since rows have zeros for most levels of a factor. Else a QR decomposition goes over the
-// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal
-// to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+// say at little cost, most often, that none does, since rows have zeros for most levels of a factor. Else a QR
+// decomposition goes over the rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a
+// column whose rest, orthogonal to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
 func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 	p := len(d.names)
 	var names []string
@@ -132,7 +132,7 @@ func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 			names, at = append(names, name), append(at, j)
 		}
 	}
-	if p == 0 {
+	if p == 0 || len(at) == 0 {
 		return nil
 	}
 	sizes := make([]float64, len(at))
@@ -181,8 +181,8 @@ func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 }
 
 // apart says that some columns, each divided by its size, are far from determining each other: the matrix of their
-// correlations, about 0, has a condition number below 1e8, while rounding makes an error of about 1e-13 of its elements.
-// False says nothing.
+// correlations, about 0, has a condition number below 1e8, while rounding makes an error of about 1e-13 of its
+// elements. False says nothing.
 func apart(r *Rows, at []int, sizes []float64) bool {
 	k, p := len(at), len(r.X)/r.N
 	products := make([]float64, k*k)

@@ -68,8 +68,8 @@ type SmoothDesign struct {
 // or the reverse, a factor of common terms with one level, or columns that others determine. A value of the table is to
 // blame for a *data.Error: one that is missing, or that a function does not take.
 //
-// Work and memory are linear in the rows. Looking for columns that others determine takes up to 2 N p² operations for N rows
-// and p columns; [Options.Collinear] leaves that out.
+// Work and memory are linear in the rows. Looking for columns that others determine takes up to 2 N p² operations for N
+// rows and p columns; [Options.Collinear] leaves that out.
 func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	g, err := f.checked()
 	if err != nil {

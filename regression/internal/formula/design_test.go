@@ -160,6 +160,8 @@ func TestOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Options.EmptyCells")
 	d := fit(t, "y ~ age + months + site:arm", mistaken(t), loose)
 	require.Len(t, d.Names(), 7)
+	nothing := table(t, data.Column{Name: "x", Numbers: []float64{0, 0}})
+	require.Equal(t, []string{"x"}, fit(t, "~ 0 + x", nothing, formula.Options{EmptyCells: true}).Names())
 }
 
 // A design is the same to the bit after it was written and read. What no design can be is refused.
