@@ -10,7 +10,8 @@ import (
 
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
-// [NegativeBinomial], [Geometric], [Cumulative], [VonMises], or [ZeroInflated] of one of counts.
+// [NegativeBinomial], [Geometric], [Cumulative], [Categorical], [VonMises], [Quantile], or [ZeroInflated] of one of
+// counts.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
 // where a family has several. μ is its inverse at the linear predictor η.
@@ -81,6 +82,8 @@ type spec struct {
 	scaled  bool     // the outcome has a scale, and priors with it
 	trials  bool     // the outcome is a number of trials(n)
 	ordinal bool     // the outcome is one of ordered categories
+	nominal bool     // the outcome is one of categories without an order
+	wrong   string   // what is wrong with a field
 	// allowed says what an outcome must be, for one that is not; "" for one that is.
 	allowed func(y, trials float64) string
 	dist    func(a args) dist.Distribution
@@ -96,6 +99,7 @@ type args struct {
 	mu     torch.Tensor            // the inverse link of eta
 	of     map[string]torch.Tensor // the other parameters by name
 	trials torch.Tensor
+	logits torch.Tensor // of categories without an order, [rows, categories]
 }
 
 // parameter is a parameter of families beside the mean: where it lies, and its prior where it has no formula.
@@ -326,4 +330,9 @@ func (s *spec) linked() string {
 		return s.links[0]
 	}
 	return s.link
+}
+
+// countable says whether the outcome is a whole number.
+func (s *spec) countable() bool {
+	return s.ordinal || s.nominal || s.trials || s.allowed(0, 1) == "" && s.allowed(0.5, 1) != ""
 }

@@ -76,6 +76,8 @@ func (m *Model) checkFields() error {
 	switch z, zero := m.formula.Family.(ZeroInflated); {
 	case zero && !z.counts():
 		return fail("Family", s.name, "ZeroInflated is of Poisson, NegativeBinomial, Geometric, Binomial or BetaBinomial")
+	case s.wrong != "":
+		return fail("Family", s.name, s.wrong)
 	case !slices.Contains(s.links, s.linked()):
 		return fail("Family", fmt.Sprintf("%s with the link %q", s.name, s.link), fmt.Sprintf("its links are %q", s.links))
 	case !(m.formula.Eta >= 0):

@@ -105,9 +105,25 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 		if name == "" {
 			p.centred = p.informed(m.working())
 		}
+		if m.family.nominal {
+			m.forEachCategory(p)
+			continue
+		}
 		m.predictors = append(m.predictors, p)
 	}
 	return nil
+}
+
+// forEachCategory copies the predictor of the formula for each category but the first.
+func (m *Model) forEachCategory(p *predictor) {
+	for k := 1; k < m.categories; k++ {
+		of := *p
+		of.shared = true
+		if of.param = fmt.Sprint(m.lowest + float64(k)); m.levels != nil {
+			of.param = m.levels[k]
+		}
+		m.predictors = append(m.predictors, &of)
+	}
 }
 
 // learn takes the moments of columns.
@@ -148,12 +164,12 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
 	case rows.SE != nil && s.name != "gaussian":
 		return fail("se() is of the family gaussian, and this is %s", s.name)
-	case rows.Weights != nil:
-		return fail("weights() is not supported: repeat rows, or use trials() or se()")
+	case m.bounds && s.countable():
+		return fail("trunc() is of families of real numbers, and this is %s", s.name)
 	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
 		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential, weibull and beta, " +
 			"without trunc()")
-	case m.levels != nil && !s.ordinal && !(s.name == "bernoulli" && len(m.levels) == 2):
+	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -166,11 +182,11 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
-		if s.ordinal && y != math.Trunc(y) {
+		if (s.ordinal || s.nominal) && y != math.Trunc(y) {
 			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
 		}
 	}
-	if s.ordinal {
+	if s.ordinal || s.nominal {
 		m.categories, m.lowest = len(m.levels), 0
 		if m.levels == nil {
 			m.categories, m.lowest = int(high-low)+1, low
@@ -190,7 +206,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 
 // centre is the link of the mean outcome.
 func (m *Model) centre() float64 {
-	if m.family.ordinal {
+	if m.family.ordinal || m.family.nominal {
 		return 0
 	}
 	y := slices.Clone(m.rows.Y)
@@ -246,7 +262,11 @@ func (m *Model) run(c *ppl.Ctx) {
 		if w.ok {
 			d = m.family.glm(c.Data("x"), w.b, rest, a)
 		}
-		c.Observe(m.outcome, m.withCensoring(m.truncated(d, c.Data)), c.Data("y"))
+		d = m.withCensoring(m.truncated(d, c.Data))
+		if m.rows.Weights != nil {
+			d = weighted{d, m.rows.Weights}
+		}
+		c.Observe(m.outcome, d, c.Data("y"))
 	})
 }
 
@@ -259,6 +279,9 @@ type weights struct {
 // args are the parameters of the outcome's law, by row.
 func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weights, rest torch.Tensor) {
 	p := m.predictors[0]
+	if m.family.nominal {
+		return m.nominal(g, data), w, rest
+	}
 	e := p.sites(g, m)
 	a.of = map[string]torch.Tensor{}
 	for _, name := range m.family.params {
@@ -272,12 +295,23 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 	}
 	_, fused := g.(inModel)
 	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil &&
-		m.rows.Censored == nil {
+		m.rows.Censored == nil && m.rows.Weights == nil {
 		return a, weights{e.b, true}, p.rest(e, data)
 	}
 	a.eta = g.each(p.eta(e, data))
 	a.mu = inverse(m.family.linked(), a.eta)
 	return a, w, rest
+}
+
+// nominal are the logits of categories without an order.
+func (m *Model) nominal(g getter, data func(string) torch.Tensor) (a args) {
+	parts := []any{nil}
+	for _, p := range m.predictors {
+		parts = append(parts, g.each(p.eta(p.sites(g, m), data)))
+	}
+	parts[0] = parts[1].(torch.Tensor).Mul(0)
+	a.logits = torch.Stack(-1, parts...)
+	return a
 }
 
 // parameter is one beside the mean.
@@ -416,7 +450,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			}
 		}
 	}
-	if p.param != "" {
+	if p != m.predictors[0] {
 		return err
 	}
 	m.addOutcome(rows, numbers)

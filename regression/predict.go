@@ -38,8 +38,11 @@ type Rows struct {
 // Of ordered categories it has [rows, categories], their probabilities.
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
-		if m.family.ordinal {
+		switch {
+		case m.family.ordinal:
 			return m.probabilities(a)
+		case m.family.nominal:
+			return a.logits.Softmax(-1)
 		}
 		if m.family.mean != nil {
 			return m.family.mean(a)
@@ -50,6 +53,9 @@ func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error
 
 // Linear is the linear predictor η of each row, under each draw: draws of the site "eta", [rows].
 func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
+	if m.family.nominal {
+		return nil, fmt.Errorf("regression.Linear: the family categorical has a predictor for each category: use Expected")
+	}
 	return m.predict("Linear", "eta", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
 		return a.eta
 	})
@@ -92,7 +98,7 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 	}
 	defer free(batch)
 	shape := []int64{int64(n)}
-	if m.family.ordinal && site == "mean" {
+	if (m.family.ordinal || m.family.nominal) && site == "mean" {
 		shape = append(shape, int64(m.categories))
 	}
 	size := n
@@ -274,8 +280,8 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 // R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
 // The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
-	if m.family.ordinal || m.bounds {
-		return nil, fmt.Errorf("regression.R2: it is not defined for ordered categories and truncated outcomes")
+	if m.family.ordinal || m.family.nominal || m.bounds {
+		return nil, fmt.Errorf("regression.R2: it is not defined for categories and truncated outcomes")
 	}
 	both, err := m.predict("R2", "R2", posterior, Rows{}, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
 		d := m.law(a)

@@ -30,6 +30,7 @@ type predictor struct {
 	centred map[string]bool
 	scale   float64 // s of the default priors
 	centre  float64 // of the prior of the intercept
+	shared  bool    // its data are those of other predictors too
 	plain   bool    // it has no intercept: thresholds stand for it
 }
 
@@ -198,7 +199,11 @@ func over(scale float64, sds []float64) []float64 {
 
 // data names a tensor of the predictor in a batch.
 func (p *predictor) data(format string, args ...any) string {
-	return fmt.Sprintf(format, args...) + p.suffix()
+	name := fmt.Sprintf(format, args...)
+	if p.shared {
+		return name
+	}
+	return name + p.suffix()
 }
 
 // rest is the predictor without X b: [N], or [] for an intercept alone.

@@ -3,6 +3,7 @@ package regression_test
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -34,7 +35,7 @@ func one(t *testing.T, values map[string][]float64) *draws.Draws {
 	var row []float64
 	for name, v := range values {
 		s := draws.Site{Name: name, Offset: len(row), Size: len(v)}
-		if name == "b" || name == "thresholds" {
+		if strings.HasPrefix(name, "b") || name == "thresholds" {
 			s.Shape = []int64{int64(len(v))}
 		}
 		sites, row = append(sites, s), append(row, v...)
@@ -254,4 +255,51 @@ func TestCensoredAndTruncated(t *testing.T) {
 	}
 	_, err = regression.Formula{Mean: "y | cens(c) ~ 1", Family: regression.Poisson{}}.Fit(table)
 	require.Error(t, err)
+}
+
+// Categories have the softmax of their predictors, the first of 0; the asymmetric Laplace law has its closed form, and
+// weights multiply log densities.
+func TestOtherLaws(t *testing.T) {
+	x := []float64{-1, 0.5, 2, 0.5}
+	table := tableOf(t, labels("y", "a", "b", "c", "b"), numbers("x", x...), numbers("z", 1, -2, 0.5, 3),
+		numbers("w", 1, 2, 0.5, 0))
+	m, err := regression.Formula{Mean: "y ~ x", Family: regression.Categorical{}}.Fit(table)
+	require.NoError(t, err)
+	d := one(t, map[string][]float64{"b_b": {0.4}, "intercept_centred_b": {0.1}, "b_c": {-0.3},
+		"intercept_centred_c": {1}})
+	loglik, err := m.LogLikelihood(d)
+	require.NoError(t, err)
+	expected, err := m.Expected(d, regression.Rows{})
+	require.NoError(t, err)
+	for i, level := range []int{0, 1, 2, 1} {
+		eta := []float64{0, 0.1 + 0.4*(x[i]-0.5), 1 - 0.3*(x[i]-0.5)}
+		total := 1 + math.Exp(eta[1]) + math.Exp(eta[2])
+		require.InDelta(t, eta[level]-math.Log(total), loglik.Row(0, 0)[i], 1e-12)
+		for k := range eta {
+			require.InDelta(t, math.Exp(eta[k])/total, expected.Row(0, 0)[3*i+k], 1e-12)
+		}
+	}
+
+	values := map[string][]float64{"b": {0.4}, "intercept_centred": {0.1}, "sigma": {2}}
+	m, err = regression.Formula{Mean: "z ~ x", Family: regression.Quantile{Tau: 0.9}}.Fit(table)
+	require.NoError(t, err)
+	loglik, err = m.LogLikelihood(one(t, values))
+	require.NoError(t, err)
+	r2, err := m.R2(one(t, values))
+	require.NoError(t, err)
+	weighted, err := regression.Formula{Mean: "z | weights(w) ~ x", Family: regression.Quantile{Tau: 0.9}}.Fit(table)
+	require.NoError(t, err)
+	twice, err := weighted.LogLikelihood(one(t, values))
+	require.NoError(t, err)
+	fitted := 0.0
+	for i, y := range []float64{1, -2, 0.5, 3} {
+		e := (y - 0.1 - 0.4*(x[i]-0.5)) / 2
+		want := math.Log(0.9*0.1/2) - math.Max(0.9*e, -0.1*e)
+		require.InDelta(t, want, loglik.Row(0, 0)[i], 1e-12)
+		require.InDelta(t, []float64{1, 2, 0.5, 0}[i]*want, twice.Row(0, 0)[i], 1e-12)
+		fitted += 0.16 * (x[i] - 0.5) * (x[i] - 0.5) / 3
+	}
+	require.InDelta(t, fitted/(fitted+4*(1/0.81+1/0.01)), r2.Row(0, 0)[0], 1e-12)
+	_, err = regression.Formula{Mean: "z ~ x", Family: regression.Quantile{Tau: 2}}.Fit(table)
+	require.ErrorContains(t, err, "Tau is 2: it must be between 0 and 1")
 }

@@ -66,7 +66,7 @@ func (s *source) poly(e Expr) ([][]float64, error) {
 	}
 	if s.learning && s.m.Numbers[key] == nil {
 		if d := distinctCount(values, degree+1); d <= degree {
-			return nil, s.wrong(e, "%s has %d different values: poly() of degree %d needs at least %d", args["x"], d, degree,
+			return nil, s.wrong(e, "%s has %s: poly() of degree %d needs at least %d", args["x"], differing(d), degree,
 				degree+1)
 		}
 		s.m.Numbers[key] = learnPoly(values, degree)
@@ -107,6 +107,14 @@ func distinctCount(x []float64, limit int) int {
 		}
 	}
 	return len(seen)
+}
+
+// differing writes a number of different values.
+func differing(n int) string {
+	if n == 1 {
+		return "one value in all rows"
+	}
+	return fmt.Sprintf("%d different values", n)
 }
 
 // learnPoly has the mean, then a_j of x less the mean, then √n_j, for j from 0.

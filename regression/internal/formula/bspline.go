@@ -124,8 +124,8 @@ func (s *source) bspline(e Expr) ([][]float64, error) {
 		}
 		for _, k := range inner {
 			if k <= low || k >= high {
-				return nil, s.wrong(e, "knot %v is not inside the range of %s, from %v to %v: state knots inside, or a "+
-					"smaller df", k, b.x, low, high)
+				return nil, s.wrong(e, "knot %v is not inside the range of %s, from %v to %v: state knots inside, or "+
+					"a smaller df", k, b.x, low, high)
 			}
 		}
 		s.m.Numbers[key] = slices.Concat([]float64{low}, inner, []float64{high})

@@ -13,10 +13,21 @@ var functions = map[string]func(float64) float64{
 	"I": func(x float64) float64 { return x },
 }
 
+// instead says what to write for functions of other packages.
+var instead = map[string]string{
+	"te": "smooths are s(x), of one number", "ti": "smooths are s(x), of one number",
+	"t2": "smooths are s(x), of one number", "gp": "smooths are s(x)",
+	"ns": "a natural spline with a penalty is s(x), and one without is bs(x, df = 5)",
+	"mo": "a monotonic factor is C(x, Poly), without its order", "gr": "write the factor alone: (1 | g)",
+	"me": "measurement errors are no terms", "mi": "missing values are no terms",
+	"cs": "effects of each level are no terms", "as.factor": "write factor(x)", "ordered": "write C(x, Poly)",
+	"standardize": "write scale(x)", "ln": "write log(x)",
+}
+
 // named are all functions that a formula may have.
 func named() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "factor", "C", "offset",
-		"mm", "trials", "weights", "se", "cens", "trunc")
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "factor", "C",
+		"offset", "mm", "trials", "weights", "se", "cens", "trunc")
 }
 
 // checkVariable checks a factor of a term.
@@ -57,6 +68,10 @@ func (x *expansion) checkNumber(e Expr) *Error {
 	switch {
 	case known || e.Name == "scale" || e.Name == "center":
 		if n != 1 || e.Args[0].Key != "" {
+			if e.Name == "log" {
+				return x.wrong(e.at, "log() takes one argument, and is the natural logarithm: others are log2() and "+
+					"log10()")
+			}
 			return x.wrong(e.at, "%s() takes one argument", e.Name)
 		}
 	case e.Name == "pow":
@@ -70,9 +85,11 @@ func (x *expansion) checkNumber(e Expr) *Error {
 		return x.wrong(e.at, "%s() is a term, and no number for another function", e.Name)
 	case slices.Contains(named(), e.Name):
 		return x.wrong(e.at, "%s() does not stand here: it is added to the right or the left side, or groups", e.Name)
+	case instead[e.Name] != "":
+		return x.wrong(e.at, "there is no function %q: %s", e.Name, instead[e.Name])
 	default:
-		return x.wrong(e.at, "there is no function %q: %s; other functions go into a column of the table", short(e.Name),
-			nearest(e.Name, named()))
+		return x.wrong(e.at, "there is no function %q: %s; other functions go into a column of the table",
+			short(e.Name), nearest(e.Name, named()))
 	}
 	for _, a := range e.Args {
 		if err := x.checkNumber(a); err != nil {
@@ -130,7 +147,11 @@ func (x *expansion) polynomial(e Expr) (degree int, raw bool, err *Error) {
 	return degree, raw, x.checkNumber(args["x"])
 }
 
+// flag reads TRUE or FALSE, or the True and False of Python.
 func (x *expansion) flag(e Expr) (bool, *Error) {
+	if e.Kind == Column && (e.Name == "True" || e.Name == "False") {
+		return e.Name == "True", nil
+	}
 	if !e.None() && e.Kind != Flag {
 		return false, x.wrong(e.at, "expected TRUE or FALSE, not %s", e)
 	}

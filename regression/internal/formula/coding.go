@@ -94,14 +94,15 @@ type coded struct {
 	full   bool
 }
 
-// subterms says with which coding the columns of each term come, so that they span what its products span beyond the
-// terms before it, once (marginality, Nelder 1977; the algorithm is that of patsy). A term is the keys of its factors
-// of levels; numbers is the key of its numbers. Terms come in order, and the constant, where there is one, before all.
+// subspaces are those that the terms so far span.
+type subspaces map[string]bool
+
+// subterms says with which codings the columns of a term come, so that they span what its product spans beyond the
+// terms before it, once (marginality, Nelder 1977; the algorithm is that of patsy). Factors are the keys of those with
+// levels, numbers is the key of the others. Terms come in order, and the constant, where there is one, before all.
 //
 // A product of factors a:b has the subspaces 1, a, b and a:b, with contrasts. What earlier terms of the same numbers
 // have is left out. Of the rest, a is merged into a:b where both are there: that is a:b with all levels of b.
-type subspaces map[string]bool
-
 func (used subspaces) subterms(numbers string, factors []string) [][]coded {
 	var rest [][]coded
 	for _, subset := range subsets(len(factors)) {

@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,17 +11,14 @@ import (
 )
 
 // check refuses columns that the training data say nothing of.
-func (d *Design) check(r *Rows, o Options) error {
+func (d *Design) check(s *source, r *Rows, o Options) error {
 	empty := d.empty(r)
 	if !o.EmptyCells {
 		for i, c := range d.columns {
 			if !empty[i] {
 				continue
 			}
-			problem := "it is 0 in each row of the training data"
-			if c.crossed() {
-				problem = "no row of the training data is in this cell"
-			}
+			problem := cmp.Or(s.emptyCell(c), "it is 0 in each row of the training data")
 			more := -1
 			for _, e := range empty {
 				more += number01(e)
@@ -35,16 +33,58 @@ func (d *Design) check(r *Rows, o Options) error {
 	if o.Collinear {
 		return nil
 	}
-	return d.independent(r, empty)
+	return d.independent(s, r, empty)
 }
 
-// crossed says whether a column is a product of several factors of levels.
-func (c column) crossed() bool {
-	n := 0
+// emptyCell names a combination of the levels of the factors in a product that no row has; "" for none. That of the
+// levels of the column itself comes first.
+func (s *source) emptyCell(c column) string {
+	var parts []part
+	var all [][]int32
+	cells := 1
 	for _, p := range c.parts {
-		n += number01(p.levels != nil)
+		if p.levels == nil {
+			continue
+		}
+		codes, err := s.levels(p.expr)
+		if cells *= len(p.levels); err != nil || cells > 1<<22 {
+			return ""
+		}
+		parts, all = append(parts, p), append(all, codes)
 	}
-	return n > 1
+	if len(parts) < 2 {
+		return ""
+	}
+	full := make([]bool, cells)
+	for i := range s.t.Len() {
+		at := 0
+		for k, p := range parts {
+			at = at*len(p.levels) + int(all[k][i])
+		}
+		full[at] = true
+	}
+	own := 0
+	for _, p := range parts {
+		level := p.j
+		if !p.full {
+			level = slices.IndexFunc(p.contrast, func(row []float64) bool { return row[p.j] != 0 })
+		}
+		own = own*len(p.levels) + level
+	}
+	at := slices.Index(full, false)
+	if !full[own] {
+		at = own
+	}
+	if at < 0 {
+		return ""
+	}
+	names := make([]string, len(parts))
+	for k := len(parts) - 1; k >= 0; k-- {
+		n := len(parts[k].levels)
+		names[k] = fmt.Sprintf("%s %q", parts[k].expr, short(parts[k].levels[at%n]))
+		at /= n
+	}
+	return "no row of the training data has " + strings.Join(names, " with ")
 }
 
 // empty says which columns are 0 in each row.
@@ -76,10 +116,11 @@ func (d *Design) at(i int) int {
 // tolerance is how small the part of a column is, beside the whole, that others do not determine, when it is none.
 const tolerance = 1e-10
 
-// independent is an error where the constant and the columns before one determine it. A QR decomposition goes over the
-// rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a column whose rest, orthogonal
-// to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
-func (d *Design) independent(r *Rows, skip []bool) error {
+// independent is an error where the constant and the columns before one determine it. The inner products of the columns
+// say at little cost, most often, that none does, since rows have zeros for most levels of a factor. Else a QR
+// decomposition goes over the rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a
+// column whose rest, orthogonal to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 	p := len(d.names)
 	var names []string
 	var at []int
@@ -91,7 +132,7 @@ func (d *Design) independent(r *Rows, skip []bool) error {
 			names, at = append(names, name), append(at, j)
 		}
 	}
-	if p == 0 {
+	if p == 0 || len(at) == 0 {
 		return nil
 	}
 	sizes := make([]float64, len(at))
@@ -103,6 +144,9 @@ func (d *Design) independent(r *Rows, skip []bool) error {
 				sizes[k] = math.Max(sizes[k], math.Abs(r.X[i*p+j]))
 			}
 		}
+	}
+	if apart(r, at, sizes) {
+		return nil
 	}
 	triangle := triangle(r, at, sizes)
 	var kept []int
@@ -120,7 +164,13 @@ func (d *Design) independent(r *Rows, skip []bool) error {
 		}
 		size := norm(rest)
 		if size <= tolerance*norm(whole) || len(kept) == r.N {
-			return d.f.wrong(d.at(at[k]), determined(triangle, kept, k, names, sizes, r.N))
+			problem := determined(triangle, kept, k, names, sizes, r.N)
+			if j := at[k]; j < len(d.columns) {
+				if cell := s.emptyCell(d.columns[j]); cell != "" {
+					problem += "; " + cell
+				}
+			}
+			return d.f.wrong(d.at(at[k]), problem)
 		}
 		for i := range rest {
 			rest[i] /= size
@@ -128,6 +178,40 @@ func (d *Design) independent(r *Rows, skip []bool) error {
 		kept, basis = append(kept, k), append(basis, rest)
 	}
 	return nil
+}
+
+// apart says that some columns, each divided by its size, are far from determining each other: the matrix of their
+// correlations, about 0, has a condition number below 1e8, while rounding makes an error of about 1e-13 of its
+// elements. False says nothing.
+func apart(r *Rows, at []int, sizes []float64) bool {
+	k, p := len(at), len(r.X)/r.N
+	products := make([]float64, k*k)
+	var places []int // of what is not 0 in a row
+	row := make([]float64, k)
+	for i := range r.N {
+		places = places[:0]
+		for c, j := range at {
+			if row[c] = 1; j >= 0 {
+				row[c] = r.X[i*p+j] / sizes[c]
+			}
+			if row[c] != 0 {
+				places = append(places, c)
+			}
+		}
+		for a, c := range places {
+			for _, e := range places[a:] {
+				products[c*k+e] += row[c] * row[e]
+			}
+		}
+	}
+	correlations := mat.NewSymDense(k, nil)
+	for c := range k {
+		for e := c; e < k; e++ {
+			correlations.SetSym(c, e, products[c*k+e]/math.Sqrt(products[c*k+c])/math.Sqrt(products[e*k+e]))
+		}
+	}
+	var root mat.Cholesky
+	return root.Factorize(correlations) && root.Cond() < 1e8
 }
 
 // triangle is R of the QR decomposition of some columns, each divided by its size; -1 is the constant.
@@ -172,23 +256,41 @@ func determined(triangle *mat.Dense, kept []int, k int, names []string, sizes []
 	if err := solution.SolveVec(a, triangle.ColView(k)); err != nil && solution.IsEmpty() {
 		return fmt.Sprintf("other columns determine %q%s", short(names[k]), out)
 	}
-	var sum []string
+	var others []string
+	var weights []float64
 	for c, j := range kept {
-		if math.Abs(solution.AtVec(c)) < 1e-7 {
-			continue
+		if math.Abs(solution.AtVec(c)) > 1e-7 {
+			others, weights = append(others, names[j]), append(weights, solution.AtVec(c)*sizes[k]/sizes[j])
 		}
-		weight := fmt.Sprintf("%.4g", solution.AtVec(c)*sizes[k]/sizes[j])
+	}
+	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), combination(others, weights), out)
+}
+
+// combination writes a sum of columns with their weights, the first of many.
+func combination(names []string, weights []float64) string {
+	var b strings.Builder
+	for i, name := range names {
+		if i == 8 {
+			fmt.Fprintf(&b, " + %d more", len(names)-i)
+			break
+		}
+		weight := fmt.Sprintf("%.4g", math.Abs(weights[i]))
 		switch {
-		case names[j] == "1":
-			sum = append(sum, weight)
+		case weights[i] < 0 && i == 0:
+			b.WriteString("-")
+		case weights[i] < 0:
+			b.WriteString(" - ")
+		case i > 0:
+			b.WriteString(" + ")
+		}
+		switch {
+		case name == "1":
+			b.WriteString(weight)
 		case weight == "1":
-			sum = append(sum, short(names[j]))
+			b.WriteString(short(name))
 		default:
-			sum = append(sum, weight+" "+short(names[j]))
+			b.WriteString(weight + " " + short(name))
 		}
 	}
-	if len(sum) > 8 {
-		sum = append(sum[:8], fmt.Sprintf("%d more", len(sum)-8))
-	}
-	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), strings.Join(sum, " + "), out)
+	return b.String()
 }

@@ -67,6 +67,9 @@ type SmoothDesign struct {
 // A place in the formula is to blame for an *[Error]: for a name that is no column, a number where a factor is needed
 // or the reverse, a factor of common terms with one level, or columns that others determine. A value of the table is to
 // blame for a *data.Error: one that is missing, or that a function does not take.
+//
+// Work and memory are linear in the rows. Looking for columns that others determine takes up to 2 N p² operations for N
+// rows and p columns; [Options.Collinear] leaves that out.
 func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	g, err := f.checked()
 	if err != nil {
@@ -88,7 +91,10 @@ func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, d.check(rows, o)
+	if err := d.check(s, rows, o); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // checked is the formula as it is parsed again, since fields may have been changed by hand.
@@ -99,7 +105,11 @@ func (f *Formula) checked() (*Formula, error) {
 			return g, nil
 		}
 	}
-	return Parse(written)
+	g, err := parse(written)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // newDesign makes a design of a memory, which has what the formula needs.
@@ -134,8 +144,8 @@ func newDesign(f *Formula, m *memory) (*Design, error) {
 }
 
 func newGroup(g Group, p *planner) (group, error) {
-	out := group{of: g.with(p.m), GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(), Correlated: g.Correlated,
-		Members: max(1, len(g.Members))}}
+	out := group{of: g.with(p.m), GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(),
+		Correlated: g.Correlated, Members: max(1, len(g.Members))}}
 	if out.Levels = p.m.Levels[out.of.Factor()]; out.Levels == nil {
 		return out, fmt.Errorf("the group %q has no levels", g)
 	}

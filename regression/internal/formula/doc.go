@@ -16,9 +16,8 @@
 //	g  factor(x)  C(g, Sum)  C(g, Treatment("b"))    factors, with their contrasts
 //	`a name`                                         any column
 //
-// Terms of their own are offset(x), smooths s(x, k = 10, by = g), and groups (1 + x | g), (1 + x || g), (1 | g/h),
-// (1 | g:h), (1 | mm(a, b)). The outcome may have trials(n), weights(w), se(s), cens(c, upper) and trunc(lb = l, ub =
-// u).
+// Terms of their own are offset(x), smooths s(x, k = 10, by = g), and groups (1 + x | g), (1 + x || g), (1 | g/h), (1 |
+// g:h), (1 | mm(a, b)). The outcome may have trials(n), weights(w), se(s), cens(c, upper) and trunc(lb = l, ub = u).
 //
 // A factor has a column for each level or for each but one, so that the columns of a term and of those that are in it
 // span its means once: the matrix is that of model.matrix in R where each product has the terms that are in it. Where

@@ -2,7 +2,9 @@ package formula
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Parse reads a formula. A mistake is an *[Error] that shows the place and says what would be right.
@@ -13,6 +15,9 @@ import (
 // A product has its factors in the order of its first mention; R orders them by the first mention of each factor
 // instead.
 func Parse(text string) (*Formula, error) {
+	if n := utf8.RuneCountInString(text); n > longest {
+		return nil, &Error{text, longest, fmt.Sprintf("it has %d characters: at most %d are read", n, longest)}
+	}
 	f, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -20,6 +25,9 @@ func Parse(text string) (*Formula, error) {
 	return f, nil
 }
 
+const longest = 1 << 14 // runes of a formula
+
+// parse reads a formula of any length: written out, its terms may be longer than it was.
 func parse(text string) (*Formula, *Error) {
 	words, err := tokens(text)
 	if err != nil {

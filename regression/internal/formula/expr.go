@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +123,13 @@ func (e Expr) inside(b *strings.Builder, parentheses bool) {
 	e.write(b)
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// number writes a number, without an exponent where it needs few digits.
+func number(v float64) string {
+	if size := math.Abs(v); size >= 1e-4 && size < 1e15 {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
 
 // quoted is a name as a formula has it: in backquotes, where it is none otherwise.
 func quoted(name string) string {

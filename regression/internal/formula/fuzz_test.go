@@ -22,8 +22,9 @@ func small(t testing.TB) *data.Table {
 		g[i] = string(rune('a' + i%3))
 		h[i] = []string{"u", "v"}[i/3%2]
 	}
-	return table(t, data.Column{Name: "y", Numbers: z}, data.Column{Name: "x", Numbers: x}, data.Column{Name: "z", Numbers: z},
-		data.Column{Name: "w", Numbers: w}, data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
+	return table(t, data.Column{Name: "y", Numbers: z}, data.Column{Name: "x", Numbers: x},
+		data.Column{Name: "z", Numbers: z}, data.Column{Name: "w", Numbers: w},
+		data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
 }
 
 // No text makes Parse panic. What it reads it writes so that it reads the same; a design that fits has finite numbers,
@@ -32,7 +33,8 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"y ~ x + g*h + s(z) + offset(log(z)) + (1 + x | g) + (x || h) + (1 | g/w) + (1 | mm(g,h))",
 		"y | cens(w) + trials(w) + weights(z) ~ 0 + poly(x, 2) + bs(z, df = 5)", "log(y) ~ (x + z + g)^2 - x:g",
-		"y|trunc(lb=-1,ub=100)~I(x^2/-(z+1)*2)+C(g,Treatment(\"b\")):x", "~ `a b` %in% 'c'", "y ~ -1 + g:h/x", "~ ((((x",
+		"y|trunc(lb=-1,ub=100)~I(x^2/-(z+1)*2)+C(g,Treatment(\"b\")):x", "~ `a b` %in% 'c'",
+		"y ~ -1 + g:h/x", "~ ((((x",
 		"~ 1e309", "~ x - (1 | g)", "y ~ s(x, k = 5, by = g) + s(z, by = x)", "y ~ C(w, Poly) + scale(x):center(z)",
 		"~ pow(x, 2) + exp(x) ** 2", "~ é + .x + x_1", "y ~ mm(g, h)", "~ (1 | mm(g, h, weights = cbind(z, z)))",
 	} {
@@ -44,6 +46,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			require.NotEmpty(t, err.Error())
 			return
+		}
+		if len(parsed.String()) > 1<<14 {
+			return // too long for Parse
 		}
 		again, err := formula.Parse(parsed.String())
 		require.NoError(t, err, parsed.String())
@@ -84,4 +89,25 @@ func checkRows(t testing.TB, d *formula.Design, of *data.Table) {
 	require.Equal(t, d.Groups(), back.Groups())
 	require.Equal(t, d.Smooths(), back.Smooths())
 	require.Equal(t, r, numbers(t, &back, of))
+}
+
+// No file makes UnmarshalJSON panic, nor the rows of what it reads.
+func FuzzDesign(f *testing.F) {
+	rows := small(f)
+	for _, text := range []string{"y ~ scale(x)*g + poly(z, 2) + bs(x, df = 4) + (1 + x | g/h) + (0 + h || w)",
+		"g ~ s(x, k = 4) + s(z, k = 4, by = h) + C(w, Treatment(\"2\")) + offset(center(x)) + (1 | mm(g, h))"} {
+		saved, err := json.Marshal(fit(f, text, rows, formula.Options{EmptyCells: true, Collinear: true}))
+		require.NoError(f, err)
+		f.Add(saved)
+	}
+	f.Fuzz(func(t *testing.T, saved []byte) {
+		var d formula.Design
+		if err := json.Unmarshal(saved, &d); err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		if _, err := d.Rows(rows); err != nil {
+			require.NotEmpty(t, err.Error())
+		}
+	})
 }

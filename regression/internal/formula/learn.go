@@ -1,6 +1,9 @@
 package formula
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // learn puts into the memory what the formula needs.
 func (s *source) learn() error {
@@ -110,9 +113,11 @@ func (s *source) learnGroup(g Group) error {
 // union is a factor with the levels that rows have of either. It has no rows of its own.
 func union(a, b *codes) *codes {
 	out := &codes{}
+	seen := map[string]bool{}
 	for _, c := range []*codes{a, b} {
 		for i, l := range c.levels {
-			if c.used[i] && !slices.Contains(out.levels, l) {
+			if c.used[i] && !seen[l] {
+				seen[l] = true
 				out.levels, out.used = append(out.levels, l), append(out.used, true)
 			}
 		}
@@ -160,8 +165,7 @@ func (s *source) learnSmooth(m Smooth) error {
 
 // few says that there are fewer values than knots.
 func (s Smooth) few(n int) string {
-	out := s.X.String() + " has " + number(float64(n)) + " different values, and the basis of s() has dimension " +
-		number(float64(s.K))
+	out := fmt.Sprintf("%s has %s, and the basis of s() has dimension %d", s.X, differing(n), s.K)
 	if n < 3 {
 		return out + ": a factor or a line is enough for so few"
 	}

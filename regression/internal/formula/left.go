@@ -14,7 +14,8 @@ func (x *expansion) outcome(e Expr) (Outcome, *Error) {
 		e = e.Args[0]
 	}
 	if o.Value = e; e.Kind == Call && (e.Name == "mvbind" || e.Name == "cbind") {
-		return o, x.wrong(e.at, "one formula has one outcome: write a formula for each; successes of trials are y | trials(n)")
+		return o, x.wrong(e.at, "one formula has one outcome: write a formula for each; successes of trials are "+
+			"y | trials(n)")
 	}
 	if e.Kind == Call && (e.Name == "factor" || e.Name == "C") || e.Kind != Column && e.Kind != Call {
 		return o, x.wrong(e.at, "the outcome is a column, or a number made of columns, as log(y)")
@@ -30,7 +31,8 @@ func (x *expansion) additions(e Expr, o *Outcome) *Error {
 		}
 		return x.additions(e.Args[1], o)
 	}
-	names := map[string][]string{"trials": {"n"}, "weights": {"w"}, "se": {"s"}, "cens": {"c", "y2"}, "trunc": {"lb", "ub"}}
+	names := map[string][]string{"trials": {"n"}, "weights": {"w"}, "se": {"s"}, "cens": {"c", "y2"},
+		"trunc": {"lb", "ub"}}
 	if e.Kind != Call || names[e.Name] == nil {
 		return x.wrong(e.at, "right of the bar stand trials(n), weights(w), se(s), cens(c), cens(c, upper) and "+
 			"trunc(lb = l, ub = u), added to each other")

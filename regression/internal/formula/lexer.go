@@ -37,14 +37,9 @@ func (t token) describe() string {
 // signs are the signs of formulas, each before those that it begins with.
 var signs = []string{"%in%", "||", "**", "|", "+", "-", "*", "/", "^", ":", "(", ")", ",", "=", "~"}
 
-const longest = 1 << 14 // runes of a formula
-
 // tokens splits a formula.
 func tokens(text string) ([]token, *Error) {
 	runes := []rune(text)
-	if len(runes) > longest {
-		return nil, &Error{text, longest, fmt.Sprintf("it has %d characters: at most %d are read", len(runes), longest)}
-	}
 	var out []token
 	for i := 0; i < len(runes); {
 		r, start := runes[i], i
@@ -93,8 +88,8 @@ func strange(r rune) string {
 	case '<', '>', '!', '&':
 		return fmt.Sprintf("%q is no sign of a formula: put a comparison into a column of the table", r)
 	case '[', ']', '{', '}', '$', '@':
-		return fmt.Sprintf("%q is no sign of a formula: name a column, in backquotes where it has other characters than "+
-			"letters, digits, _ and .", r)
+		return fmt.Sprintf("%q is no sign of a formula: name a column, in backquotes where it has other characters "+
+			"than letters, digits, _ and .", r)
 	case '%':
 		return "the only sign with % is %in%"
 	}
@@ -126,8 +121,8 @@ func lexNumber(runes []rune, i int) (end int, v float64, problem string) {
 	}
 	v, err := strconv.ParseFloat(string(runes[start:i]), 64)
 	if err != nil || i < len(runes) && inName(runes[i], false) {
-		return i, 0, "it is no number that is written as 2, 0.5 or 1e-3 and at most 1.8e308; a name that begins with a " +
-			"digit stands in backquotes"
+		return i, 0, "it is no number that is written as 2, 0.5 or 1e-3 and at most 1.8e308; a name that begins " +
+			"with a digit stands in backquotes"
 	}
 	return i, v, ""
 }

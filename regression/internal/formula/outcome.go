@@ -41,7 +41,7 @@ func (s *source) outcome(r *Rows) error {
 		ok   func(float64) bool
 		want string
 	}{
-		{o.Trials, &r.Trials, func(v float64) bool { return v >= 0 && v == math.Trunc(v) }, "trials are whole numbers from 0"},
+		{o.Trials, &r.Trials, whole, "trials are whole numbers from 0"},
 		{o.Weights, &r.Weights, func(v float64) bool { return v >= 0 }, "a weight is at least 0"},
 		{o.SE, &r.SE, func(v float64) bool { return v > 0 }, "a standard error is above 0"},
 		{o.Lower, &r.Lower, finite, ""},
@@ -73,6 +73,8 @@ func (s *source) outcome(r *Rows) error {
 	}
 	return s.consistent(r)
 }
+
+func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) }
 
 // upper reads the ends of intervals. A column may lack them in rows without an interval; that is NaN.
 func (s *source) upper(e Expr, censored []int) ([]float64, error) {
@@ -173,7 +175,8 @@ func (s *source) consistent(r *Rows) error {
 		case r.Lower != nil && r.Above != nil && r.Lower[i] >= r.Above[i]:
 			return wrong(i, "its lower bound "+number(r.Lower[i])+" is not below its upper bound "+number(r.Above[i]))
 		case r.Y == nil:
-		case r.Levels != nil && (r.Trials != nil || r.Censored != nil || r.Lower != nil || r.Above != nil || r.SE != nil):
+		case r.Levels != nil && (r.Trials != nil || r.Censored != nil || r.Lower != nil || r.Above != nil ||
+			r.SE != nil):
 			return wrong(i, "it is a factor, which has no trials, censoring, truncation or standard errors")
 		case r.Trials != nil && (r.Y[i] < 0 || r.Y[i] > r.Trials[i]):
 			return wrong(i, "it must be from 0 to its number of trials, "+number(r.Trials[i]))

@@ -2,6 +2,7 @@ package formula
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,7 +70,8 @@ func (p *planner) columns(terms []Term, intercept bool) ([]column, error) {
 			}
 		}
 		if len(factors) > 10 {
-			return nil, p.x.wrong(t.Factors[0].at, "the product %s has %d factors of levels: at most 10", t, len(factors))
+			return nil, p.x.wrong(t.Factors[0].at, "the product %s has %d factors of levels: at most 10", t,
+				len(factors))
 		}
 		for _, codings := range used.subterms(numbers.key(), keys) {
 			made, err := p.product(variables, factors, codings)
@@ -85,8 +87,8 @@ func (p *planner) tooMany(t Term, err error) error {
 	if err != nil {
 		return err
 	}
-	return p.x.wrong(t.Factors[0].at, "the design has more than %d columns with %s: a factor of many levels is a group, "+
-		"as (1 | g)", mostColumns, t)
+	return p.x.wrong(t.Factors[0].at, "the design has more than %d columns with %s: a factor of many levels is a "+
+		"group, as (1 | g)", mostColumns, t)
 }
 
 // product has the columns of one subterm: of all numbers of the term, and of the factors that have a coding.
@@ -118,7 +120,8 @@ func (p *planner) product(variables, factors []*variable, codings []coded) ([]co
 		for j := range width {
 			for _, o := range out {
 				a := part{v, j, c.full}
-				next = append(next, column{strings.TrimPrefix(o.name+":"+a.name(), ":"), append(o.parts[:len(o.parts):len(o.parts)], a)})
+				name := strings.TrimPrefix(o.name+":"+a.name(), ":")
+				next = append(next, column{name, append(slices.Clone(o.parts), a)})
 			}
 		}
 		out = next

@@ -41,9 +41,9 @@ func (d *Design) UnmarshalJSON(text []byte) error {
 	if s.Version != 1 || s.Memory == nil {
 		return unreadable("its version is %d, expected 1, or it has learned nothing", s.Version)
 	}
-	f, err := Parse(s.Formula)
-	if err != nil {
-		return unreadable("%v", err)
+	f, bad := parse(s.Formula)
+	if bad != nil {
+		return unreadable("%v", bad)
 	}
 	if err := s.Memory.check(f); err != nil {
 		return err
@@ -70,6 +70,9 @@ func (m *memory) check(f *Formula) error {
 	}
 	if twice := repeated(m.Outcome); twice != "" || slices.Contains(m.Outcome, "") {
 		return unreadable("the outcome has an empty level, or %q twice", short(twice))
+	}
+	if v := f.Outcome.Value; m.Outcome != nil && (v.Kind != Column || v.None()) {
+		return unreadable("the outcome %q is no factor", v)
 	}
 	x := &expansion{text: f.text}
 	var terms []Term
@@ -159,8 +162,13 @@ func (m *memory) checkNumber(e Expr) error {
 
 func (m *memory) checkSmooth(s Smooth) error {
 	k, n := s.k(), m.Numbers[s.key()]
-	if len(n) != 2+k+2*k*(k-2) || !(n[1] > 0) || !slices.IsSorted(n[2:2+k]) || len(slices.Compact(slices.Clone(n[2:2+k]))) < k {
-		return unreadable("%s has no basis, or no knots", s)
+	if len(n) != 2+k+2*k*(k-2) || !(n[1] > 0) {
+		return unreadable("%s has %d numbers", s, len(n))
+	}
+	for j := 3; j < 2+k; j++ {
+		if !(n[j-1] < n[j]) {
+			return unreadable("%s has the knots %v, which are not in order", s, n[2:2+k])
+		}
 	}
 	return m.checkNumber(s.X)
 }

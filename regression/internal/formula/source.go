@@ -78,9 +78,9 @@ func (s *source) column(e Expr) (data.Column, error) {
 		return data.Column{}, err
 	}
 	if len(missing) > 0 {
-		return data.Column{}, &data.Error{Row: missing[0].Row, Line: missing[0].Line, Column: e.Name, Problem: fmt.Sprintf(
-			"it is missing, and so are %d more of the column: drop such rows with Table.DropMissing, or model them",
-			len(missing)-1)}
+		return data.Column{}, &data.Error{Row: missing[0].Row, Line: missing[0].Line, Column: e.Name,
+			Problem: fmt.Sprintf("it is missing, and so are %d more of the column: drop such rows with "+
+				"Table.DropMissing, or model them", len(missing)-1)}
 	}
 	c, err := s.t.Column(e.Name)
 	s.columns[e.Name] = c
@@ -248,7 +248,8 @@ func (s *source) levels(e Expr) ([]int32, error) {
 			if e.Kind == Call {
 				of = e.Args[0]
 			}
-			return nil, cell(i, of, c.levels[code], "the training data do not have this level: they have "+list(learned))
+			return nil, cell(i, of, c.levels[code],
+				"the training data do not have this level: they have "+list(learned))
 		}
 	}
 	return out, nil

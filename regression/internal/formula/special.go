@@ -28,22 +28,39 @@ func (x *expansion) group(bar Expr, added bool) *Error {
 	}
 	for _, g := range groups {
 		g.Intercept, g.Terms, g.Correlated, g.at = intercept, terms, bar.Name == "|", bar.at
-		for _, other := range x.f.Groups {
-			if other.key() != g.key() {
-				continue
-			}
-			if other.Intercept && g.Intercept {
-				return x.wrong(bar.at, "%q has a constant of each level twice: write 0 + in one of the groups", g.Factor())
-			}
-			for _, t := range g.Terms {
-				if contains(other.Terms, t) {
-					return x.wrong(bar.at, "%q has %q twice: take it out of one of the groups", g.Factor(), t.String())
-				}
-			}
+		if len(groups) > 1 && slices.ContainsFunc(x.f.Groups, g.within) {
+			continue // as (1 | g) of (1 | g/h), beside (x | g)
+		}
+		if err := x.twice(g); err != nil {
+			return err
 		}
 		x.f.Groups = append(x.f.Groups, g)
 	}
 	return nil
+}
+
+// twice is an error where a coefficient of a group is in another one of the same levels.
+func (x *expansion) twice(g Group) *Error {
+	for _, other := range x.f.Groups {
+		if other.key() != g.key() {
+			continue
+		}
+		if other.Intercept && g.Intercept {
+			return x.wrong(g.at, "%q has a constant of each level twice: write 0 + in one of the groups", g.Factor())
+		}
+		for _, t := range g.Terms {
+			if contains(other.Terms, t) {
+				return x.wrong(g.at, "%q has %q twice: take it out of one of the groups", g.Factor(), t.String())
+			}
+		}
+	}
+	return nil
+}
+
+// within says whether another group of the same levels has all coefficients of this one.
+func (g Group) within(other Group) bool {
+	missing := func(t Term) bool { return !contains(other.Terms, t) }
+	return g.key() == other.key() && (other.Intercept || !g.Intercept) && !slices.ContainsFunc(g.Terms, missing)
 }
 
 // key is the same for groups of the same levels.
@@ -137,7 +154,8 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	}
 	if k := args["k"]; !k.None() {
 		if k.Kind != Number || k.Value != float64(int(k.Value)) || k.Value < 3 || k.Value > 1000 {
-			return x.wrong(k.at, "k, the dimension of the basis, is a whole number from 3 to 1000")
+			return x.wrong(k.at, "s() is of one number, and k, the dimension of its basis, is a whole number from 3 "+
+				"to 1000")
 		}
 		if s.K = int(k.Value); s.K == defaultK {
 			s.K = 0

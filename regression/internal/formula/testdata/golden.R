@@ -1,4 +1,4 @@
-# Writes golden_r.json: matrices of model.matrix, poly, bs, and smooths of mgcv (1.8-41), for the tests of package formula.
+# Writes golden_r.json: matrices of model.matrix, poly and bs, and smooths of mgcv 1.8-41, for the tests of this package.
 #
 #     Rscript golden.R > golden_r.json
 suppressMessages({library(mgcv); library(splines)})
@@ -31,7 +31,8 @@ predictions <- sapply(learned, function(f) {
 })
 # The covariance Z Z' of a smooth with iid coefficients does not depend on how these are turned.
 smooth <- function(k, by, data, level) {
-  spec <- if (by == "") s(x, k = k, bs = "cr") else eval(parse(text = sprintf("s(x, k = %d, bs = \"cr\", by = %s)", k, by)))
+  text <- sprintf("s(x, k = %d, bs = \"cr\"%s)", k, if (by == "") "" else paste(", by =", by))
+  spec <- eval(parse(text = text))
   sm <- smoothCon(spec, table, absorb.cons = TRUE)[[max(1, level)]]
   re <- smooth2random(sm, "", type = 2)
   if (!is.null(data)) {

@@ -3,8 +3,8 @@
     python3 golden.py > golden.json
 
 A formula is written as this package reads it and as patsy does. Names of columns are those of this package. Where all
-levels of a factor are there, patsy codes Sum, Helmert and Poly in ways of its own; here, as in R, that is an indicator of
-each level.
+levels of a factor are there, patsy codes Sum, Helmert and Poly in ways of its own; here, as in R, that is an indicator
+of each level.
 """
 import json
 import random
