@@ -12,7 +12,7 @@ import (
 
 // Comparison is a change of one column, with all others as they are in each row.
 type Comparison struct {
-	Column string
+	Column string // the one that changes
 	// From and To are levels of a factor, or numbers. Nil of a factor is its first level, and each of the others in
 	// turn; nil of a number is the value of each row, and Step more.
 	From, To any

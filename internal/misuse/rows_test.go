@@ -44,6 +44,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -242,6 +243,7 @@ var rows = []row{
 	{"dist.LKJCholesky", dist.LKJCholesky},
 	{"dist.Laplace", dist.Laplace},
 	{"dist.LogNormal", dist.LogNormal},
+	{"dist.LogTails", dist.LogTails},
 	{"dist.Logistic", dist.Logistic},
 	{"dist.LowRankMultivariateNormal", dist.LowRankMultivariateNormal},
 	{"dist.Mixture", dist.Mixture},
@@ -352,6 +354,7 @@ var rows = []row{
 	{"(*draws.Draws).Element", (*draws.Draws).Element},
 	{"(*draws.Draws).End", (*draws.Draws).End},
 	{"(*draws.Draws).Grow", (*draws.Draws).Grow},
+	{"(*draws.Draws).Label", (*draws.Draws).Label},
 	{"(*draws.Draws).Len", (*draws.Draws).Len},
 	{"(*draws.Draws).MaxLen", (*draws.Draws).MaxLen},
 	{"(*draws.Draws).Mean", (*draws.Draws).Mean},
@@ -710,6 +713,7 @@ var rows = []row{
 	{"(*svi.Program).CheckFull", (*svi.Program).CheckFull},
 	{"(*svi.Program).Draws", (*svi.Program).Draws},
 	{"(*svi.Program).Layout", (*svi.Program).Layout},
+	{"(*svi.Program).RowTerms", (*svi.Program).RowTerms},
 	{"(*svi.Program).Start", (*svi.Program).Start},
 	{"(*svi.Program).Target", (*svi.Program).Target},
 	{"svi.Compile", svi.Compile},
@@ -764,6 +768,7 @@ var rows = []row{
 	{"models.MixtureSimulated", models.MixtureSimulated},
 	{"models.Model.Compile", models.Model.Compile},
 	{"models.NormalMixture.Build", models.NormalMixture.Build},
+	{"models.OrderedNormal", models.OrderedNormal},
 	{"models.PoissonRegression.Build", models.PoissonRegression.Build},
 	{"models.Radon.Build", models.Radon.Build},
 	{"models.RadonSimulated", models.RadonSimulated},
@@ -971,6 +976,22 @@ var rows = []row{
 	{"ppl.Seed", ppl.Seed},
 	{"ppl.Substitute", ppl.Substitute},
 	{"ppl.TraceModel", ppl.TraceModel},
+	{"(*regression.Model).Average", (*regression.Model).Average},
+	{"(*regression.Model).Compare", (*regression.Model).Compare},
+	{"(*regression.Model).Draws", (*regression.Model).Draws},
+	{"(*regression.Model).Dropped", (*regression.Model).Dropped},
+	{"(*regression.Model).Expected", (*regression.Model).Expected},
+	{"(*regression.Model).Grid", (*regression.Model).Grid},
+	{"(*regression.Model).Linear", (*regression.Model).Linear},
+	{"(*regression.Model).Outcome", (*regression.Model).Outcome},
+	{"(*regression.Model).Predict", (*regression.Model).Predict},
+	{"(*regression.Model).Priors", (*regression.Model).Priors},
+	{"(*regression.Model).R2", (*regression.Model).R2},
+	{"(*regression.Model).Reported", (*regression.Model).Reported},
+	{"(*regression.Model).Slope", (*regression.Model).Slope},
+	{"(*regression.Model).String", (*regression.Model).String},
+	{"(*regression.Model).Summary", (*regression.Model).Summary},
+	{"regression.Formula.Fit", regression.Formula.Fit},
 	{"(*store.CSVSink).Close", (*store.CSVSink).Close},
 	{"(*store.CSVSink).Save", (*store.CSVSink).Save},
 	{"(*store.ParseError).Error", (*store.ParseError).Error},
