@@ -3,8 +3,10 @@ package regression
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -16,8 +18,9 @@ import (
 // Draws and moments are those of the law: of what would have been seen.
 type censored struct {
 	dist.Distribution
-	kind  []float64 // c of each row
-	upper []float64
+	kind     torch.Tensor // c of each row
+	end      torch.Tensor // upper, or a number above y
+	interval bool         // some row is an interval
 }
 
 // Name says what is censored.
@@ -31,19 +34,16 @@ func (d censored) Expand(batch ...int64) dist.Distribution {
 
 // LogProb is the log density or the log probability of the bounds.
 func (d censored) LogProb(y torch.Tensor) torch.Tensor {
-	kind := torch.Of(torch.Must(torch.FromSlice(d.kind)))
 	lower, upper := dist.LogTails(d.Distribution, y)
-	out := torch.Where(kind.Eq(0), d.Distribution.LogProb(y), torch.Where(kind.Eq(1), upper, lower))
-	if d.upper == nil {
+	out := torch.Where(d.kind.Eq(0), d.Distribution.LogProb(y), torch.Where(d.kind.Eq(1), upper, lower))
+	if !d.interval {
 		return out
 	}
 	// Of an interval the difference is taken in the tail that has less: log(e^a - e^b) = a + log(1 - e^(b-a)), a > b.
-	between := kind.Eq(2)
-	end := torch.Where(between, torch.Of(torch.Must(torch.FromSlice(d.upper))), y.Add(1))
-	below, above := dist.LogTails(d.Distribution, end)
+	below, above := dist.LogTails(d.Distribution, d.end)
 	less := func(a, b torch.Tensor) torch.Tensor { return a.Add(b.Sub(a).Exp().Neg().Log1p()) }
 	mass := torch.Where(lower.Lt(-math.Ln2), less(below, lower), less(upper, above))
-	return torch.Where(between, mass, out)
+	return torch.Where(d.kind.Eq(2), mass, out)
 }
 
 // censorable are the families whose laws have a distribution function.
@@ -51,16 +51,22 @@ var censorable = map[string]bool{"gaussian": true, "student": true, "lognormal":
 	"inverse_gaussian": true, "exponential": true, "weibull": true, "beta": true}
 
 // withCensoring is the law of a censored outcome.
-func (m *Model) withCensoring(d dist.Distribution) dist.Distribution {
+func (m *Model) withCensoring(d dist.Distribution, data func(string) torch.Tensor) dist.Distribution {
 	if m.rows.Censored == nil {
 		return d
 	}
-	c := censored{Distribution: d}
-	for _, kind := range m.rows.Censored {
-		c.kind = append(c.kind, float64(kind))
+	return censored{d, data("cens"), data("cens_end"), slices.Contains(m.rows.Censored, 2)}
+}
+
+// addCensoring gives the kinds of rows and the ends of intervals.
+func addCensoring(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+	kinds, ends := make([]float64, rows.N), make([]float64, rows.N)
+	for i, kind := range rows.Censored {
+		kinds[i], ends[i] = float64(kind), rows.Y[i]+1
 		if kind == 2 {
-			c.upper = m.rows.Upper
+			ends[i] = rows.Upper[i]
 		}
 	}
-	return c
+	numbers("cens", kinds)
+	numbers("cens_end", ends)
 }

@@ -262,7 +262,7 @@ func (m *Model) run(c *ppl.Ctx) {
 		if w.ok {
 			d = m.family.glm(c.Data("x"), w.b, rest, a)
 		}
-		d = m.withCensoring(m.truncated(d, c.Data))
+		d = m.withCensoring(m.truncated(d, c.Data), c.Data)
 		if m.rows.Weights != nil {
 			d = weighted{d, m.rows.Weights}
 		}
@@ -470,6 +470,9 @@ func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []floa
 		if x != nil {
 			numbers(key, x)
 		}
+	}
+	if rows.Censored != nil && rows.Y != nil {
+		addCensoring(rows, numbers)
 	}
 	if m.bounds {
 		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))

@@ -1,0 +1,152 @@
+package regression
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/diag/loo"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// Folds says how rows are divided for cross-validation.
+type Folds struct {
+	K int // number of folds; 0 means 10
+	// By is a factor whose levels stay together: each is in one fold, and is predicted as a new one. Empty divides rows.
+	By   string
+	Seed uint64
+}
+
+// KFold is the expected log predictive density of each row by a fit to the rows of the other folds: K fits with a
+// method. It needs no importance weights, and tells of new groups where Folds.By names them. posterior is of all data,
+// and gives the effective number of parameters. A fold that lacks a level of a common factor is an error.
+func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.Method, o infer.Options, f Folds) (
+	*loo.Result, error) {
+	folds, err := f.assign(m.table)
+	if err != nil {
+		return nil, err
+	}
+	full, err := m.density(posterior, Rows{NewLevels: DrawNew, Seed: f.Seed})
+	if err != nil {
+		return nil, err
+	}
+	points := make([]loo.Point, m.table.Len())
+	for k, held := range folds {
+		var rest []int
+		for i := range points {
+			if !slices.Contains(held, i) {
+				rest = append(rest, i)
+			}
+		}
+		elpd, err := m.heldOut(ctx, method, o, rest, held, f.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("regression.KFold: fold %d of %d: %w", k+1, len(folds), err)
+		}
+		for j, i := range held {
+			points[i] = loo.Point{ELPD: elpd[j], P: full[i] - elpd[j], MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN()}
+		}
+	}
+	n := float64(len(points))
+	sums := func(of func(p loo.Point) float64) (sum, se float64) {
+		x := make([]float64, len(points))
+		for i, p := range points {
+			x[i] = of(p)
+		}
+		mean, sd := moments(x, 0, 1)
+		return n * mean, math.Sqrt(n) * sd
+	}
+	r := &loo.Result{Pointwise: points, Draws: posterior.Total()}
+	r.ELPD, r.SE = sums(func(p loo.Point) float64 { return p.ELPD })
+	r.P, r.SEP = sums(func(p loo.Point) float64 { return p.P })
+	r.IC, r.SEIC = -2*r.ELPD, 2*r.SE
+	return r, nil
+}
+
+// heldOut are the log predictive densities of some rows by a fit to others.
+func (m *Model) heldOut(ctx context.Context, method infer.Method, o infer.Options, rest, held []int, seed uint64) (
+	[]float64, error) {
+	train, err := m.table.Rows(rest...)
+	if err != nil {
+		return nil, err
+	}
+	test, err := m.table.Rows(held...)
+	if err != nil {
+		return nil, err
+	}
+	of, err := m.formula.Fit(train)
+	if err != nil {
+		return nil, err
+	}
+	fitted, err := infer.Sample(ctx, of, method, o)
+	if err != nil {
+		return nil, err
+	}
+	return of.density(fitted, Rows{Table: test, NewLevels: DrawNew, Seed: seed})
+}
+
+// density is the log of the mean density of each row over the draws.
+func (m *Model) density(posterior *draws.Draws, rows Rows) ([]float64, error) {
+	each, err := m.predict("KFold", "log density", posterior, rows,
+		func(a args, _ *torch.Source, batch infer.Batch) torch.Tensor {
+			of := func(key string) torch.Tensor { return torch.Of(batch[key]) }
+			return m.withCensoring(m.truncated(m.law(a), of), of).LogProb(of("y"))
+		})
+	if err != nil {
+		return nil, err
+	}
+	all := each.Rows()
+	out := make([]float64, each.Dim())
+	for i := range out {
+		largest, sum := math.Inf(-1), 0.0
+		for _, row := range all {
+			largest = math.Max(largest, row[i])
+		}
+		for _, row := range all {
+			sum += math.Exp(row[i] - largest)
+		}
+		out[i] = largest + math.Log(sum/float64(len(all)))
+	}
+	return out, nil
+}
+
+// assign are the rows of each fold.
+func (f Folds) assign(table *data.Table) ([][]int, error) {
+	k, n := f.K, table.Len()
+	if k == 0 {
+		k = 10
+	}
+	unit := make([]int, n) // of each row: itself, or its level
+	units := n
+	for i := range unit {
+		unit[i] = i
+	}
+	if f.By != "" {
+		column, err := table.Column(f.By)
+		if err != nil {
+			return nil, fmt.Errorf("regression.KFold: %w", err)
+		}
+		if column.Labels == nil {
+			return nil, &infer.FieldError{Type: "regression.Folds", Field: "By", Value: f.By, Allowed: "it must be a factor"}
+		}
+		units = len(column.Levels)
+		for i, label := range column.Labels {
+			unit[i] = slices.Index(column.Levels, label)
+		}
+	}
+	if k < 2 || k > units {
+		return nil, &infer.FieldError{Type: "regression.Folds", Field: "K", Value: f.K,
+			Allowed: fmt.Sprintf("it must be from 2 to %d, or 0 for 10", units)}
+	}
+	order := rand.New(rand.NewPCG(f.Seed, 1)).Perm(units)
+	folds := make([][]int, k)
+	for i, u := range unit {
+		at := order[u] % k
+		folds[at] = append(folds[at], i)
+	}
+	return slices.DeleteFunc(folds, func(rows []int) bool { return len(rows) == 0 }), nil
+}
