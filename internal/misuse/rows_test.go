@@ -982,6 +982,7 @@ var rows = []row{
 	{"(*regression.Model).Dropped", (*regression.Model).Dropped},
 	{"(*regression.Model).Expected", (*regression.Model).Expected},
 	{"(*regression.Model).Grid", (*regression.Model).Grid},
+	{"(*regression.Model).KFold", (*regression.Model).KFold},
 	{"(*regression.Model).Linear", (*regression.Model).Linear},
 	{"(*regression.Model).Outcome", (*regression.Model).Outcome},
 	{"(*regression.Model).Predict", (*regression.Model).Predict},
