@@ -10,8 +10,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // clinics is a table of counts in three clinics, by age and treatment.
@@ -222,5 +224,68 @@ func TestWrong(t *testing.T) {
 			_, err := c.f.Fit(clinics(t))
 			require.ErrorContains(t, err, c.says)
 		})
+	}
+}
+
+// The model and predictions read a formula alike: the log density of each row is that of a normal law with what Linear
+// gives, for every kind of term, also where the rows are a table; and standard deviations follow their own formula.
+func TestModelAndPredictionsAgree(t *testing.T) {
+	table := clinics(t)
+	other := make([]string, table.Len())
+	for i := range other {
+		other[i] = []string{"C", "A", "B", "B"}[i%4]
+	}
+	table, err := table.With(labels("second", other...))
+	require.NoError(t, err)
+	y, err := table.Column("y")
+	require.NoError(t, err)
+	for _, f := range []regression.Formula{
+		{Mean: "y ~ 1"}, {Mean: "y ~ 0 + treatment"}, {Mean: "y ~ age*treatment"}, {Mean: "y ~ poly(age, 3) + C(clinic, Sum)"},
+		{Mean: "y ~ s(age)"}, {Mean: "y ~ s(age, by = treatment)"}, {Mean: "y ~ bs(age, df = 5)"},
+		{Mean: "y ~ offset(log(age)) + scale(age)"}, {Mean: "y ~ age + (1 | clinic/treatment)"},
+		{Mean: "y ~ age + (1 + age || clinic)"}, {Mean: "y ~ (1 | mm(clinic, second))"},
+		{Mean: "y ~ (1 | clinic) + (0 + age | clinic)"}, {Mean: "y ~ (0 + treatment | clinic)"},
+		{Mean: "y ~ age", Horseshoe: &models.Horseshoe{}},
+		{Mean: "y ~ age", Params: map[string]string{"sigma": "~ s(age) + (1 | clinic)"}},
+	} {
+		t.Run(f.Mean, func(t *testing.T) {
+			m, err := f.Fit(table)
+			require.NoError(t, err)
+			d, err := infer.Sample(context.Background(), m, hmc.NUTS{}, infer.Options{Chains: 1, Warmup: 50, Draws: 5,
+				Observer: infer.Silent})
+			require.NoError(t, err)
+			loglik, err := m.LogLikelihood(d)
+			require.NoError(t, err)
+			eta, err := m.Linear(d, regression.Rows{Table: table})
+			require.NoError(t, err)
+			same, err := m.Linear(d, regression.Rows{})
+			require.NoError(t, err)
+			require.InDeltaSlice(t, eta.Row(0, 4), same.Row(0, 4), 1e-12)
+			for row, value := range y.Numbers {
+				normal := distuv.Normal{Mu: eta.Row(0, 4)[row]}
+				if f.Params == nil {
+					normal.Sigma = at(t, d, 0, 4, "sigma")
+					require.InDelta(t, normal.LogProb(value), loglik.Row(0, 4)[row], 1e-8)
+				}
+			}
+			_, err = m.R2(d)
+			require.NoError(t, err)
+			_, err = m.Predict(d, regression.Rows{Table: table, Seed: 1})
+			require.NoError(t, err)
+		})
+	}
+}
+
+// The standard deviation has a formula of its own, on the scale of its logarithm.
+func TestDistributional(t *testing.T) {
+	m, err := regression.Formula{Mean: "y ~ 1", Params: map[string]string{"sigma": "~ age"}}.Fit(
+		tableOf(t, numbers("y", 1, 2, 5), numbers("age", 1, 2, 6)))
+	require.NoError(t, err)
+	loglik, err := m.LogLikelihood(one(t, map[string][]float64{"intercept": {1.5}, "b_sigma": {0.3},
+		"intercept_centred_sigma": {0.2}}))
+	require.NoError(t, err)
+	for i, y := range []float64{1, 2, 5} {
+		normal := distuv.Normal{Mu: 1.5, Sigma: math.Exp(0.2 + 0.3*([]float64{1, 2, 6}[i]-3))}
+		require.InDelta(t, normal.LogProb(y), loglik.Row(0, 0)[i], 1e-12)
 	}
 }
