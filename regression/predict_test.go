@@ -240,7 +240,8 @@ func TestModelAndPredictionsAgree(t *testing.T) {
 	y, err := table.Column("y")
 	require.NoError(t, err)
 	for _, f := range []regression.Formula{
-		{Mean: "y ~ 1"}, {Mean: "y ~ 0 + treatment"}, {Mean: "y ~ age*treatment"}, {Mean: "y ~ poly(age, 3) + C(clinic, Sum)"},
+		{Mean: "y ~ 1"}, {Mean: "y ~ 0 + treatment"},
+		{Mean: "y ~ age*treatment"}, {Mean: "y ~ poly(age, 3) + C(clinic, Sum)"},
 		{Mean: "y ~ s(age)"}, {Mean: "y ~ s(age, by = treatment)"}, {Mean: "y ~ bs(age, df = 5)"},
 		{Mean: "y ~ offset(log(age)) + scale(age)"}, {Mean: "y ~ age + (1 | clinic/treatment)"},
 		{Mean: "y ~ age + (1 + age || clinic)"}, {Mean: "y ~ (1 | mm(clinic, second))"},

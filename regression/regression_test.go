@@ -11,6 +11,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -302,4 +306,42 @@ func TestOtherLaws(t *testing.T) {
 	require.InDelta(t, fitted/(fitted+4*(1/0.81+1/0.01)), r2.Row(0, 0)[0], 1e-12)
 	_, err = regression.Formula{Mean: "z ~ x", Family: regression.Quantile{Tau: 2}}.Fit(table)
 	require.ErrorContains(t, err, "Tau is 2: it must be between 0 and 1")
+}
+
+// A model is a program for any method: samplers, fits and minibatches find the least-squares line, which the posterior
+// under weak priors has for its mean to a hundredth of a standard error.
+func TestMethods(t *testing.T) {
+	var x, y []float64
+	for i := range 200 {
+		x = append(x, math.Sin(float64(i)*1.3))
+		y = append(y, 1+2*x[i]+0.5*math.Cos(float64(i*i)*0.7))
+	}
+	m, err := regression.Formula{Mean: "y ~ x"}.Fit(tableOf(t, numbers("x", x...), numbers("y", y...)))
+	require.NoError(t, err)
+	meanX, meanY, xx, xy := 0.0, 0.0, 0.0, 0.0
+	for i := range x {
+		meanX, meanY = meanX+x[i]/200, meanY+y[i]/200
+	}
+	for i := range x {
+		xx, xy = xx+(x[i]-meanX)*(x[i]-meanX), xy+(x[i]-meanX)*(y[i]-meanY)
+	}
+	parts, err := infer.Minibatches(m.Batch(), infer.MinibatchOptions{Size: 50, Seed: 1})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		method infer.Method
+		o      infer.Options
+	}{
+		"NUTS": {hmc.NUTS{}, infer.Options{}}, "vi": {vi.Dense{}, infer.Options{}},
+		"Laplace": {laplace.DenseHessian{}, infer.Options{}}, "L-BFGS": {optim.LBFGS{}, infer.Options{}},
+		"SGHMC": {sgmcmc.SGHMC{LR: infer.Constant(0.01)},
+			infer.Options{Batches: parts, Warmup: 5000, Draws: 2000, Thin: 10}},
+	} {
+		c.o.Seed, c.o.Observer = 1, infer.Silent
+		d, err := infer.Sample(context.Background(), m, c.method, c.o)
+		require.NoError(t, err, name)
+		b, err := d.Mean("b")
+		require.NoError(t, err)
+		se := 0.36 / math.Sqrt(xx)
+		require.InDelta(t, xy/xx, b[0], 0.3*se, name)
+	}
 }
