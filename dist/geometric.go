@@ -53,7 +53,7 @@ func (d geometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs)
 	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
 	x := u.Log().Div(d.probs.Neg().Log1p())
-	return torch.Of(x.T().MustFloor(false)).Abs() // −0 to 0
+	return constant(torch.Of(x.T().MustFloor(false)).Abs()) // −0 to 0; a whole number has no gradient
 }
 
 // Mean is (1 − p)/p.

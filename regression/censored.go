@@ -48,7 +48,7 @@ func (d censored) LogProb(y torch.Tensor) torch.Tensor {
 
 // censorable are the families whose laws have a distribution function.
 var censorable = map[string]bool{"gaussian": true, "student": true, "lognormal": true, "gamma": true,
-	"inverse_gaussian": true, "exponential": true, "weibull": true, "beta": true}
+	"inverse_gaussian": true, "exponential": true, "weibull": true}
 
 // withCensoring is the law of a censored outcome.
 func (m *Model) withCensoring(d dist.Distribution, data func(string) torch.Tensor) dist.Distribution {

@@ -167,8 +167,8 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	case m.bounds && s.countable():
 		return fail("trunc() is of families of real numbers, and this is %s", s.name)
 	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
-		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential, weibull and beta, " +
-			"without trunc()")
+		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
+			"trunc()")
 	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}

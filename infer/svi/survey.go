@@ -146,7 +146,7 @@ var partly = []string{"Mixture", "InverseGaussian", "VonMises"}
 
 // reparameterised says whether the gradient of a function of the draw goes to the Params through the draw.
 func reparameterised(s *ppl.Site) bool {
-	if !s.Value.MustRequiresGrad() {
+	if !s.Value.MustRequiresGrad() || s.Dist.Support().Discrete() {
 		return false
 	}
 	name := s.Dist.Name() // of transformed distributions it has the name of the base
