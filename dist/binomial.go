@@ -14,6 +14,14 @@ type binomialDist struct {
 	fromLogits    bool
 }
 
+var binomialLogitsFamily = &family{"BinomialLogits",
+	func(b base) Distribution { return binomialDist{b, b.at(0), torch.Tensor{}, b.at(1), true} },
+	[]parameter{{"total", wholeCount}, {"logits", logitDomain}}}
+
+var binomialFamily = &family{"Binomial",
+	func(b base) Distribution { return binomialDist{base: b, total: b.at(0), probs: b.at(1)} },
+	[]parameter{{"total", wholeCount}, {"probs", probability}}}
+
 // Binomial counts the successes among total trials, a whole number ≥ 0, each with probability probs, from 0 to 1:
 //
 //	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
@@ -21,21 +29,13 @@ type binomialDist struct {
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
 func Binomial(total, probs any) (made Distribution) {
 	defer orMisfit(&made)
-	n, p := param("Binomial", "total", total), param("Binomial", "probs", probs)
-	d := binomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
-	d.checkNumber("total", n, wholeCount)
-	d.checkNumber("probs", p, probability)
-	return d
+	return binomialFamily.with(total, probs)
 }
 
 // BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
 func BinomialLogits(total, logits any) (made Distribution) {
 	defer orMisfit(&made)
-	n, l := param("BinomialLogits", "total", total), param("BinomialLogits", "logits", logits)
-	d := binomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
-	d.checkNumber("total", n, wholeCount)
-	d.checkNumber("logits", l, logitDomain)
-	return d
+	return binomialLogitsFamily.with(total, logits)
 }
 
 // Support is 0, 1, …, total.
@@ -97,27 +97,4 @@ func (d binomialDist) Mean() torch.Tensor {
 func (d binomialDist) Variance() torch.Tensor {
 	p, q := d.prob()
 	return d.spread(p.Mul(q).Mul(d.total))
-}
-
-// Expand broadcasts the batch shape.
-func (d binomialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameters.
-func (d binomialDist) Validate() error {
-	total := d.validate("total", d.total, wholeCount)
-	if d.fromLogits {
-		return first(total, d.validate("logits", d.logits, logitDomain))
-	}
-	return first(total, d.validate("probs", d.probs, probability))
-}
-
-// Params are the parameters by name.
-func (d binomialDist) Params() map[string]any {
-	if d.fromLogits {
-		return map[string]any{"total": d.total, "logits": d.logits}
-	}
-	return map[string]any{"total": d.total, "probs": d.probs}
 }

@@ -11,6 +11,9 @@ type gammaDist struct {
 	concentration, rate torch.Tensor
 }
 
+var gammaFamily = &family{"Gamma", func(b base) Distribution { return gammaDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"concentration", positive}, {"rate", positive}}}
+
 // Gamma is the gamma distribution with shape concentration > 0 and rate > 0; for x > 0, with a the concentration,
 //
 //	log p(x) = a log rate + (a − 1) log x − rate·x − log Γ(a)
@@ -18,11 +21,7 @@ type gammaDist struct {
 // For a ≥ 10 it is computed from log(rate·x/a), where nothing large cancels.
 func Gamma(concentration, rate any) (made Distribution) {
 	defer orMisfit(&made)
-	a, r := param("Gamma", "concentration", concentration), param("Gamma", "rate", rate)
-	d := gammaDist{base: newBase("Gamma", a, r), concentration: a, rate: r}
-	d.checkNumber("concentration", a, positive)
-	d.checkNumber("rate", r, positive)
-	return d
+	return gammaFamily.with(concentration, rate)
 }
 
 // Support is x > 0.
@@ -53,20 +52,4 @@ func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
 			return incompleteGamma(d.concentration, x.Mul(d.rate))
 		})
 	}, value)
-}
-
-// Expand broadcasts the batch shape.
-func (d gammaDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks concentration and rate.
-func (d gammaDist) Validate() error {
-	return first(d.validate("concentration", d.concentration, positive), d.validate("rate", d.rate, positive))
-}
-
-// Params are the parameters by name.
-func (d gammaDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration, "rate": d.rate}
 }

@@ -13,6 +13,10 @@ type skewNormalDist struct {
 	loc, scale, skew torch.Tensor
 }
 
+var skewNormalFamily = &family{"SkewNormal",
+	func(b base) Distribution { return skewNormalDist{b, b.at(0), b.at(1), b.at(2)} },
+	[]parameter{{"loc", finite}, {"scale", positive}, {"skew", finite}}}
+
 // SkewNormal is the skew normal distribution (Azzalini 1985) located at loc, of scale > 0. Its skew α is any real
 // number: 0 is the normal distribution, and large α nearly half of one, above loc:
 //
@@ -21,12 +25,7 @@ type skewNormalDist struct {
 // with the density φ and the distribution function Φ of standard normal numbers.
 func SkewNormal(loc, scale, skew any) (made Distribution) {
 	defer orMisfit(&made)
-	l, s, a := param("SkewNormal", "loc", loc), param("SkewNormal", "scale", scale), param("SkewNormal", "skew", skew)
-	d := skewNormalDist{base: newBase("SkewNormal", l, s, a), loc: l, scale: s, skew: a}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("skew", a, finite)
-	return d
+	return skewNormalFamily.with(loc, scale, skew)
 }
 
 // Support is the real line.
@@ -65,21 +64,4 @@ func (d skewNormalDist) Mean() torch.Tensor {
 func (d skewNormalDist) Variance() torch.Tensor {
 	delta, _ := d.delta()
 	return d.spread(torch.Of(1).Sub(delta.Square().Mul(2 / math.Pi)).Mul(d.scale.Square()))
-}
-
-// Expand broadcasts the batch shape.
-func (d skewNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc, scale and skew.
-func (d skewNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive),
-		d.validate("skew", d.skew, finite))
-}
-
-// Params are the parameters by name.
-func (d skewNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale, "skew": d.skew}
 }
