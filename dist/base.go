@@ -40,13 +40,17 @@ type parameter struct {
 // with is the distribution whose parameters are given.
 func (f *family) with(given ...any) Distribution { return f.of(f.base(f.name, given...)) }
 
-// base is the base of a distribution whose parameters are given, under a name.
+// base is the base of a distribution whose parameters are given, under a name; for families with scalar events.
 func (f *family) base(name string, given ...any) base {
 	values := make([]torch.Tensor, len(given))
 	for i, p := range f.params {
 		values[i] = param(name, p.name, given[i])
 	}
-	b := newBase(name, values...)
+	return f.sized(newBase(name, values...), values...)
+}
+
+// sized is a base of such shapes with the values of the parameters. It panics when one is a number out of its domain.
+func (f *family) sized(b base, values ...torch.Tensor) base {
 	b.shared, b.values = f, values
 	for i, p := range f.params {
 		b.checkNumber(p.name, values[i], p.allowed)
