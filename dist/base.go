@@ -26,10 +26,14 @@ type base struct {
 // family is what the distributions of a family share: a name, the distribution that has a base, and the parameters in
 // the order of the constructor. Distributions point to it, so that those with equal parameters are deeply equal.
 type family struct {
-	name   string
-	of     func(base) Distribution
-	params []parameter
+	name    string
+	support support.Support
+	of      func(base) Distribution
+	params  []parameter
 }
+
+// itsOwn stands for a support that the parameters tell, by a method of the distribution.
+var itsOwn support.Support
 
 // parameter is a parameter's name, and what each of its elements must be.
 type parameter struct {
@@ -37,8 +41,14 @@ type parameter struct {
 	allowed check
 }
 
-// with is the distribution whose parameters are given.
-func (f *family) with(given ...any) Distribution { return f.of(f.base(f.name, given...)) }
+// with is the distribution whose parameters are given; a misfit where they are wrong.
+func (f *family) with(given ...any) (made Distribution) {
+	defer orMisfit(&made)
+	return f.build(given...)
+}
+
+// build is the distribution whose parameters are given, or a panic.
+func (f *family) build(given ...any) Distribution { return f.of(f.base(f.name, given...)) }
 
 // base is the base of a distribution whose parameters are given, under a name; for families with scalar events.
 func (f *family) base(name string, given ...any) base {
@@ -66,6 +76,9 @@ func (b base) with(values ...torch.Tensor) Distribution {
 	b.values = values
 	return b.shared.of(b)
 }
+
+// Support is the family's.
+func (b base) Support() support.Support { return b.shared.support }
 
 // Expand broadcasts the batch shape.
 func (b base) Expand(batch ...int64) Distribution {

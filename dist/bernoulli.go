@@ -16,20 +16,18 @@ type bernoulliDist struct {
 	fromLogits    bool
 }
 
-var bernoulliLogitsFamily = &family{"BernoulliLogits",
+var bernoulliLogitsFamily = &family{"BernoulliLogits", support.Boolean,
 	func(b base) Distribution { return bernoulliDist{b, torch.Tensor{}, b.at(0), true} },
 	[]parameter{{"logits", logitDomain}}}
 
-var bernoulliFamily = &family{"Bernoulli", func(b base) Distribution { return bernoulliDist{base: b, probs: b.at(0)} },
+var bernoulliFamily = &family{"Bernoulli", support.Boolean,
+	func(b base) Distribution { return bernoulliDist{base: b, probs: b.at(0)} },
 	[]parameter{{"probs", probability}}}
 
 // Bernoulli is 1 with probability probs, from 0 to 1, else 0:
 //
 //	log p(x) = x log p + (1 − x) log(1 − p),  with 0 log 0 = 0
-func Bernoulli(probs any) (made Distribution) {
-	defer orMisfit(&made)
-	return bernoulliFamily.with(probs)
-}
+func Bernoulli(probs any) Distribution { return bernoulliFamily.with(probs) }
 
 // BernoulliLogits is the Bernoulli distribution from its log-odds l = log(p/(1 − p)), any real number:
 //
@@ -44,9 +42,6 @@ func BernoulliLogits(logits any) (made Distribution) {
 func bernoulliLogits(name string, logits any) bernoulliDist {
 	return bernoulliLogitsFamily.of(bernoulliLogitsFamily.base(name, logits)).(bernoulliDist)
 }
-
-// Support is 0 and 1.
-func (d bernoulliDist) Support() support.Support { return support.Boolean }
 
 // LogProb is the log mass.
 func (d bernoulliDist) LogProb(value torch.Tensor) torch.Tensor {

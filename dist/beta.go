@@ -16,7 +16,8 @@ type betaDist struct {
 	concentration1, concentration0 torch.Tensor
 }
 
-var betaFamily = &family{"Beta", func(b base) Distribution { return betaDist{b, b.at(0), b.at(1)} },
+var betaFamily = &family{"Beta", support.UnitInterval,
+	func(b base) Distribution { return betaDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"concentration1", positive}, {"concentration0", positive}}}
 
 // Beta is the beta distribution with a = concentration1 > 0 and b = concentration0 > 0; for 0 ≤ x ≤ 1
@@ -24,13 +25,9 @@ var betaFamily = &family{"Beta", func(b base) Distribution { return betaDist{b, 
 //	log p(x) = (a − 1) log x + (b − 1) log(1 − x) − log B(a, b)
 //
 // Where both are at least 10 it is computed from log(x (a+b)/a) and log((1−x) (a+b)/b), where nothing large cancels.
-func Beta(concentration1, concentration0 any) (made Distribution) {
-	defer orMisfit(&made)
+func Beta(concentration1, concentration0 any) Distribution {
 	return betaFamily.with(concentration1, concentration0)
 }
-
-// Support is 0 ≤ x ≤ 1.
-func (d betaDist) Support() support.Support { return support.UnitInterval }
 
 // LogProb is the log density.
 func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -12,7 +12,7 @@ type betaBinomialDist struct {
 	total, a, b torch.Tensor
 }
 
-var betaBinomialFamily = &family{"BetaBinomial",
+var betaBinomialFamily = &family{"BetaBinomial", itsOwn,
 	func(b base) Distribution { return betaBinomialDist{b, b.at(0), b.at(1), b.at(2)} },
 	[]parameter{{"total", wholeCount}, {"concentration1", positive}, {"concentration0", positive}}}
 
@@ -22,8 +22,7 @@ var betaBinomialFamily = &family{"BetaBinomial",
 //	log p(x) = log(total choose x) + log B(x + a, total − x + b) − log B(a, b)
 //
 // for concentrations a and b, with the beta function B(u, v) = Γ(u)Γ(v)/Γ(u + v).
-func BetaBinomial(total, concentration1, concentration0 any) (made Distribution) {
-	defer orMisfit(&made)
+func BetaBinomial(total, concentration1, concentration0 any) Distribution {
 	return betaBinomialFamily.with(total, concentration1, concentration0)
 }
 

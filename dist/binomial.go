@@ -14,11 +14,11 @@ type binomialDist struct {
 	fromLogits    bool
 }
 
-var binomialLogitsFamily = &family{"BinomialLogits",
+var binomialLogitsFamily = &family{"BinomialLogits", itsOwn,
 	func(b base) Distribution { return binomialDist{b, b.at(0), torch.Tensor{}, b.at(1), true} },
 	[]parameter{{"total", wholeCount}, {"logits", logitDomain}}}
 
-var binomialFamily = &family{"Binomial",
+var binomialFamily = &family{"Binomial", itsOwn,
 	func(b base) Distribution { return binomialDist{base: b, total: b.at(0), probs: b.at(1)} },
 	[]parameter{{"total", wholeCount}, {"probs", probability}}}
 
@@ -27,16 +27,10 @@ var binomialFamily = &family{"Binomial",
 //	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
-func Binomial(total, probs any) (made Distribution) {
-	defer orMisfit(&made)
-	return binomialFamily.with(total, probs)
-}
+func Binomial(total, probs any) Distribution { return binomialFamily.with(total, probs) }
 
 // BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
-func BinomialLogits(total, logits any) (made Distribution) {
-	defer orMisfit(&made)
-	return binomialLogitsFamily.with(total, logits)
-}
+func BinomialLogits(total, logits any) Distribution { return binomialLogitsFamily.with(total, logits) }
 
 // Support is 0, 1, …, total.
 func (d binomialDist) Support() support.Support { return support.IntegerInterval(0, d.total) }

@@ -13,7 +13,8 @@ type cauchyDist struct {
 	loc, scale torch.Tensor
 }
 
-var cauchyFamily = &family{"Cauchy", func(b base) Distribution { return cauchyDist{b, b.at(0), b.at(1)} },
+var cauchyFamily = &family{"Cauchy", support.Real,
+	func(b base) Distribution { return cauchyDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // Cauchy is the Cauchy distribution with median loc and half width scale > 0:
@@ -21,13 +22,7 @@ var cauchyFamily = &family{"Cauchy", func(b base) Distribution { return cauchyDi
 //	log p(x) = −log(1 + ((x − loc)/scale)²) − log scale − log π
 //
 // It has neither mean nor variance.
-func Cauchy(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return cauchyFamily.with(loc, scale)
-}
-
-// Support is the real line.
-func (d cauchyDist) Support() support.Support { return support.Real }
+func Cauchy(loc, scale any) Distribution { return cauchyFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d cauchyDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -16,7 +16,7 @@ type deltaDist struct {
 	value, logDensity torch.Tensor
 }
 
-var deltaFamily = &family{"Delta", func(b base) Distribution { return deltaDist{b, b.at(0), b.at(1)} },
+var deltaFamily = &family{"Delta", itsOwn, func(b base) Distribution { return deltaDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"value", notNaN}, {"logDensity", notNaN}}}
 
 // Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is
@@ -27,7 +27,7 @@ func Delta(value any, logDensity ...any) (made Distribution) {
 	if len(logDensity) > 0 {
 		there = logDensity[0]
 	}
-	d := deltaFamily.with(value, there).(deltaDist)
+	d := deltaFamily.build(value, there).(deltaDist)
 	if operand.IsNumber(d.value) {
 		return d
 	}

@@ -12,7 +12,8 @@ type dirichletDist struct {
 	concentration torch.Tensor
 }
 
-var dirichletFamily = &family{"Dirichlet", func(b base) Distribution { return dirichletDist{b, b.at(0)} },
+var dirichletFamily = &family{"Dirichlet", support.Simplex,
+	func(b base) Distribution { return dirichletDist{b, b.at(0)} },
 	[]parameter{{"concentration", positive}}}
 
 // Dirichlet is the distribution of probability vectors of length k with concentration α, positive numbers in a tensor
@@ -27,9 +28,6 @@ func Dirichlet(concentration any) (made Distribution) {
 	batch, k := lastDim("Dirichlet", "concentration", a)
 	return dirichletFamily.of(dirichletFamily.sized(base{family: "Dirichlet", batch: batch, event: []int64{k}}, a))
 }
-
-// Support is the probability vectors.
-func (d dirichletDist) Support() support.Support { return support.Simplex }
 
 // total is α₀ = Σ α.
 func (d dirichletDist) total() torch.Tensor {

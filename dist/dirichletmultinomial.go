@@ -14,7 +14,7 @@ type dirichletMultinomialDist struct {
 	total, concentration torch.Tensor
 }
 
-var dirichletMultinomialFamily = &family{"DirichletMultinomial",
+var dirichletMultinomialFamily = &family{"DirichletMultinomial", itsOwn,
 	func(b base) Distribution { return dirichletMultinomialDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"total", wholeCount}, {"concentration", positive}}}
 

@@ -11,19 +11,14 @@ type exponentialDist struct {
 	rate torch.Tensor
 }
 
-var exponentialFamily = &family{"Exponential", func(b base) Distribution { return exponentialDist{b, b.at(0)} },
+var exponentialFamily = &family{"Exponential", support.Nonnegative,
+	func(b base) Distribution { return exponentialDist{b, b.at(0)} },
 	[]parameter{{"rate", positive}}}
 
 // Exponential is the exponential distribution with the given rate > 0, the reciprocal of the mean; for x ≥ 0
 //
 //	log p(x) = log rate − rate·x
-func Exponential(rate any) (made Distribution) {
-	defer orMisfit(&made)
-	return exponentialFamily.with(rate)
-}
-
-// Support is x ≥ 0.
-func (d exponentialDist) Support() support.Support { return support.Nonnegative }
+func Exponential(rate any) Distribution { return exponentialFamily.with(rate) }
 
 // LogProb is the log density.
 func (d exponentialDist) LogProb(value torch.Tensor) torch.Tensor {

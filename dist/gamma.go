@@ -11,7 +11,8 @@ type gammaDist struct {
 	concentration, rate torch.Tensor
 }
 
-var gammaFamily = &family{"Gamma", func(b base) Distribution { return gammaDist{b, b.at(0), b.at(1)} },
+var gammaFamily = &family{"Gamma", support.Positive,
+	func(b base) Distribution { return gammaDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"concentration", positive}, {"rate", positive}}}
 
 // Gamma is the gamma distribution with shape concentration > 0 and rate > 0; for x > 0, with a the concentration,
@@ -19,13 +20,7 @@ var gammaFamily = &family{"Gamma", func(b base) Distribution { return gammaDist{
 //	log p(x) = a log rate + (a − 1) log x − rate·x − log Γ(a)
 //
 // For a ≥ 10 it is computed from log(rate·x/a), where nothing large cancels.
-func Gamma(concentration, rate any) (made Distribution) {
-	defer orMisfit(&made)
-	return gammaFamily.with(concentration, rate)
-}
-
-// Support is x > 0.
-func (d gammaDist) Support() support.Support { return support.Positive }
+func Gamma(concentration, rate any) Distribution { return gammaFamily.with(concentration, rate) }
 
 // LogProb is the log density.
 func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {

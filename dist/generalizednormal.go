@@ -13,7 +13,7 @@ type generalizedNormalDist struct {
 	loc, scale, shape torch.Tensor
 }
 
-var generalizedNormalFamily = &family{"GeneralizedNormal",
+var generalizedNormalFamily = &family{"GeneralizedNormal", support.Real,
 	func(b base) Distribution { return generalizedNormalDist{b, b.at(0), b.at(1), b.at(2)} },
 	[]parameter{{"loc", finite}, {"scale", positive}, {"shape", positive}}}
 
@@ -21,13 +21,9 @@ var generalizedNormalFamily = &family{"GeneralizedNormal",
 // β > 0: Laplace for β = 1, normal with standard deviation α/√2 for β = 2, and nearly uniform for large β:
 //
 //	log p(x) = log β − log 2α − log Γ(1/β) − |z|^β,  z = (x − loc)/α
-func GeneralizedNormal(loc, scale, shape any) (made Distribution) {
-	defer orMisfit(&made)
+func GeneralizedNormal(loc, scale, shape any) Distribution {
 	return generalizedNormalFamily.with(loc, scale, shape)
 }
-
-// Support is the real line.
-func (d generalizedNormalDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d generalizedNormalDist) LogProb(value torch.Tensor) torch.Tensor {

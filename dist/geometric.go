@@ -13,7 +13,8 @@ type geometricDist struct {
 	probs torch.Tensor
 }
 
-var geometricFamily = &family{"Geometric", func(b base) Distribution { return geometricDist{b, b.at(0)} },
+var geometricFamily = &family{"Geometric", support.NonnegativeInteger,
+	func(b base) Distribution { return geometricDist{b, b.at(0)} },
 	[]parameter{{"probs", geometricProbs}}}
 
 var geometricProbs = check{"it must be greater than 0 and at most 1", func(v float64) bool { return v > 0 && v <= 1 }}
@@ -21,13 +22,7 @@ var geometricProbs = check{"it must be greater than 0 and at most 1", func(v flo
 // Geometric counts the failures before the first success, with probability 0 < probs ≤ 1 of success:
 //
 //	log p(x) = x log(1 − p) + log p,  x = 0, 1, 2, …
-func Geometric(probs any) (made Distribution) {
-	defer orMisfit(&made)
-	return geometricFamily.with(probs)
-}
-
-// Support is 0, 1, 2, …
-func (d geometricDist) Support() support.Support { return support.NonnegativeInteger }
+func Geometric(probs any) Distribution { return geometricFamily.with(probs) }
 
 // LogProb is the log mass.
 func (d geometricDist) LogProb(value torch.Tensor) torch.Tensor {

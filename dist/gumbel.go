@@ -13,19 +13,14 @@ type gumbelDist struct {
 	loc, scale torch.Tensor
 }
 
-var gumbelFamily = &family{"Gumbel", func(b base) Distribution { return gumbelDist{b, b.at(0), b.at(1)} },
+var gumbelFamily = &family{"Gumbel", support.Real,
+	func(b base) Distribution { return gumbelDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // Gumbel is the Gumbel distribution of maxima, with mode loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −z − exp(−z) − log scale
-func Gumbel(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return gumbelFamily.with(loc, scale)
-}
-
-// Support is the real line.
-func (d gumbelDist) Support() support.Support { return support.Real }
+func Gumbel(loc, scale any) Distribution { return gumbelFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d gumbelDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -13,7 +13,8 @@ type halfCauchyDist struct {
 	scale torch.Tensor
 }
 
-var halfCauchyFamily = &family{"HalfCauchy", func(b base) Distribution { return halfCauchyDist{b, b.at(0)} },
+var halfCauchyFamily = &family{"HalfCauchy", support.Nonnegative,
+	func(b base) Distribution { return halfCauchyDist{b, b.at(0)} },
 	[]parameter{{"scale", positive}}}
 
 // HalfCauchy is the distribution of |z|, where z is Cauchy with median 0 and half width scale > 0; for x ≥ 0
@@ -21,13 +22,7 @@ var halfCauchyFamily = &family{"HalfCauchy", func(b base) Distribution { return 
 //	log p(x) = −log(1 + (x/scale)²) − log scale + log(2/π)
 //
 // Its mean is infinite; it has no variance.
-func HalfCauchy(scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return halfCauchyFamily.with(scale)
-}
-
-// Support is x ≥ 0.
-func (d halfCauchyDist) Support() support.Support { return support.Nonnegative }
+func HalfCauchy(scale any) Distribution { return halfCauchyFamily.with(scale) }
 
 // LogProb is the log density.
 func (d halfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {

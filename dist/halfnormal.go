@@ -13,19 +13,14 @@ type halfNormalDist struct {
 	scale torch.Tensor
 }
 
-var halfNormalFamily = &family{"HalfNormal", func(b base) Distribution { return halfNormalDist{b, b.at(0)} },
+var halfNormalFamily = &family{"HalfNormal", support.Nonnegative,
+	func(b base) Distribution { return halfNormalDist{b, b.at(0)} },
 	[]parameter{{"scale", positive}}}
 
 // HalfNormal is the distribution of |z|, where z is normal with mean 0 and standard deviation scale > 0; for x ≥ 0
 //
 //	log p(x) = −(x/scale)²/2 − log scale + log √(2/π)
-func HalfNormal(scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return halfNormalFamily.with(scale)
-}
-
-// Support is x ≥ 0.
-func (d halfNormalDist) Support() support.Support { return support.Nonnegative }
+func HalfNormal(scale any) Distribution { return halfNormalFamily.with(scale) }
 
 // LogProb is the log density.
 func (d halfNormalDist) LogProb(value torch.Tensor) torch.Tensor {

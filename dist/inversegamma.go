@@ -13,7 +13,7 @@ type inverseGammaDist struct {
 	concentration, scale torch.Tensor
 }
 
-var inverseGammaFamily = &family{"InverseGamma",
+var inverseGammaFamily = &family{"InverseGamma", support.Positive,
 	func(b base) Distribution { return inverseGammaDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"concentration", positive}, {"scale", positive}}}
 
@@ -21,13 +21,9 @@ var inverseGammaFamily = &family{"InverseGamma",
 // for x > 0, with a the concentration,
 //
 //	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
-func InverseGamma(concentration, scale any) (made Distribution) {
-	defer orMisfit(&made)
+func InverseGamma(concentration, scale any) Distribution {
 	return inverseGammaFamily.with(concentration, scale)
 }
-
-// Support is x > 0.
-func (d inverseGammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
 func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -13,7 +13,7 @@ type inverseGaussianDist struct {
 	mean, shape torch.Tensor
 }
 
-var inverseGaussianFamily = &family{"InverseGaussian",
+var inverseGaussianFamily = &family{"InverseGaussian", support.Positive,
 	func(b base) Distribution { return inverseGaussianDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"mean", positive}, {"shape", positive}}}
 
@@ -21,13 +21,7 @@ var inverseGaussianFamily = &family{"InverseGaussian",
 // which a Brownian motion with drift 1/μ and variance 1/λ for each unit of time first reaches 1. For x > 0
 //
 //	log p(x) = ½ log(λ/(2π x³)) − λ (x − μ)²/(2 μ² x)
-func InverseGaussian(mean, shape any) (made Distribution) {
-	defer orMisfit(&made)
-	return inverseGaussianFamily.with(mean, shape)
-}
-
-// Support is x > 0.
-func (d inverseGaussianDist) Support() support.Support { return support.Positive }
+func InverseGaussian(mean, shape any) Distribution { return inverseGaussianFamily.with(mean, shape) }
 
 // LogProb is the log density.
 func (d inverseGaussianDist) LogProb(value torch.Tensor) torch.Tensor {

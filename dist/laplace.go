@@ -13,19 +13,14 @@ type laplaceDist struct {
 	loc, scale torch.Tensor
 }
 
-var laplaceFamily = &family{"Laplace", func(b base) Distribution { return laplaceDist{b, b.at(0), b.at(1)} },
+var laplaceFamily = &family{"Laplace", support.Real,
+	func(b base) Distribution { return laplaceDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // Laplace is the two-sided exponential distribution with mean loc and scale > 0:
 //
 //	log p(x) = −|x − loc|/scale − log(2 scale)
-func Laplace(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return laplaceFamily.with(loc, scale)
-}
-
-// Support is the real line.
-func (d laplaceDist) Support() support.Support { return support.Real }
+func Laplace(loc, scale any) Distribution { return laplaceFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d laplaceDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -18,7 +18,7 @@ type lkjCholeskyDist struct {
 	eta torch.Tensor
 }
 
-var lkjCholeskyFamily = &family{"LKJCholesky",
+var lkjCholeskyFamily = &family{"LKJCholesky", support.CorrCholesky,
 	func(b base) Distribution { return lkjCholeskyDist{b, b.event[0], b.at(0)} },
 	[]parameter{{"eta", positive}}}
 
@@ -40,9 +40,6 @@ func LKJCholesky(dim int, eta any) (made Distribution) {
 	b.event = []int64{int64(dim), int64(dim)}
 	return b.shared.of(b)
 }
-
-// Support is the Cholesky factors of correlation matrices.
-func (d lkjCholeskyDist) Support() support.Support { return support.CorrCholesky }
 
 // shapes are the vectors a and b, of the rows from the second on.
 func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {

@@ -13,19 +13,14 @@ type logisticDist struct {
 	loc, scale torch.Tensor
 }
 
-var logisticFamily = &family{"Logistic", func(b base) Distribution { return logisticDist{b, b.at(0), b.at(1)} },
+var logisticFamily = &family{"Logistic", support.Real,
+	func(b base) Distribution { return logisticDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // Logistic is the logistic distribution with mean loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −|z| − 2 log(1 + exp(−|z|)) − log scale
-func Logistic(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return logisticFamily.with(loc, scale)
-}
-
-// Support is the real line.
-func (d logisticDist) Support() support.Support { return support.Real }
+func Logistic(loc, scale any) Distribution { return logisticFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d logisticDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -11,19 +11,14 @@ type logNormalDist struct {
 	loc, scale torch.Tensor
 }
 
-var logNormalFamily = &family{"LogNormal", func(b base) Distribution { return logNormalDist{b, b.at(0), b.at(1)} },
+var logNormalFamily = &family{"LogNormal", support.Positive,
+	func(b base) Distribution { return logNormalDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // LogNormal is the distribution of exp(z), where z is normal with mean loc and standard deviation scale > 0; for x > 0
 //
 //	log p(x) = −((log x − loc)/scale)²/2 − log x − log scale − log √(2π)
-func LogNormal(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return logNormalFamily.with(loc, scale)
-}
-
-// Support is x > 0.
-func (d logNormalDist) Support() support.Support { return support.Positive }
+func LogNormal(loc, scale any) Distribution { return logNormalFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d logNormalDist) LogProb(value torch.Tensor) torch.Tensor {

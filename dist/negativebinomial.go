@@ -28,7 +28,8 @@ var (
 
 // negativeBinomials are those with such names of the size and of the second parameter.
 func negativeBinomials(name, size, second string, allowed check) *family {
-	return &family{name, func(b base) Distribution { return negativeBinomialDist{b, b.at(0), second, b.at(1)} },
+	return &family{name, support.NonnegativeInteger,
+		func(b base) Distribution { return negativeBinomialDist{b, b.at(0), second, b.at(1)} },
 		[]parameter{{size, positive}, {second, allowed}}}
 }
 
@@ -39,8 +40,7 @@ func negativeBinomials(name, size, second string, allowed check) *family {
 //
 // for mean μ and dispersion φ. It is computed by Loader's saddle-point expansion (2000), and tends to the Poisson
 // distribution without losing digits as the dispersion grows.
-func NegativeBinomial(mean, dispersion any) (made Distribution) {
-	defer orMisfit(&made)
+func NegativeBinomial(mean, dispersion any) Distribution {
 	return negativeBinomialFamily.with(dispersion, mean)
 }
 
@@ -48,19 +48,14 @@ func NegativeBinomial(mean, dispersion any) (made Distribution) {
 // any real number:
 //
 //	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
-func NegativeBinomialProbs(total, probs any) (made Distribution) {
-	defer orMisfit(&made)
+func NegativeBinomialProbs(total, probs any) Distribution {
 	return negativeBinomialProbsFamily.with(total, probs)
 }
 
 // NegativeBinomialLogits is [NegativeBinomialProbs] from the log-odds of a success; its mean is total exp(logits).
-func NegativeBinomialLogits(total, logits any) (made Distribution) {
-	defer orMisfit(&made)
+func NegativeBinomialLogits(total, logits any) Distribution {
 	return negativeBinomialLogitsFamily.with(total, logits)
 }
-
-// Support is 0, 1, 2, …
-func (d negativeBinomialDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass. With the probability p of a success, q = 1 − p and s = x + r,
 //

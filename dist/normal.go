@@ -13,19 +13,14 @@ type normalDist struct {
 	loc, scale torch.Tensor
 }
 
-var normalFamily = &family{"Normal", func(b base) Distribution { return normalDist{b, b.at(0), b.at(1)} },
+var normalFamily = &family{"Normal", support.Real,
+	func(b base) Distribution { return normalDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"scale", positive}}}
 
 // Normal is the normal distribution with mean loc and standard deviation scale > 0:
 //
 //	log p(x) = −((x − loc)/scale)²/2 − log scale − log √(2π)
-func Normal(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return normalFamily.with(loc, scale)
-}
-
-// Support is the real line.
-func (d normalDist) Support() support.Support { return support.Real }
+func Normal(loc, scale any) Distribution { return normalFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d normalDist) LogProb(value torch.Tensor) torch.Tensor {

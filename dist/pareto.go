@@ -13,16 +13,13 @@ type paretoDist struct {
 	scale, alpha torch.Tensor
 }
 
-var paretoFamily = &family{"Pareto", func(b base) Distribution { return paretoDist{b, b.at(0), b.at(1)} },
+var paretoFamily = &family{"Pareto", itsOwn, func(b base) Distribution { return paretoDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"scale", positive}, {"alpha", positive}}}
 
 // Pareto is the Pareto distribution of numbers from scale > 0, with exponent alpha > 0; for x ≥ scale
 //
 //	log p(x) = log alpha − log scale − (alpha + 1) log(x/scale)
-func Pareto(scale, alpha any) (made Distribution) {
-	defer orMisfit(&made)
-	return paretoFamily.with(scale, alpha)
-}
+func Pareto(scale, alpha any) Distribution { return paretoFamily.with(scale, alpha) }
 
 // Support is x ≥ scale.
 func (d paretoDist) Support() support.Support { return support.Interval(d.scale, math.Inf(1)) }

@@ -14,11 +14,12 @@ type poissonDist struct {
 	fromLog       bool
 }
 
-var poissonLogFamily = &family{"PoissonLog",
+var poissonLogFamily = &family{"PoissonLog", support.NonnegativeInteger,
 	func(b base) Distribution { return poissonDist{b, torch.Tensor{}, b.at(0), true} },
 	[]parameter{{"logRate", belowInfinity}}}
 
-var poissonFamily = &family{"Poisson", func(b base) Distribution { return poissonDist{base: b, rate: b.at(0)} },
+var poissonFamily = &family{"Poisson", support.NonnegativeInteger,
+	func(b base) Distribution { return poissonDist{base: b, rate: b.at(0)} },
 	[]parameter{{"rate", nonNegative}}}
 
 // Poisson is the Poisson distribution with mean rate ≥ 0:
@@ -26,10 +27,7 @@ var poissonFamily = &family{"Poisson", func(b base) Distribution { return poisso
 //	log p(x) = x log rate − rate − log x!
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large rates.
-func Poisson(rate any) (made Distribution) {
-	defer orMisfit(&made)
-	return poissonFamily.with(rate)
-}
+func Poisson(rate any) Distribution { return poissonFamily.with(rate) }
 
 // PoissonLog is the Poisson distribution from the logarithm of its mean:
 //
@@ -42,9 +40,6 @@ func PoissonLog(logRate any) (made Distribution) {
 func poissonLog(name string, logRate any) poissonDist {
 	return poissonLogFamily.of(poissonLogFamily.base(name, logRate)).(poissonDist)
 }
-
-// Support is 0, 1, 2, …
-func (d poissonDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
 func (d poissonDist) LogProb(value torch.Tensor) torch.Tensor {

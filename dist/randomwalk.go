@@ -15,7 +15,7 @@ type gaussianRandomWalkDist struct {
 	scale torch.Tensor
 }
 
-var gaussianRandomWalkFamily = &family{"GaussianRandomWalk",
+var gaussianRandomWalkFamily = &family{"GaussianRandomWalk", itsOwn,
 	func(b base) Distribution { return gaussianRandomWalkDist{b, b.event[0], b.at(0)} },
 	[]parameter{{"scale", positive}}}
 

@@ -13,7 +13,7 @@ type skewNormalDist struct {
 	loc, scale, skew torch.Tensor
 }
 
-var skewNormalFamily = &family{"SkewNormal",
+var skewNormalFamily = &family{"SkewNormal", support.Real,
 	func(b base) Distribution { return skewNormalDist{b, b.at(0), b.at(1), b.at(2)} },
 	[]parameter{{"loc", finite}, {"scale", positive}, {"skew", finite}}}
 
@@ -23,13 +23,7 @@ var skewNormalFamily = &family{"SkewNormal",
 //	log p(x) = log 2 + log φ(z) + log Φ(α z) − log scale,  z = (x − loc)/scale
 //
 // with the density φ and the distribution function Φ of standard normal numbers.
-func SkewNormal(loc, scale, skew any) (made Distribution) {
-	defer orMisfit(&made)
-	return skewNormalFamily.with(loc, scale, skew)
-}
-
-// Support is the real line.
-func (d skewNormalDist) Support() support.Support { return support.Real }
+func SkewNormal(loc, scale, skew any) Distribution { return skewNormalFamily.with(loc, scale, skew) }
 
 // LogProb is the log density.
 func (d skewNormalDist) LogProb(value torch.Tensor) torch.Tensor {

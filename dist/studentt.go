@@ -14,7 +14,7 @@ type studentTDist struct {
 	df, loc, scale torch.Tensor
 }
 
-var studentTFamily = &family{"StudentT",
+var studentTFamily = &family{"StudentT", support.Real,
 	func(b base) Distribution { return studentTDist{b, b.at(0), b.at(1), b.at(2)} },
 	[]parameter{{"df", positive}, {"loc", finite}, {"scale", positive}}}
 
@@ -23,13 +23,7 @@ var studentTFamily = &family{"StudentT",
 //	log p(x) = −(df + 1)/2 log(1 + z²/df) − log B(df/2, 1/2) − ½ log df − log scale,  z = (x − loc)/scale
 //
 // It is computed so that nothing large cancels, and tends to the normal density for large df.
-func StudentT(df, loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	return studentTFamily.with(df, loc, scale)
-}
-
-// Support is the real line.
-func (d studentTDist) Support() support.Support { return support.Real }
+func StudentT(df, loc, scale any) Distribution { return studentTFamily.with(df, loc, scale) }
 
 // LogProb is the log density.
 func (d studentTDist) LogProb(value torch.Tensor) torch.Tensor {

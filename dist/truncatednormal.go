@@ -15,7 +15,7 @@ type truncatedNormalDist struct {
 	loc, scale, low, high torch.Tensor
 }
 
-var truncatedNormalFamily = &family{"TruncatedNormal",
+var truncatedNormalFamily = &family{"TruncatedNormal", itsOwn,
 	func(b base) Distribution { return truncatedNormalDist{b, b.at(0), b.at(1), b.at(2), b.at(3)} },
 	[]parameter{{"loc", finite}, {"scale", positive}, {"low", notNaN}, {"high", notNaN}}}
 
@@ -27,7 +27,7 @@ var truncatedNormalFamily = &family{"TruncatedNormal",
 // It is computed from the ratio of Φ to its density, so that the interval may be far out in a tail, and narrow.
 func TruncatedNormal(loc, scale, low, high any) (made Distribution) {
 	defer orMisfit(&made)
-	d := truncatedNormalFamily.with(loc, scale, low, high).(truncatedNormalDist)
+	d := truncatedNormalFamily.build(loc, scale, low, high).(truncatedNormalDist)
 	d.checkAbove("high", d.low, d.high)
 	return d
 }

@@ -11,7 +11,7 @@ type uniformDist struct {
 	low, high torch.Tensor
 }
 
-var uniformFamily = &family{"Uniform", func(b base) Distribution { return uniformDist{b, b.at(0), b.at(1)} },
+var uniformFamily = &family{"Uniform", itsOwn, func(b base) Distribution { return uniformDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"low", finite}, {"high", finite}}}
 
 // Uniform is the uniform distribution on low ≤ x ≤ high:
@@ -19,7 +19,7 @@ var uniformFamily = &family{"Uniform", func(b base) Distribution { return unifor
 //	log p(x) = −log(high − low)
 func Uniform(low, high any) (made Distribution) {
 	defer orMisfit(&made)
-	d := uniformFamily.with(low, high).(uniformDist)
+	d := uniformFamily.build(low, high).(uniformDist)
 	d.checkAbove("high", d.low, d.high)
 	return d
 }

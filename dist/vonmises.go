@@ -13,7 +13,8 @@ type vonMisesDist struct {
 	loc, concentration torch.Tensor
 }
 
-var vonMisesFamily = &family{"VonMises", func(b base) Distribution { return vonMisesDist{b, b.at(0), b.at(1)} },
+var vonMisesFamily = &family{"VonMises", itsOwn,
+	func(b base) Distribution { return vonMisesDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"loc", finite}, {"concentration", nonNegative}}}
 
 // VonMises is the normal distribution's counterpart for angles, with mean direction loc and concentration ≥ 0:
@@ -22,10 +23,7 @@ var vonMisesFamily = &family{"VonMises", func(b base) Distribution { return vonM
 //
 // where I₀ₑ(k) = exp(−k) I₀(k) is the scaled Bessel function: no concentration is too large. The density has period 2π;
 // draws, and the support, are from −π to π. Draws carry no gradients.
-func VonMises(loc, concentration any) (made Distribution) {
-	defer orMisfit(&made)
-	return vonMisesFamily.with(loc, concentration)
-}
+func VonMises(loc, concentration any) Distribution { return vonMisesFamily.with(loc, concentration) }
 
 // Support is −π ≤ x ≤ π.
 func (d vonMisesDist) Support() support.Support { return support.Interval(-math.Pi, math.Pi) }

@@ -14,19 +14,14 @@ type weibullDist struct {
 	scale, concentration torch.Tensor
 }
 
-var weibullFamily = &family{"Weibull", func(b base) Distribution { return weibullDist{b, b.at(0), b.at(1)} },
+var weibullFamily = &family{"Weibull", support.Positive,
+	func(b base) Distribution { return weibullDist{b, b.at(0), b.at(1)} },
 	[]parameter{{"scale", positive}, {"concentration", positive}}}
 
 // Weibull is the Weibull distribution with scale > 0 and shape k = concentration > 0; for x > 0, with z = x/scale,
 //
 //	log p(x) = log k − log scale + (k − 1) log z − z^k
-func Weibull(scale, concentration any) (made Distribution) {
-	defer orMisfit(&made)
-	return weibullFamily.with(scale, concentration)
-}
-
-// Support is x > 0.
-func (d weibullDist) Support() support.Support { return support.Positive }
+func Weibull(scale, concentration any) Distribution { return weibullFamily.with(scale, concentration) }
 
 // LogProb is the log density.
 func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {

@@ -14,7 +14,8 @@ type zeroSumNormalDist struct {
 	scale torch.Tensor
 }
 
-var zeroSumNormalFamily = &family{"ZeroSumNormal", func(b base) Distribution { return zeroSumNormalDist{b, b.at(0)} },
+var zeroSumNormalFamily = &family{"ZeroSumNormal", support.ZeroSum,
+	func(b base) Distribution { return zeroSumNormalDist{b, b.at(0)} },
 	[]parameter{{"scale", positive}}}
 
 // ZeroSumNormal is the distribution of n independent Normal(0, scale) numbers less their mean: of effects whose sum is
@@ -34,9 +35,6 @@ func ZeroSumNormal(n int, scale any) (made Distribution) {
 	b.event = []int64{int64(n)}
 	return b.shared.of(b)
 }
-
-// Support is the vectors with sum 0.
-func (d zeroSumNormalDist) Support() support.Support { return support.ZeroSum }
 
 // LogProb is the log density.
 func (d zeroSumNormalDist) LogProb(value torch.Tensor) torch.Tensor {
