@@ -3,6 +3,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,13 @@ import (
 	"os"
 	"os/signal"
 )
+
+// JSON prints a report with -json.
+func JSON(out io.Writer, report any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(report)
+}
 
 // Main runs a benchmark with the process's arguments and a context that an interrupt ends. An error ends the process
 // with a message and status 1; a request for help is none.

@@ -34,7 +34,7 @@ type Entry struct {
 	make func(d *Data) Posterior
 }
 
-// Registry is every posterior that is run. A new one is a function in a file of its own and its name here.
+// Registry is every posterior that is run. A new one is a function and its name here.
 var Registry = []Entry{
 	{"arK-arK", arK},
 	{"earnings-logearn_interaction", logearnInteraction},
