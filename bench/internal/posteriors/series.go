@@ -182,3 +182,25 @@ func forward(c *ppl.Ctx, transition, logDensity torch.Tensor, times int) torch.T
 	})
 	return sums.Log().Sum().Add(first.Log()).Add(most.Sum())
 }
+
+// ARMA is the model ARMA(1, 1) of n numbers, with the errors of its predictions as the carry:
+//
+//	mu ~ N(0, 10), phi ~ N(0, 2), theta ~ N(0, 2), sigma ~ HalfCauchy(2.5)
+//	e_t = y_t − (mu + phi y_{t−1} + theta e_{t−1}), e_1 = y_1 − (mu + phi mu), e_t ~ N(0, sigma)
+func ARMA(n int) ppl.Model {
+	return func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 10))
+		phi := c.Sample("phi", dist.Normal(0, 2))
+		theta := c.Sample("theta", dist.Normal(0, 2))
+		sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
+		y := c.Data("y")
+		first := y.At(0).Sub(mu.Add(phi.Mul(mu)))
+		_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
+			torch.Tensor) {
+			e := y.At(t + 1).Sub(mu.Add(phi.Mul(y.At(t))).Add(theta.Mul(carry[0])))
+			return []torch.Tensor{e}, e
+		})
+		c.Factor("first", dist.Normal(0, sigma).LogProb(first))
+		c.Factor("rest", dist.Normal(0, sigma).LogProb(rest).Sum())
+	}
+}
