@@ -207,16 +207,6 @@ func (b base) validate(name string, v torch.Tensor, c check) error {
 	return nil
 }
 
-// first is the first error of several, or nil.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Parameters and what the families do to tensors.
 
 // param turns an argument of a constructor into a Tensor: a Go number, or a tensor of floating-point numbers, since

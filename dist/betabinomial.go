@@ -99,18 +99,12 @@ func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	a := torch.Of(torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b).T())))
 	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
 	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
-	n := alike(d.total, prob)
-	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
-		prob.T())))
+	return binomialCounts(src, d.total, prob, shape)
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d betaBinomialDist) EnumerateSupport() torch.Tensor {
-	if !operand.IsNumber(d.total) {
-		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
-	}
-	dtype, device := like(d.a, d.b)
-	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
+	return d.upTo(d.total, d.a, d.b)
 }
 
 // Mean is n a/(a + b).

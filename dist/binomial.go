@@ -67,18 +67,27 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
-	n := alike(d.total, prob)
-	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
-		prob.T())))
+	return binomialCounts(src, d.total, prob, shape)
+}
+
+// binomialCounts draws counts of total trials of probability prob, of a shape, in the type of prob.
+func binomialCounts(src *Source, total, prob torch.Tensor, shape []int64) torch.Tensor {
+	n := torch.Of(alike(total, prob).T().MustTotype(prob.T().DType(), false))
+	return torch.Of(torch.Must(src.Binomial(expandTo(n, shape).T(), prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d binomialDist) EnumerateSupport() torch.Tensor {
-	if !operand.IsNumber(d.total) {
-		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
+	return d.upTo(d.total, d.probs, d.logits)
+}
+
+// upTo lists 0, …, total, a number, in the type of the other parameters.
+func (b base) upTo(total torch.Tensor, others ...torch.Tensor) torch.Tensor {
+	if !operand.IsNumber(total) {
+		panic(&Error{b.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
-	dtype, device := like(d.probs, d.logits)
-	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
+	dtype, device := like(others...)
+	return enumerate(int(operand.Number(total))+1, len(b.batch), dtype, device)
 }
 
 // Mean is np.

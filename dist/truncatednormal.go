@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"math"
 	"sync"
 
@@ -361,5 +362,5 @@ func (d truncatedNormalDist) cdf(value torch.Tensor) torch.Tensor {
 
 // Validate checks the parameters.
 func (d truncatedNormalDist) Validate() error {
-	return first(d.base.Validate(), d.validateAbove("high", d.low, d.high))
+	return cmp.Or(d.base.Validate(), d.validateAbove("high", d.low, d.high))
 }

@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"cmp"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -62,5 +64,5 @@ func (d uniformDist) ICDF(p torch.Tensor) torch.Tensor {
 
 // Validate checks low and high.
 func (d uniformDist) Validate() error {
-	return first(d.base.Validate(), d.validateAbove("high", d.low, d.high))
+	return cmp.Or(d.base.Validate(), d.validateAbove("high", d.low, d.high))
 }

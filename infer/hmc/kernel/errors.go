@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 )
 
 // ErrNonFinite is, for errors.Is, the error of a start at which the density or its gradient is not finite.
@@ -107,6 +108,13 @@ type PanicError struct {
 	In    string // which function, for example "density"
 	Value any    // what it panicked with
 	Stack string // where
+}
+
+// caught makes a panic in a function of the user's the error of the one that defers it.
+func caught(in string, err *error) {
+	if r := recover(); r != nil {
+		*err = &PanicError{in, r, string(debug.Stack())}
+	}
 }
 
 // Error names the function and the value. The stack is in the field.
