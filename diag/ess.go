@@ -11,34 +11,34 @@ import (
 // says how well the centre of the distribution is known, also where moments are infinite. Less than 100 per chain is
 // too few for any diagnostic to be trusted. Vehtari et al. (2021).
 func ESSBulk(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	return ess(normalScores(split(u)))
+	return over(x, func(u [][]float64) float64 { return ess(normalScores(split(u))) })
 }
 
 // ESSTail is the tail effective sample size: the smaller one of those of the 5% and the 95% quantile, see
 // [ESSQuantile]. Vehtari et al. (2021). It is NaN where one of them is: with few distinct values, as of a coin, a
 // quantile can be the largest value, and then there is nothing to estimate. ArviZ gives the number of draws there.
 func ESSTail(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	all := pooled(u)
-	slices.Sort(all)
-	return min(essQuantile(u, all, 0.05), essQuantile(u, all, 0.95)) // a NaN stays
+	return over(x, func(u [][]float64) float64 {
+		all := pooled(u)
+		slices.Sort(all)
+		return min(essQuantile(u, all, 0.05), essQuantile(u, all, 0.95)) // a NaN stays
+	})
 }
 
 // ESSMean is the effective sample size of the mean, over split chains. It needs a finite variance.
 func ESSMean(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
+	return over(x, func(u [][]float64) float64 {
+		y, _ := standardised(u)
+		return ess(split(y))
+	})
+}
+
+// over is f of the chains that can be used, or NaN.
+func over(x [][]float64, f func(u [][]float64) float64) float64 {
+	if u := usable(x); u != nil {
+		return f(u)
 	}
-	y, _ := standardised(u)
-	return ess(split(y))
+	return math.NaN()
 }
 
 // squares is (x - m)² with m the mean of all draws.
@@ -54,13 +54,11 @@ func ESSQuantile(x [][]float64, p float64) (float64, error) {
 	if err := checkProbability("ess of a quantile", p); err != nil {
 		return math.NaN(), err
 	}
-	u := usable(x)
-	if u == nil {
-		return math.NaN(), nil
-	}
-	all := pooled(u)
-	slices.Sort(all)
-	return essQuantile(u, all, p), nil
+	return over(x, func(u [][]float64) float64 {
+		all := pooled(u)
+		slices.Sort(all)
+		return essQuantile(u, all, p)
+	}), nil
 }
 
 // convergence is RHat, ESSBulk and ESSTail at once, which saves half of the time.
@@ -92,12 +90,10 @@ func essQuantile(u [][]float64, sorted []float64, p float64) float64 {
 // ESSBasic is the effective sample size of the mean over whole chains, neither split nor ranked. Relative efficiencies
 // of package loo are made of it.
 func ESSBasic(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	y, _ := standardised(u)
-	return ess(y)
+	return over(x, func(u [][]float64) float64 {
+		y, _ := standardised(u)
+		return ess(y)
+	})
 }
 
 // ess is the effective sample size of m chains of n draws. With the autocovariances c of each chain, W the mean of

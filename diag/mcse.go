@@ -11,13 +11,11 @@ import (
 
 // MCSEMean is the Monte-Carlo standard error of the mean of all draws: sd / sqrt(ESSMean).
 func MCSEMean(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	y, e := standardised(u)
-	_, variance := sample.MeanVar(pooled(y))
-	return math.Ldexp(math.Sqrt(variance/ess(split(y))), e)
+	return over(x, func(u [][]float64) float64 {
+		y, e := standardised(u)
+		_, variance := sample.MeanVar(pooled(y))
+		return math.Ldexp(math.Sqrt(variance/ess(split(y))), e)
+	})
 }
 
 // MCSESD is the Monte-Carlo standard error of the standard deviation of all draws. With s = (x - m)² and E its mean,
@@ -28,17 +26,15 @@ func MCSEMean(x [][]float64) float64 {
 // Kenney and Keeping (1951), Mathematics of Statistics, volume 2; as in ArviZ. Versions of posterior differ in the
 // quantity whose effective sample size they take. No normal distribution is assumed.
 func MCSESD(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	y, e := standardised(u)
-	s := squares(y)
-	size := ess(split(s))
-	all := pooled(s)
-	n := float64(len(all))
-	first, variance := sample.MeanVar(all)
-	return math.Ldexp(math.Sqrt(variance*(n-1)/n/size/first/4), e)
+	return over(x, func(u [][]float64) float64 {
+		y, e := standardised(u)
+		s := squares(y)
+		size := ess(split(s))
+		all := pooled(s)
+		n := float64(len(all))
+		first, variance := sample.MeanVar(all)
+		return math.Ldexp(math.Sqrt(variance*(n-1)/n/size/first/4), e)
+	})
 }
 
 // MCSEQuantile is the Monte-Carlo standard error of the quantile for the probability p. The rank of the quantile among

@@ -17,11 +17,7 @@ import (
 // chains are constant but different it is +Inf or very large. One chain is compared half with half, as posterior does;
 // ArviZ gives NaN for one. Where |x - median| is the same for all draws, as of a fair coin, the bulk decides alone.
 func RHat(x [][]float64) float64 {
-	u := usable(x)
-	if u == nil {
-		return math.NaN()
-	}
-	return rhatOf(normalScores(split(u)), u)
+	return over(x, func(u [][]float64) float64 { return rhatOf(normalScores(split(u)), u) })
 }
 
 // rhatOf is RHat of u, whose split normal scores are given.

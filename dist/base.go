@@ -14,11 +14,95 @@ import (
 // Source gives random numbers to Sample.
 type Source = torch.Source
 
-// base is what all families have: a name and shapes. Families embed it.
+// base is what all families have: a name, shapes and parameters. Families embed it.
 type base struct {
 	family string
 	batch  []int64
 	event  []int64
+	shared *family
+	values []torch.Tensor // of the family's parameters
+}
+
+// family is what the distributions of a family share: a name, the distribution that has a base, and the parameters in
+// the order of the constructor. Distributions point to it, so that those with equal parameters are deeply equal.
+type family struct {
+	name    string
+	support support.Support
+	of      func(base) Distribution
+	params  []parameter
+}
+
+// itsOwn stands for a support that the parameters tell, by a method of the distribution.
+var itsOwn support.Support
+
+// parameter is a parameter's name, and what each of its elements must be.
+type parameter struct {
+	name    string
+	allowed check
+}
+
+// with is the distribution whose parameters are given; a misfit where they are wrong.
+func (f *family) with(given ...any) (made Distribution) {
+	defer orMisfit(&made)
+	return f.build(given...)
+}
+
+// build is the distribution whose parameters are given, or a panic.
+func (f *family) build(given ...any) Distribution { return f.of(f.base(f.name, given...)) }
+
+// base is the base of a distribution whose parameters are given, under a name; for families with scalar events.
+func (f *family) base(name string, given ...any) base {
+	values := make([]torch.Tensor, len(given))
+	for i, p := range f.params {
+		values[i] = param(name, p.name, given[i])
+	}
+	return f.sized(newBase(name, values...), values...)
+}
+
+// sized is a base of such shapes with the values of the parameters. It panics when one is a number out of its domain.
+func (f *family) sized(b base, values ...torch.Tensor) base {
+	b.shared, b.values = f, values
+	for i, p := range f.params {
+		b.checkNumber(p.name, values[i], p.allowed)
+	}
+	return b
+}
+
+// at is the value of a parameter.
+func (b base) at(i int) torch.Tensor { return b.values[i] }
+
+// with is the distribution with other values of its parameters.
+func (b base) with(values ...torch.Tensor) Distribution {
+	b.values = values
+	return b.shared.of(b)
+}
+
+// Support is the family's.
+func (b base) Support() support.Support { return b.shared.support }
+
+// Expand broadcasts the batch shape.
+func (b base) Expand(batch ...int64) Distribution {
+	b = b.expand(batch)
+	return b.shared.of(b)
+}
+
+// Validate checks the elements of each parameter.
+func (b base) Validate() error {
+	for i, p := range b.shared.params {
+		if err := b.validate(p.name, b.values[i], p.allowed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Params are the parameters by name.
+func (b base) Params() map[string]any {
+	out := map[string]any{}
+	for i, p := range b.shared.params {
+		out[p.name] = b.values[i]
+	}
+	return out
 }
 
 // newBase is a base whose batch shape is the broadcast of the parameters' shapes; for families with scalar events.
@@ -118,16 +202,6 @@ func (b base) validate(name string, v torch.Tensor, c check) error {
 					"differential equations, say): give the distribution Max(1e-8) of it", largest)
 			}
 			return &Error{b.family, name, text, allowed}
-		}
-	}
-	return nil
-}
-
-// first is the first error of several, or nil.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
 		}
 	}
 	return nil

@@ -16,16 +16,18 @@ type bernoulliDist struct {
 	fromLogits    bool
 }
 
+var bernoulliLogitsFamily = &family{"BernoulliLogits", support.Boolean,
+	func(b base) Distribution { return bernoulliDist{b, torch.Tensor{}, b.at(0), true} },
+	[]parameter{{"logits", logitDomain}}}
+
+var bernoulliFamily = &family{"Bernoulli", support.Boolean,
+	func(b base) Distribution { return bernoulliDist{base: b, probs: b.at(0)} },
+	[]parameter{{"probs", probability}}}
+
 // Bernoulli is 1 with probability probs, from 0 to 1, else 0:
 //
 //	log p(x) = x log p + (1 − x) log(1 − p),  with 0 log 0 = 0
-func Bernoulli(probs any) (made Distribution) {
-	defer orMisfit(&made)
-	p := param("Bernoulli", "probs", probs)
-	d := bernoulliDist{base: newBase("Bernoulli", p), probs: p}
-	d.checkNumber("probs", p, probability)
-	return d
-}
+func Bernoulli(probs any) Distribution { return bernoulliFamily.with(probs) }
 
 // BernoulliLogits is the Bernoulli distribution from its log-odds l = log(p/(1 − p)), any real number:
 //
@@ -37,15 +39,9 @@ func BernoulliLogits(logits any) (made Distribution) {
 	return bernoulliLogits("BernoulliLogits", logits)
 }
 
-func bernoulliLogits(family string, logits any) bernoulliDist {
-	l := param(family, "logits", logits)
-	d := bernoulliDist{base: newBase(family, l), logits: l, fromLogits: true}
-	d.checkNumber("logits", l, logitDomain)
-	return d
+func bernoulliLogits(name string, logits any) bernoulliDist {
+	return bernoulliLogitsFamily.of(bernoulliLogitsFamily.base(name, logits)).(bernoulliDist)
 }
-
-// Support is 0 and 1.
-func (d bernoulliDist) Support() support.Support { return support.Boolean }
 
 // LogProb is the log mass.
 func (d bernoulliDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -98,26 +94,4 @@ func (d bernoulliDist) Variance() torch.Tensor {
 		return d.spread(d.logits.Sigmoid().Mul(d.logits.Neg().Sigmoid()))
 	}
 	return d.spread(d.probs.Mul(torch.Of(1).Sub(d.probs)))
-}
-
-// Expand broadcasts the batch shape.
-func (d bernoulliDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameter.
-func (d bernoulliDist) Validate() error {
-	if d.fromLogits {
-		return d.validate("logits", d.logits, logitDomain)
-	}
-	return d.validate("probs", d.probs, probability)
-}
-
-// Params is the parameter by name.
-func (d bernoulliDist) Params() map[string]any {
-	if d.fromLogits {
-		return map[string]any{"logits": d.logits}
-	}
-	return map[string]any{"probs": d.probs}
 }

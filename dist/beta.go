@@ -16,22 +16,18 @@ type betaDist struct {
 	concentration1, concentration0 torch.Tensor
 }
 
+var betaFamily = &family{"Beta", support.UnitInterval,
+	func(b base) Distribution { return betaDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"concentration1", positive}, {"concentration0", positive}}}
+
 // Beta is the beta distribution with a = concentration1 > 0 and b = concentration0 > 0; for 0 ≤ x ≤ 1
 //
 //	log p(x) = (a − 1) log x + (b − 1) log(1 − x) − log B(a, b)
 //
 // Where both are at least 10 it is computed from log(x (a+b)/a) and log((1−x) (a+b)/b), where nothing large cancels.
-func Beta(concentration1, concentration0 any) (made Distribution) {
-	defer orMisfit(&made)
-	a, b := param("Beta", "concentration1", concentration1), param("Beta", "concentration0", concentration0)
-	d := betaDist{base: newBase("Beta", a, b), concentration1: a, concentration0: b}
-	d.checkNumber("concentration1", a, positive)
-	d.checkNumber("concentration0", b, positive)
-	return d
+func Beta(concentration1, concentration0 any) Distribution {
+	return betaFamily.with(concentration1, concentration0)
 }
-
-// Support is 0 ≤ x ≤ 1.
-func (d betaDist) Support() support.Support { return support.UnitInterval }
 
 // LogProb is the log density.
 func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -94,23 +90,4 @@ func (d betaDist) Mean() torch.Tensor {
 func (d betaDist) Variance() torch.Tensor {
 	s := d.concentration1.Add(d.concentration0)
 	return d.spread(d.concentration1.Div(s).Mul(d.concentration0.Div(s)).Div(s.Add(1)))
-}
-
-// Expand broadcasts the batch shape.
-func (d betaDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks concentration1 and concentration0.
-func (d betaDist) Validate() error {
-	return first(
-		d.validate("concentration1", d.concentration1, positive),
-		d.validate("concentration0", d.concentration0, positive),
-	)
-}
-
-// Params are the parameters by name.
-func (d betaDist) Params() map[string]any {
-	return map[string]any{"concentration1": d.concentration1, "concentration0": d.concentration0}
 }

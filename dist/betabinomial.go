@@ -12,33 +12,18 @@ type betaBinomialDist struct {
 	total, a, b torch.Tensor
 }
 
+var betaBinomialFamily = &family{"BetaBinomial", itsOwn,
+	func(b base) Distribution { return betaBinomialDist{b, b.at(0), b.at(1), b.at(2)} },
+	[]parameter{{"total", wholeCount}, {"concentration1", positive}, {"concentration0", positive}}}
+
 // BetaBinomial is the binomial distribution of total trials, a whole number ≥ 0, whose probability is itself
 // Beta(concentration1, concentration0), both > 0 (concentration1 goes with the successes):
 //
 //	log p(x) = log(total choose x) + log B(x + a, total − x + b) − log B(a, b)
 //
 // for concentrations a and b, with the beta function B(u, v) = Γ(u)Γ(v)/Γ(u + v).
-func BetaBinomial(total, concentration1, concentration0 any) (made Distribution) {
-	defer orMisfit(&made)
-	const family = "BetaBinomial"
-	n, a, b := param(
-		family,
-		"total",
-		total,
-	), param(
-		family,
-		"concentration1",
-		concentration1,
-	), param(
-		family,
-		"concentration0",
-		concentration0,
-	)
-	d := betaBinomialDist{base: newBase(family, n, a, b), total: n, a: a, b: b}
-	d.checkNumber("total", n, wholeCount)
-	d.checkNumber("concentration1", a, positive)
-	d.checkNumber("concentration0", b, positive)
-	return d
+func BetaBinomial(total, concentration1, concentration0 any) Distribution {
+	return betaBinomialFamily.with(total, concentration1, concentration0)
 }
 
 // Support is 0, 1, …, total.
@@ -114,18 +99,12 @@ func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	a := torch.Of(torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b).T())))
 	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
 	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
-	n := alike(d.total, prob)
-	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
-		prob.T())))
+	return binomialCounts(src, d.total, prob, shape)
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d betaBinomialDist) EnumerateSupport() torch.Tensor {
-	if !operand.IsNumber(d.total) {
-		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
-	}
-	dtype, device := like(d.a, d.b)
-	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
+	return d.upTo(d.total, d.a, d.b)
 }
 
 // Mean is n a/(a + b).
@@ -135,21 +114,4 @@ func (d betaBinomialDist) Mean() torch.Tensor { return d.spread(d.a.Div(d.a.Add(
 func (d betaBinomialDist) Variance() torch.Tensor {
 	c := d.a.Add(d.b)
 	return d.spread(d.a.Div(c).Mul(d.b.Div(c)).Mul(c.Add(d.total)).Div(c.Add(1)).Mul(d.total))
-}
-
-// Expand broadcasts the batch shape.
-func (d betaBinomialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameters.
-func (d betaBinomialDist) Validate() error {
-	return first(d.validate("total", d.total, wholeCount), d.validate("concentration1", d.a, positive),
-		d.validate("concentration0", d.b, positive))
-}
-
-// Params are the parameters by name.
-func (d betaBinomialDist) Params() map[string]any {
-	return map[string]any{"total": d.total, "concentration1": d.a, "concentration0": d.b}
 }

@@ -14,29 +14,23 @@ type binomialDist struct {
 	fromLogits    bool
 }
 
+var binomialLogitsFamily = &family{"BinomialLogits", itsOwn,
+	func(b base) Distribution { return binomialDist{b, b.at(0), torch.Tensor{}, b.at(1), true} },
+	[]parameter{{"total", wholeCount}, {"logits", logitDomain}}}
+
+var binomialFamily = &family{"Binomial", itsOwn,
+	func(b base) Distribution { return binomialDist{base: b, total: b.at(0), probs: b.at(1)} },
+	[]parameter{{"total", wholeCount}, {"probs", probability}}}
+
 // Binomial counts the successes among total trials, a whole number ≥ 0, each with probability probs, from 0 to 1:
 //
 //	log p(x) = log(total choose x) + x log p + (total − x) log(1 − p),  with 0 log 0 = 0
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large totals.
-func Binomial(total, probs any) (made Distribution) {
-	defer orMisfit(&made)
-	n, p := param("Binomial", "total", total), param("Binomial", "probs", probs)
-	d := binomialDist{base: newBase("Binomial", n, p), total: n, probs: p}
-	d.checkNumber("total", n, wholeCount)
-	d.checkNumber("probs", p, probability)
-	return d
-}
+func Binomial(total, probs any) Distribution { return binomialFamily.with(total, probs) }
 
 // BinomialLogits is the binomial distribution from the log-odds l = log(p/(1 − p)).
-func BinomialLogits(total, logits any) (made Distribution) {
-	defer orMisfit(&made)
-	n, l := param("BinomialLogits", "total", total), param("BinomialLogits", "logits", logits)
-	d := binomialDist{base: newBase("BinomialLogits", n, l), total: n, logits: l, fromLogits: true}
-	d.checkNumber("total", n, wholeCount)
-	d.checkNumber("logits", l, logitDomain)
-	return d
-}
+func BinomialLogits(total, logits any) Distribution { return binomialLogitsFamily.with(total, logits) }
 
 // Support is 0, 1, …, total.
 func (d binomialDist) Support() support.Support { return support.IntegerInterval(0, d.total) }
@@ -73,18 +67,27 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
-	n := alike(d.total, prob)
-	return torch.Of(torch.Must(src.Binomial(expandTo(torch.Of(n.T().MustTotype(prob.T().DType(), false)), shape).T(),
-		prob.T())))
+	return binomialCounts(src, d.total, prob, shape)
+}
+
+// binomialCounts draws counts of total trials of probability prob, of a shape, in the type of prob.
+func binomialCounts(src *Source, total, prob torch.Tensor, shape []int64) torch.Tensor {
+	n := torch.Of(alike(total, prob).T().MustTotype(prob.T().DType(), false))
+	return torch.Of(torch.Must(src.Binomial(expandTo(n, shape).T(), prob.T())))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.
 func (d binomialDist) EnumerateSupport() torch.Tensor {
-	if !operand.IsNumber(d.total) {
-		panic(&Error{d.family, "total", "a tensor", "the support can be enumerated where it is a number"})
+	return d.upTo(d.total, d.probs, d.logits)
+}
+
+// upTo lists 0, …, total, a number, in the type of the other parameters.
+func (b base) upTo(total torch.Tensor, others ...torch.Tensor) torch.Tensor {
+	if !operand.IsNumber(total) {
+		panic(&Error{b.family, "total", "a tensor", "the support can be enumerated where it is a number"})
 	}
-	dtype, device := like(d.probs, d.logits)
-	return enumerate(int(operand.Number(d.total))+1, len(d.batch), dtype, device)
+	dtype, device := like(others...)
+	return enumerate(int(operand.Number(total))+1, len(b.batch), dtype, device)
 }
 
 // Mean is np.
@@ -97,27 +100,4 @@ func (d binomialDist) Mean() torch.Tensor {
 func (d binomialDist) Variance() torch.Tensor {
 	p, q := d.prob()
 	return d.spread(p.Mul(q).Mul(d.total))
-}
-
-// Expand broadcasts the batch shape.
-func (d binomialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameters.
-func (d binomialDist) Validate() error {
-	total := d.validate("total", d.total, wholeCount)
-	if d.fromLogits {
-		return first(total, d.validate("logits", d.logits, logitDomain))
-	}
-	return first(total, d.validate("probs", d.probs, probability))
-}
-
-// Params are the parameters by name.
-func (d binomialDist) Params() map[string]any {
-	if d.fromLogits {
-		return map[string]any{"total": d.total, "logits": d.logits}
-	}
-	return map[string]any{"total": d.total, "probs": d.probs}
 }

@@ -13,22 +13,16 @@ type cauchyDist struct {
 	loc, scale torch.Tensor
 }
 
+var cauchyFamily = &family{"Cauchy", support.Real,
+	func(b base) Distribution { return cauchyDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // Cauchy is the Cauchy distribution with median loc and half width scale > 0:
 //
 //	log p(x) = −log(1 + ((x − loc)/scale)²) − log scale − log π
 //
 // It has neither mean nor variance.
-func Cauchy(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("Cauchy", "loc", loc), param("Cauchy", "scale", scale)
-	d := cauchyDist{base: newBase("Cauchy", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d cauchyDist) Support() support.Support { return support.Real }
+func Cauchy(loc, scale any) Distribution { return cauchyFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d cauchyDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -63,20 +57,4 @@ func (d cauchyDist) icdf(p torch.Tensor) torch.Tensor {
 	q := torch.Choose(lower, p, torch.Of(1).Sub(p))
 	z := torch.Of(q.Mul(math.Pi).T().MustTan(false)).Reciprocal()
 	return d.full(torch.Choose(lower, z.Neg(), z).Mul(d.scale).Add(d.loc))
-}
-
-// Expand broadcasts the batch shape.
-func (d cauchyDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d cauchyDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d cauchyDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

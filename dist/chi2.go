@@ -11,20 +11,14 @@ type chi2Dist struct {
 	df torch.Tensor
 }
 
+var chi2Family = &family{"Chi2", support.Positive, func(b base) Distribution { return chi2Dist{b, b.at(0)} },
+	[]parameter{{"df", positive}}}
+
 // Chi2 is the chi-squared distribution with df > 0 degrees of freedom, a gamma distribution with concentration df/2 and
 // rate 1/2; for x > 0
 //
 //	log p(x) = (df/2 − 1) log x − x/2 − (df/2) log 2 − log Γ(df/2)
-func Chi2(df any) (made Distribution) {
-	defer orMisfit(&made)
-	n := param("Chi2", "df", df)
-	d := chi2Dist{base: newBase("Chi2", n), df: n}
-	d.checkNumber("df", n, positive)
-	return d
-}
-
-// Support is x > 0.
-func (d chi2Dist) Support() support.Support { return support.Positive }
+func Chi2(df any) Distribution { return chi2Family.with(df) }
 
 // LogProb is the log density.
 func (d chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
@@ -51,20 +45,4 @@ func (d chi2Dist) CDF(value torch.Tensor) torch.Tensor {
 			return incompleteGamma(d.df.Mul(0.5), x.Mul(0.5))
 		})
 	}, value)
-}
-
-// Expand broadcasts the batch shape.
-func (d chi2Dist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks df.
-func (d chi2Dist) Validate() error {
-	return d.validate("df", d.df, positive)
-}
-
-// Params are the parameters by name.
-func (d chi2Dist) Params() map[string]any {
-	return map[string]any{"df": d.df}
 }

@@ -16,21 +16,22 @@ type deltaDist struct {
 	value, logDensity torch.Tensor
 }
 
+var deltaFamily = &family{"Delta", itsOwn, func(b base) Distribution { return deltaDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"value", notNaN}, {"logDensity", notNaN}}}
+
 // Delta is the distribution with all mass at value, a number or a tensor of independent ones. Its log density there is
 // 0, or logDensity where it is given, and minus infinity elsewhere.
 func Delta(value any, logDensity ...any) (made Distribution) {
 	defer orMisfit(&made)
-	v, l := param("Delta", "value", value), torch.Of(0)
-	if !operand.IsNumber(v) {
-		v = torch.Of(value) // draws keep its type, which may be of whole numbers
-	}
+	there := any(0)
 	if len(logDensity) > 0 {
-		l = param("Delta", "logDensity", logDensity[0])
+		there = logDensity[0]
 	}
-	d := deltaDist{base: newBase("Delta", v, l), value: v, logDensity: l}
-	d.checkNumber("value", v, notNaN)
-	d.checkNumber("logDensity", l, notNaN)
-	return d
+	d := deltaFamily.build(value, there).(deltaDist)
+	if operand.IsNumber(d.value) {
+		return d
+	}
+	return d.with(torch.Of(value), d.logDensity) // draws keep its type, which may be of whole numbers
 }
 
 // Support is the value.
@@ -63,19 +64,3 @@ func (d deltaDist) Mean() torch.Tensor { return d.spread(d.value) }
 
 // Variance is 0.
 func (d deltaDist) Variance() torch.Tensor { return d.constantLike(0, d.value, d.logDensity) }
-
-// Expand broadcasts the batch shape.
-func (d deltaDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks value and logDensity.
-func (d deltaDist) Validate() error {
-	return first(d.validate("value", d.value, notNaN), d.validate("logDensity", d.logDensity, notNaN))
-}
-
-// Params are the parameters by name.
-func (d deltaDist) Params() map[string]any {
-	return map[string]any{"value": d.value, "logDensity": d.logDensity}
-}

@@ -12,6 +12,10 @@ type dirichletDist struct {
 	concentration torch.Tensor
 }
 
+var dirichletFamily = &family{"Dirichlet", support.Simplex,
+	func(b base) Distribution { return dirichletDist{b, b.at(0)} },
+	[]parameter{{"concentration", positive}}}
+
 // Dirichlet is the distribution of probability vectors of length k with concentration α, positive numbers in a tensor
 // of shape [..., k]:
 //
@@ -22,11 +26,8 @@ func Dirichlet(concentration any) (made Distribution) {
 	defer orMisfit(&made)
 	a := param("Dirichlet", "concentration", concentration)
 	batch, k := lastDim("Dirichlet", "concentration", a)
-	return dirichletDist{base{family: "Dirichlet", batch: batch, event: []int64{k}}, a}
+	return dirichletFamily.of(dirichletFamily.sized(base{family: "Dirichlet", batch: batch, event: []int64{k}}, a))
 }
-
-// Support is the probability vectors.
-func (d dirichletDist) Support() support.Support { return support.Simplex }
 
 // total is α₀ = Σ α.
 func (d dirichletDist) total() torch.Tensor {
@@ -60,20 +61,4 @@ func (d dirichletDist) Mean() torch.Tensor {
 func (d dirichletDist) Variance() torch.Tensor {
 	total := d.total()
 	return d.spread(d.Mean().Mul(others(d.concentration).Div(total)).Div(total.Add(1)))
-}
-
-// Expand broadcasts the batch shape.
-func (d dirichletDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the concentration.
-func (d dirichletDist) Validate() error {
-	return d.validate("concentration", d.concentration, positive)
-}
-
-// Params are the parameters by name.
-func (d dirichletDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration}
 }

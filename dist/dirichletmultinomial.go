@@ -14,6 +14,10 @@ type dirichletMultinomialDist struct {
 	total, concentration torch.Tensor
 }
 
+var dirichletMultinomialFamily = &family{"DirichletMultinomial", itsOwn,
+	func(b base) Distribution { return dirichletMultinomialDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"total", wholeCount}, {"concentration", positive}}}
+
 // DirichletMultinomial is the multinomial distribution of total trials whose probabilities are themselves
 // Dirichlet(concentration), a tensor of shape batch + [C] of numbers > 0. total is a whole number ≥ 0, or a tensor of
 // them that broadcasts against the batch. Values are vectors of C counts with sum total; with A = Σ aᵢ
@@ -26,13 +30,8 @@ func DirichletMultinomial(total, concentration any) (made Distribution) {
 	const family = "DirichletMultinomial"
 	n, a := param(family, "total", total), param(family, "concentration", concentration)
 	batch, c := lastDim(family, "concentration", a)
-	d := dirichletMultinomialDist{
-		base:          base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}},
-		total:         n,
-		concentration: a,
-	}
-	d.checkNumber("total", n, wholeCount)
-	return d
+	b := base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}
+	return dirichletMultinomialFamily.of(dirichletMultinomialFamily.sized(b, n, a))
 }
 
 // Support is the vectors of counts with sum total.
@@ -94,20 +93,4 @@ func (d dirichletMultinomialDist) Mean() torch.Tensor {
 func (d dirichletMultinomialDist) Variance() torch.Tensor {
 	p, n, all := normalised(d.concentration), d.trials(), operand.SumLast(d.concentration, 1).Unsqueeze(-1)
 	return d.spread(p.Mul(torch.Of(1).Sub(p)).Mul(n).Mul(n.Add(all).Div(all.Add(1))))
-}
-
-// Expand broadcasts the batch shape.
-func (d dirichletMultinomialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameters.
-func (d dirichletMultinomialDist) Validate() error {
-	return first(d.validate("total", d.total, wholeCount), d.validate("concentration", d.concentration, positive))
-}
-
-// Params are the parameters by name.
-func (d dirichletMultinomialDist) Params() map[string]any {
-	return map[string]any{"total": d.total, "concentration": d.concentration}
 }

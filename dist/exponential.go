@@ -11,19 +11,14 @@ type exponentialDist struct {
 	rate torch.Tensor
 }
 
+var exponentialFamily = &family{"Exponential", support.Nonnegative,
+	func(b base) Distribution { return exponentialDist{b, b.at(0)} },
+	[]parameter{{"rate", positive}}}
+
 // Exponential is the exponential distribution with the given rate > 0, the reciprocal of the mean; for x ≥ 0
 //
 //	log p(x) = log rate − rate·x
-func Exponential(rate any) (made Distribution) {
-	defer orMisfit(&made)
-	r := param("Exponential", "rate", rate)
-	d := exponentialDist{base: newBase("Exponential", r), rate: r}
-	d.checkNumber("rate", r, positive)
-	return d
-}
-
-// Support is x ≥ 0.
-func (d exponentialDist) Support() support.Support { return support.Nonnegative }
+func Exponential(rate any) Distribution { return exponentialFamily.with(rate) }
 
 // LogProb is the log density.
 func (d exponentialDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -51,20 +46,4 @@ func (d exponentialDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is −log(1 − p)/rate.
 func (d exponentialDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Neg().Div(d.rate))
-}
-
-// Expand broadcasts the batch shape.
-func (d exponentialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks rate.
-func (d exponentialDist) Validate() error {
-	return d.validate("rate", d.rate, positive)
-}
-
-// Params are the parameters by name.
-func (d exponentialDist) Params() map[string]any {
-	return map[string]any{"rate": d.rate}
 }

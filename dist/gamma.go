@@ -11,22 +11,16 @@ type gammaDist struct {
 	concentration, rate torch.Tensor
 }
 
+var gammaFamily = &family{"Gamma", support.Positive,
+	func(b base) Distribution { return gammaDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"concentration", positive}, {"rate", positive}}}
+
 // Gamma is the gamma distribution with shape concentration > 0 and rate > 0; for x > 0, with a the concentration,
 //
 //	log p(x) = a log rate + (a − 1) log x − rate·x − log Γ(a)
 //
 // For a ≥ 10 it is computed from log(rate·x/a), where nothing large cancels.
-func Gamma(concentration, rate any) (made Distribution) {
-	defer orMisfit(&made)
-	a, r := param("Gamma", "concentration", concentration), param("Gamma", "rate", rate)
-	d := gammaDist{base: newBase("Gamma", a, r), concentration: a, rate: r}
-	d.checkNumber("concentration", a, positive)
-	d.checkNumber("rate", r, positive)
-	return d
-}
-
-// Support is x > 0.
-func (d gammaDist) Support() support.Support { return support.Positive }
+func Gamma(concentration, rate any) Distribution { return gammaFamily.with(concentration, rate) }
 
 // LogProb is the log density.
 func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -53,20 +47,4 @@ func (d gammaDist) CDF(value torch.Tensor) torch.Tensor {
 			return incompleteGamma(d.concentration, x.Mul(d.rate))
 		})
 	}, value)
-}
-
-// Expand broadcasts the batch shape.
-func (d gammaDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks concentration and rate.
-func (d gammaDist) Validate() error {
-	return first(d.validate("concentration", d.concentration, positive), d.validate("rate", d.rate, positive))
-}
-
-// Params are the parameters by name.
-func (d gammaDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration, "rate": d.rate}
 }

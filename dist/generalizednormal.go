@@ -13,23 +13,17 @@ type generalizedNormalDist struct {
 	loc, scale, shape torch.Tensor
 }
 
+var generalizedNormalFamily = &family{"GeneralizedNormal", support.Real,
+	func(b base) Distribution { return generalizedNormalDist{b, b.at(0), b.at(1), b.at(2)} },
+	[]parameter{{"loc", finite}, {"scale", positive}, {"shape", positive}}}
+
 // GeneralizedNormal is the generalised normal (exponential power) distribution located at loc, of scale α > 0 and shape
 // β > 0: Laplace for β = 1, normal with standard deviation α/√2 for β = 2, and nearly uniform for large β:
 //
 //	log p(x) = log β − log 2α − log Γ(1/β) − |z|^β,  z = (x − loc)/α
-func GeneralizedNormal(loc, scale, shape any) (made Distribution) {
-	defer orMisfit(&made)
-	const family = "GeneralizedNormal"
-	l, s, b := param(family, "loc", loc), param(family, "scale", scale), param(family, "shape", shape)
-	d := generalizedNormalDist{base: newBase(family, l, s, b), loc: l, scale: s, shape: b}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("shape", b, positive)
-	return d
+func GeneralizedNormal(loc, scale, shape any) Distribution {
+	return generalizedNormalFamily.with(loc, scale, shape)
 }
-
-// Support is the real line.
-func (d generalizedNormalDist) Support() support.Support { return support.Real }
 
 // LogProb is the log density.
 func (d generalizedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -56,21 +50,4 @@ func (d generalizedNormalDist) Mean() torch.Tensor { return d.spread(d.loc) }
 func (d generalizedNormalDist) Variance() torch.Tensor {
 	i := d.shape.Reciprocal()
 	return d.spread(i.Mul(3).Lgamma().Sub(i.Lgamma()).Exp().Mul(d.scale.Square()))
-}
-
-// Expand broadcasts the batch shape.
-func (d generalizedNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc, scale and shape.
-func (d generalizedNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive),
-		d.validate("shape", d.shape, positive))
-}
-
-// Params are the parameters by name.
-func (d generalizedNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale, "shape": d.shape}
 }

@@ -13,21 +13,16 @@ type geometricDist struct {
 	probs torch.Tensor
 }
 
+var geometricFamily = &family{"Geometric", support.NonnegativeInteger,
+	func(b base) Distribution { return geometricDist{b, b.at(0)} },
+	[]parameter{{"probs", geometricProbs}}}
+
 var geometricProbs = check{"it must be greater than 0 and at most 1", func(v float64) bool { return v > 0 && v <= 1 }}
 
 // Geometric counts the failures before the first success, with probability 0 < probs ≤ 1 of success:
 //
 //	log p(x) = x log(1 − p) + log p,  x = 0, 1, 2, …
-func Geometric(probs any) (made Distribution) {
-	defer orMisfit(&made)
-	p := param("Geometric", "probs", probs)
-	d := geometricDist{base: newBase("Geometric", p), probs: p}
-	d.checkNumber("probs", p, geometricProbs)
-	return d
-}
-
-// Support is 0, 1, 2, …
-func (d geometricDist) Support() support.Support { return support.NonnegativeInteger }
+func Geometric(probs any) Distribution { return geometricFamily.with(probs) }
 
 // LogProb is the log mass.
 func (d geometricDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -63,15 +58,3 @@ func (d geometricDist) Mean() torch.Tensor { return d.spread(torch.Of(1).Sub(d.p
 func (d geometricDist) Variance() torch.Tensor {
 	return d.spread(torch.Of(1).Sub(d.probs).Div(d.probs).Div(d.probs))
 }
-
-// Expand broadcasts the batch shape.
-func (d geometricDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks probs.
-func (d geometricDist) Validate() error { return d.validate("probs", d.probs, geometricProbs) }
-
-// Params is the parameter by name.
-func (d geometricDist) Params() map[string]any { return map[string]any{"probs": d.probs} }

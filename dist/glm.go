@@ -19,22 +19,14 @@ import (
 func BernoulliLogitGLM(x, w, b any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "BernoulliLogitGLM"
-	eta, err := linear(family, x, w, b, 1)
-	if err != nil {
-		panic(err)
-	}
-	return bernoulliLogits(family, eta)
+	return bernoulliLogits(family, linear(family, x, w, b, 1))
 }
 
 // PoissonLogGLM is [PoissonLog] with log rates x w + b; see [BernoulliLogitGLM] for the shapes.
 func PoissonLogGLM(x, w, b any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "PoissonLogGLM"
-	eta, err := linear(family, x, w, b, 1)
-	if err != nil {
-		panic(err)
-	}
-	return poissonLog(family, eta)
+	return poissonLog(family, linear(family, x, w, b, 1))
 }
 
 // NormalGLM is [Normal] with mean x w + b and standard deviation scale; see [BernoulliLogitGLM] for the shapes.
@@ -43,10 +35,7 @@ func NormalGLM(x, w, b, scale any) (made Distribution) {
 	const family = "NormalGLM"
 	s := param(family, "scale", scale)
 	base{family: family}.checkNumber("scale", s, positive)
-	eta, err := linear(family, x, w, b, 1)
-	if err != nil {
-		panic(err)
-	}
+	eta := linear(family, x, w, b, 1)
 	d, ok := Normal(eta, s).(normalDist)
 	if !ok {
 		panic(&Error{family, "scale", fmt.Sprintf("of shape %v", s.Shape()),
@@ -61,42 +50,38 @@ func NormalGLM(x, w, b, scale any) (made Distribution) {
 func CategoricalLogitGLM(x, w, b any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "CategoricalLogitGLM"
-	eta, err := linear(family, x, w, b, 2)
-	if err != nil {
-		panic(err)
-	}
-	return newCategorical(family, "logits", eta)
+	return newCategorical(family, "logits", linear(family, x, w, b, 2))
 }
 
-// linear is x w + b, w of the given rank.
-func linear(family string, features, weights, b any, rank int) (eta torch.Tensor, err *Error) {
+// linear is x w + b, w of the given rank, or a panic where the shapes do not fit.
+func linear(family string, features, weights, b any, rank int) torch.Tensor {
 	x, w, bias := param(family, "x", features), param(family, "w", weights), param(family, "b", b)
 	xs, ws := x.Shape(), w.Shape()
 	if len(xs) != 2 {
-		return eta, &Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"}
+		panic(&Error{family, "x", fmt.Sprintf("of shape %v", xs), "a matrix, of shape [n, d], is required"})
 	}
 	if len(ws) != rank || ws[0] != xs[1] {
 		allowed := fmt.Sprintf("for x of shape %v its shape must be [%d]", xs, xs[1])
 		if rank == 2 {
 			allowed = fmt.Sprintf("for x of shape %v its shape must be [%d, C]", xs, xs[1])
 		}
-		return eta, &Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed}
+		panic(&Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed})
 	}
 	out := append([]int64{xs[0]}, ws[1:]...)
 	bs := bias.Shape()
 	if got, ok := operand.Broadcast(bs, out); !ok || !slices.Equal(got, out) {
-		return eta, &Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)}
+		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})
 	}
 	x, w, bias = oneType(x, w, bias)
 	switch {
 	case operand.IsNumber(bias) && rank == 1:
-		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias), nil
+		return torch.Of(x.T().MustMv(w.T(), false)).Add(bias)
 	case operand.IsNumber(bias):
-		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias), nil
+		return torch.Of(x.T().MustMm(w.T(), false)).Add(bias)
 	case rank == 1:
-		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false)), nil
+		return torch.Of(bias.T().MustAddmv(x.T(), w.T(), false))
 	}
-	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false)), nil
+	return torch.Of(bias.T().MustAddmm(x.T(), w.T(), false))
 }
 
 // oneType gives tensors of different types float64: products of matrices need one type.

@@ -13,20 +13,14 @@ type gumbelDist struct {
 	loc, scale torch.Tensor
 }
 
+var gumbelFamily = &family{"Gumbel", support.Real,
+	func(b base) Distribution { return gumbelDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // Gumbel is the Gumbel distribution of maxima, with mode loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −z − exp(−z) − log scale
-func Gumbel(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("Gumbel", "loc", loc), param("Gumbel", "scale", scale)
-	d := gumbelDist{base: newBase("Gumbel", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d gumbelDist) Support() support.Support { return support.Real }
+func Gumbel(loc, scale any) Distribution { return gumbelFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d gumbelDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -58,20 +52,4 @@ func (d gumbelDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is loc − scale log(−log p).
 func (d gumbelDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Log().Neg().Log().Neg().Mul(d.scale).Add(d.loc))
-}
-
-// Expand broadcasts the batch shape.
-func (d gumbelDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d gumbelDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d gumbelDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -13,21 +13,16 @@ type halfCauchyDist struct {
 	scale torch.Tensor
 }
 
+var halfCauchyFamily = &family{"HalfCauchy", support.Nonnegative,
+	func(b base) Distribution { return halfCauchyDist{b, b.at(0)} },
+	[]parameter{{"scale", positive}}}
+
 // HalfCauchy is the distribution of |z|, where z is Cauchy with median 0 and half width scale > 0; for x ≥ 0
 //
 //	log p(x) = −log(1 + (x/scale)²) − log scale + log(2/π)
 //
 // Its mean is infinite; it has no variance.
-func HalfCauchy(scale any) (made Distribution) {
-	defer orMisfit(&made)
-	s := param("HalfCauchy", "scale", scale)
-	d := halfCauchyDist{base: newBase("HalfCauchy", s), scale: s}
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is x ≥ 0.
-func (d halfCauchyDist) Support() support.Support { return support.Nonnegative }
+func HalfCauchy(scale any) Distribution { return halfCauchyFamily.with(scale) }
 
 // LogProb is the log density.
 func (d halfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -64,20 +59,4 @@ func (d halfCauchyDist) icdf(p torch.Tensor) torch.Tensor {
 	z := torch.Of(torch.Choose(lower, p, torch.Of(1).Sub(p)).Mul(math.Pi / 2).T().MustTan(false))
 	// One over 0 in the branch not taken would have no gradient.
 	return d.full(torch.Choose(lower, z, fill(z, lower, 1).Reciprocal()).Mul(d.scale))
-}
-
-// Expand broadcasts the batch shape.
-func (d halfCauchyDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale.
-func (d halfCauchyDist) Validate() error {
-	return d.validate("scale", d.scale, positive)
-}
-
-// Params are the parameters by name.
-func (d halfCauchyDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale}
 }

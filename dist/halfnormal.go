@@ -13,19 +13,14 @@ type halfNormalDist struct {
 	scale torch.Tensor
 }
 
+var halfNormalFamily = &family{"HalfNormal", support.Nonnegative,
+	func(b base) Distribution { return halfNormalDist{b, b.at(0)} },
+	[]parameter{{"scale", positive}}}
+
 // HalfNormal is the distribution of |z|, where z is normal with mean 0 and standard deviation scale > 0; for x ≥ 0
 //
 //	log p(x) = −(x/scale)²/2 − log scale + log √(2/π)
-func HalfNormal(scale any) (made Distribution) {
-	defer orMisfit(&made)
-	s := param("HalfNormal", "scale", scale)
-	d := halfNormalDist{base: newBase("HalfNormal", s), scale: s}
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is x ≥ 0.
-func (d halfNormalDist) Support() support.Support { return support.Nonnegative }
+func HalfNormal(scale any) Distribution { return halfNormalFamily.with(scale) }
 
 // LogProb is the log density.
 func (d halfNormalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -55,20 +50,4 @@ func (d halfNormalDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is scale·Φ⁻¹((1 + p)/2).
 func (d halfNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.T().MustErfinv(false)).Mul(math.Sqrt2).Mul(d.scale))
-}
-
-// Expand broadcasts the batch shape.
-func (d halfNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale.
-func (d halfNormalDist) Validate() error {
-	return d.validate("scale", d.scale, positive)
-}
-
-// Params are the parameters by name.
-func (d halfNormalDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale}
 }

@@ -13,21 +13,17 @@ type inverseGammaDist struct {
 	concentration, scale torch.Tensor
 }
 
+var inverseGammaFamily = &family{"InverseGamma", support.Positive,
+	func(b base) Distribution { return inverseGammaDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"concentration", positive}, {"scale", positive}}}
+
 // InverseGamma is the distribution of 1/g, where g is gamma with the given concentration > 0 and with rate scale > 0;
 // for x > 0, with a the concentration,
 //
 //	log p(x) = a log scale − (a + 1) log x − scale/x − log Γ(a)
-func InverseGamma(concentration, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	a, s := param("InverseGamma", "concentration", concentration), param("InverseGamma", "scale", scale)
-	d := inverseGammaDist{base: newBase("InverseGamma", a, s), concentration: a, scale: s}
-	d.checkNumber("concentration", a, positive)
-	d.checkNumber("scale", s, positive)
-	return d
+func InverseGamma(concentration, scale any) Distribution {
+	return inverseGammaFamily.with(concentration, scale)
 }
-
-// Support is x > 0.
-func (d inverseGammaDist) Support() support.Support { return support.Positive }
 
 // LogProb is the log density.
 func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -66,20 +62,4 @@ func (d inverseGammaDist) CDF(value torch.Tensor) torch.Tensor {
 			return incompleteGammaC(d.concentration, d.scale.Div(x))
 		})
 	}, value)
-}
-
-// Expand broadcasts the batch shape.
-func (d inverseGammaDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks concentration and scale.
-func (d inverseGammaDist) Validate() error {
-	return first(d.validate("concentration", d.concentration, positive), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d inverseGammaDist) Params() map[string]any {
-	return map[string]any{"concentration": d.concentration, "scale": d.scale}
 }

@@ -13,21 +13,15 @@ type inverseGaussianDist struct {
 	mean, shape torch.Tensor
 }
 
+var inverseGaussianFamily = &family{"InverseGaussian", support.Positive,
+	func(b base) Distribution { return inverseGaussianDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"mean", positive}, {"shape", positive}}}
+
 // InverseGaussian is the inverse Gaussian (Wald) distribution with the given mean μ > 0 and shape λ > 0: the time at
 // which a Brownian motion with drift 1/μ and variance 1/λ for each unit of time first reaches 1. For x > 0
 //
 //	log p(x) = ½ log(λ/(2π x³)) − λ (x − μ)²/(2 μ² x)
-func InverseGaussian(mean, shape any) (made Distribution) {
-	defer orMisfit(&made)
-	m, l := param("InverseGaussian", "mean", mean), param("InverseGaussian", "shape", shape)
-	d := inverseGaussianDist{base: newBase("InverseGaussian", m, l), mean: m, shape: l}
-	d.checkNumber("mean", m, positive)
-	d.checkNumber("shape", l, positive)
-	return d
-}
-
-// Support is x > 0.
-func (d inverseGaussianDist) Support() support.Support { return support.Positive }
+func InverseGaussian(mean, shape any) Distribution { return inverseGaussianFamily.with(mean, shape) }
 
 // LogProb is the log density.
 func (d inverseGaussianDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -73,20 +67,4 @@ func (d inverseGaussianDist) cdf(value torch.Tensor) torch.Tensor {
 		far := logNdtr(root.Mul(ratio.Add(1)).Neg()).Add(d.shape.Div(d.mean).Mul(2))
 		return fill(fill(ndtr(root.Mul(ratio.Sub(1))).Add(far.Exp()), zero, 0), all, 1)
 	})
-}
-
-// Expand broadcasts the batch shape.
-func (d inverseGaussianDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the mean and the shape.
-func (d inverseGaussianDist) Validate() error {
-	return first(d.validate("mean", d.mean, positive), d.validate("shape", d.shape, positive))
-}
-
-// Params are the parameters by name.
-func (d inverseGaussianDist) Params() map[string]any {
-	return map[string]any{"mean": d.mean, "shape": d.shape}
 }

@@ -13,20 +13,14 @@ type laplaceDist struct {
 	loc, scale torch.Tensor
 }
 
+var laplaceFamily = &family{"Laplace", support.Real,
+	func(b base) Distribution { return laplaceDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // Laplace is the two-sided exponential distribution with mean loc and scale > 0:
 //
 //	log p(x) = −|x − loc|/scale − log(2 scale)
-func Laplace(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("Laplace", "loc", loc), param("Laplace", "scale", scale)
-	d := laplaceDist{base: newBase("Laplace", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d laplaceDist) Support() support.Support { return support.Real }
+func Laplace(loc, scale any) Distribution { return laplaceFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d laplaceDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -61,20 +55,4 @@ func (d laplaceDist) icdf(p torch.Tensor) torch.Tensor {
 	lower := p.Lt(0.5)
 	z := torch.Choose(lower, p, torch.Of(1).Sub(p)).Mul(2).Log()
 	return d.full(torch.Choose(lower, z, z.Neg()).Mul(d.scale).Add(d.loc))
-}
-
-// Expand broadcasts the batch shape.
-func (d laplaceDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d laplaceDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d laplaceDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

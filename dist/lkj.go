@@ -18,6 +18,10 @@ type lkjCholeskyDist struct {
 	eta torch.Tensor
 }
 
+var lkjCholeskyFamily = &family{"LKJCholesky", support.CorrCholesky,
+	func(b base) Distribution { return lkjCholeskyDist{b, b.event[0], b.at(0)} },
+	[]parameter{{"eta", positive}}}
+
 // LKJCholesky is the distribution of the Cholesky factor L of a dim x dim correlation matrix R = L·Lᵀ whose density is
 // proportional to det(R)^(eta−1), eta > 0 (Lewandowski, Kurowicka, Joe 2009): uniform for eta = 1, nearer to the
 // identity the larger eta. As a density of the elements of L below the diagonal, with K = dim,
@@ -29,18 +33,13 @@ type lkjCholeskyDist struct {
 // independent of the others.
 func LKJCholesky(dim int, eta any) (made Distribution) {
 	defer orMisfit(&made)
-	e := param("LKJCholesky", "eta", eta)
 	if dim < 1 {
 		panic(&Error{"LKJCholesky", "dim", fmt.Sprint(dim), "it must be at least 1"})
 	}
-	d := lkjCholeskyDist{base: newBase("LKJCholesky", e), dim: int64(dim), eta: e}
-	d.event = []int64{d.dim, d.dim}
-	d.checkNumber("eta", e, positive)
-	return d
+	b := lkjCholeskyFamily.base("LKJCholesky", eta)
+	b.event = []int64{int64(dim), int64(dim)}
+	return b.shared.of(b)
 }
-
-// Support is the Cholesky factors of correlation matrices.
-func (d lkjCholeskyDist) Support() support.Support { return support.CorrCholesky }
 
 // shapes are the vectors a and b, of the rows from the second on.
 func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
@@ -136,15 +135,6 @@ func (d lkjCholeskyDist) Variance() torch.Tensor {
 	_, variance, below := d.moments()
 	return d.laidOut(0, variance, below)
 }
-
-// Expand broadcasts the batch shape.
-func (d lkjCholeskyDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks eta.
-func (d lkjCholeskyDist) Validate() error { return d.validate("eta", d.eta, positive) }
 
 // Params are the parameters by name.
 func (d lkjCholeskyDist) Params() map[string]any {

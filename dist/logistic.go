@@ -13,20 +13,14 @@ type logisticDist struct {
 	loc, scale torch.Tensor
 }
 
+var logisticFamily = &family{"Logistic", support.Real,
+	func(b base) Distribution { return logisticDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // Logistic is the logistic distribution with mean loc and scale > 0; with z = (x − loc)/scale
 //
 //	log p(x) = −|z| − 2 log(1 + exp(−|z|)) − log scale
-func Logistic(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("Logistic", "loc", loc), param("Logistic", "scale", scale)
-	d := logisticDist{base: newBase("Logistic", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d logisticDist) Support() support.Support { return support.Real }
+func Logistic(loc, scale any) Distribution { return logisticFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d logisticDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -55,20 +49,4 @@ func (d logisticDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is loc + scale log(p/(1 − p)).
 func (d logisticDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Log().Sub(p.Neg().Log1p()).Mul(d.scale).Add(d.loc))
-}
-
-// Expand broadcasts the batch shape.
-func (d logisticDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d logisticDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d logisticDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -11,20 +11,14 @@ type logNormalDist struct {
 	loc, scale torch.Tensor
 }
 
+var logNormalFamily = &family{"LogNormal", support.Positive,
+	func(b base) Distribution { return logNormalDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // LogNormal is the distribution of exp(z), where z is normal with mean loc and standard deviation scale > 0; for x > 0
 //
 //	log p(x) = −((log x − loc)/scale)²/2 − log x − log scale − log √(2π)
-func LogNormal(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("LogNormal", "loc", loc), param("LogNormal", "scale", scale)
-	d := logNormalDist{base: newBase("LogNormal", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is x > 0.
-func (d logNormalDist) Support() support.Support { return support.Positive }
+func LogNormal(loc, scale any) Distribution { return logNormalFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d logNormalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -59,20 +53,4 @@ func (d logNormalDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is exp(loc + scale·Φ⁻¹(p)).
 func (d logNormalDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.T().MustSpecialNdtri(false)).Mul(d.scale).Add(d.loc).Exp())
-}
-
-// Expand broadcasts the batch shape.
-func (d logNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d logNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d logNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -20,6 +20,10 @@ type lowRankMultivariateNormalDist struct {
 	inner  torch.Tensor // the Cholesky factor of C = I + Wᵀ D⁻¹ W
 }
 
+// lowRankFamily has no distribution of a base: the matrices that a density needs are kept where a batch is expanded.
+var lowRankFamily = &family{name: "LowRankMultivariateNormal",
+	params: []parameter{{"loc", finite}, {"cov_factor", finite}, {"cov_diag", positive}}}
+
 // LowRankMultivariateNormal is the normal distribution of vectors of length n with mean loc and covariance Σ = W·Wᵀ +
 // D, where cov_factor W has shape [..., n, m] and cov_diag D is the diagonal, positive, a number or of shape [..., n].
 // The density is that of [MultivariateNormal]; for d = x − loc, with the small matrix C = I + Wᵀ D⁻¹ W and u = C⁻¹ Wᵀ
@@ -35,14 +39,8 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) 
 	l, v := param(family, "loc", loc), param(family, "cov_diag", covDiag)
 	w, batch, n, m := matrixOf(family, "cov_factor", covFactor, false)
 	shape := broadcast(family, vectorBatch(family, "loc", l, n), batch, vectorBatch(family, "cov_diag", v, n))
-	d := lowRankMultivariateNormalDist{
-		base:   base{family: family, batch: shape, event: []int64{n}},
-		loc:    l,
-		factor: w,
-		diag:   v,
-	}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("cov_diag", v, positive)
+	d := lowRankMultivariateNormalDist{loc: l, factor: w, diag: v}
+	d.base = lowRankFamily.sized(base{family: family, batch: shape, event: []int64{n}}, l, w, v)
 	dtype, device := like(w)
 	d.diagT = tensorOf(v, dtype, device)
 	d.diagT = expandTo(d.diagT, broadcast(family, d.diagT.Shape(), d.event))
@@ -115,18 +113,4 @@ func (d lowRankMultivariateNormalDist) Covariance() torch.Tensor {
 func (d lowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
 	d.base = d.expand(batch)
 	return d
-}
-
-// Validate checks loc, cov_factor and cov_diag.
-func (d lowRankMultivariateNormalDist) Validate() error {
-	return first(
-		d.validate("loc", d.loc, finite),
-		d.validate("cov_factor", d.factor, finite),
-		d.validate("cov_diag", d.diag, positive),
-	)
-}
-
-// Params are the parameters by name.
-func (d lowRankMultivariateNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "cov_factor": d.factor, "cov_diag": d.diag}
 }

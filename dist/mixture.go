@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -319,7 +320,7 @@ func (d mixtureDist) Expand(batch ...int64) Distribution {
 func (d mixtureDist) Validate() error {
 	err := d.mixing.Validate()
 	for _, c := range d.components {
-		err = first(err, c.Validate())
+		err = cmp.Or(err, c.Validate())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
@@ -124,7 +125,7 @@ func (d mixtureSameFamilyDist) Expand(batch ...int64) Distribution {
 
 // Validate checks the weights and the components.
 func (d mixtureSameFamilyDist) Validate() error {
-	return first(d.mixing.Validate(), d.components.Validate())
+	return cmp.Or(d.mixing.Validate(), d.components.Validate())
 }
 
 // Params are the weights, as probs or logits, and the components.

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -118,9 +119,9 @@ func (d multinomialDist) Expand(batch ...int64) Distribution {
 func (d multinomialDist) Validate() error {
 	total := d.validate("total", d.total, wholeCount)
 	if d.fromLogits {
-		return first(total, validateLogits(d.base, d.logits))
+		return cmp.Or(total, validateLogits(d.base, d.logits))
 	}
-	return first(total, validateWeights(d.base, d.probs))
+	return cmp.Or(total, validateWeights(d.base, d.probs))
 }
 
 // Params are the parameters by name.

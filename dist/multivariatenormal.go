@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"errors"
 	"github.com/sugarme/gotch/ts"
 
@@ -136,7 +137,7 @@ func (d multivariateNormalDist) Validate() error {
 	if errors.As(err, &wrong) && d.name != "scale_tril" && support.LowerCholesky.Check(matrix.T()) == nil {
 		wrong.Allowed += "; a Cholesky factor belongs into MultivariateNormalCholesky"
 	}
-	return first(d.validate("loc", d.loc, finite), err)
+	return cmp.Or(d.validate("loc", d.loc, finite), err)
 }
 
 // Params are the parameters by name.

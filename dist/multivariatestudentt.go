@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
@@ -117,7 +118,7 @@ func (d multivariateStudentTDist) Expand(batch ...int64) Distribution {
 
 // Validate checks df, loc and the matrix.
 func (d multivariateStudentTDist) Validate() error {
-	return first(d.validate("df", d.df, positive), d.validate("loc", d.loc, finite),
+	return cmp.Or(d.validate("df", d.df, positive), d.validate("loc", d.loc, finite),
 		d.validateIn("scale_tril", d.factor, support.LowerCholesky))
 }
 

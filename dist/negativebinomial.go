@@ -12,14 +12,26 @@ import (
 type negativeBinomialDist struct {
 	base
 	// the dispersion, or total count: the shape of the gamma distribution that mixes Poisson distributions
-	size     torch.Tensor
-	sizeName string // as the constructor calls it
-	kind     string // which of the others the second parameter is: "mean", "probs", "logits"
-	second   torch.Tensor
+	size   torch.Tensor
+	kind   string // which of the others the second parameter is: "mean", "probs", "logits"
+	second torch.Tensor
 }
 
 // Below 1 only: at 1 the mean is infinite.
 var failureProbs = check{"it must be at least 0 and less than 1", func(v float64) bool { return v >= 0 && v < 1 }}
+
+var (
+	negativeBinomialFamily       = negativeBinomials("NegativeBinomial", "dispersion", "mean", nonNegative)
+	negativeBinomialProbsFamily  = negativeBinomials("NegativeBinomialProbs", "total", "probs", failureProbs)
+	negativeBinomialLogitsFamily = negativeBinomials("NegativeBinomialLogits", "total", "logits", belowInfinity)
+)
+
+// negativeBinomials are those with such names of the size and of the second parameter.
+func negativeBinomials(name, size, second string, allowed check) *family {
+	return &family{name, support.NonnegativeInteger,
+		func(b base) Distribution { return negativeBinomialDist{b, b.at(0), second, b.at(1)} },
+		[]parameter{{size, positive}, {second, allowed}}}
+}
 
 // NegativeBinomial is the negative binomial distribution with mean ≥ 0 and dispersion > 0, a Poisson distribution whose
 // rate is gamma distributed with that shape and mean (Stan's neg_binomial_2). Its variance is mean + mean²/dispersion:
@@ -28,42 +40,22 @@ var failureProbs = check{"it must be at least 0 and less than 1", func(v float64
 //
 // for mean μ and dispersion φ. It is computed by Loader's saddle-point expansion (2000), and tends to the Poisson
 // distribution without losing digits as the dispersion grows.
-func NegativeBinomial(mean, dispersion any) (made Distribution) {
-	defer orMisfit(&made)
-	return newNegativeBinomial("NegativeBinomial", "dispersion", dispersion, "mean", mean, nonNegative)
+func NegativeBinomial(mean, dispersion any) Distribution {
+	return negativeBinomialFamily.with(dispersion, mean)
 }
 
 // NegativeBinomialProbs counts successes of probability 0 ≤ probs < 1 until there are total failures, total > 0 being
 // any real number:
 //
 //	log p(x) = log Γ(x + total) − log Γ(total) − log x! + total log(1 − probs) + x log probs
-func NegativeBinomialProbs(total, probs any) (made Distribution) {
-	defer orMisfit(&made)
-	return newNegativeBinomial("NegativeBinomialProbs", "total", total, "probs", probs, failureProbs)
+func NegativeBinomialProbs(total, probs any) Distribution {
+	return negativeBinomialProbsFamily.with(total, probs)
 }
 
 // NegativeBinomialLogits is [NegativeBinomialProbs] from the log-odds of a success; its mean is total exp(logits).
-func NegativeBinomialLogits(total, logits any) (made Distribution) {
-	defer orMisfit(&made)
-	return newNegativeBinomial("NegativeBinomialLogits", "total", total, "logits", logits, belowInfinity)
+func NegativeBinomialLogits(total, logits any) Distribution {
+	return negativeBinomialLogitsFamily.with(total, logits)
 }
-
-func newNegativeBinomial(
-	family, sizeName string,
-	size any,
-	kind string,
-	second any,
-	allowed check,
-) negativeBinomialDist {
-	r, s := param(family, sizeName, size), param(family, kind, second)
-	d := negativeBinomialDist{base: newBase(family, r, s), size: r, sizeName: sizeName, kind: kind, second: s}
-	d.checkNumber(sizeName, r, positive)
-	d.checkNumber(kind, s, allowed)
-	return d
-}
-
-// Support is 0, 1, 2, …
-func (d negativeBinomialDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass. With the probability p of a success, q = 1 − p and s = x + r,
 //
@@ -136,21 +128,4 @@ func (d negativeBinomialDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 func (d negativeBinomialDist) Variance() torch.Tensor {
 	m := d.mean()
 	return d.spread(m.Add(m.Square().Div(d.size)))
-}
-
-// Expand broadcasts the batch shape.
-func (d negativeBinomialDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameters.
-func (d negativeBinomialDist) Validate() error {
-	allowed := map[string]check{"mean": nonNegative, "probs": failureProbs, "logits": belowInfinity}[d.kind]
-	return first(d.validate(d.sizeName, d.size, positive), d.validate(d.kind, d.second, allowed))
-}
-
-// Params are the parameters by name.
-func (d negativeBinomialDist) Params() map[string]any {
-	return map[string]any{d.sizeName: d.size, d.kind: d.second}
 }

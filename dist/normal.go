@@ -13,20 +13,14 @@ type normalDist struct {
 	loc, scale torch.Tensor
 }
 
+var normalFamily = &family{"Normal", support.Real,
+	func(b base) Distribution { return normalDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"scale", positive}}}
+
 // Normal is the normal distribution with mean loc and standard deviation scale > 0:
 //
 //	log p(x) = −((x − loc)/scale)²/2 − log scale − log √(2π)
-func Normal(loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s := param("Normal", "loc", loc), param("Normal", "scale", scale)
-	d := normalDist{base: newBase("Normal", l, s), loc: l, scale: s}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d normalDist) Support() support.Support { return support.Real }
+func Normal(loc, scale any) Distribution { return normalFamily.with(loc, scale) }
 
 // LogProb is the log density.
 func (d normalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -55,20 +49,4 @@ func (d normalDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is the quantile function loc + scale·Φ⁻¹(p).
 func (d normalDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(torch.Of(p.T().MustSpecialNdtri(false)).Mul(d.scale).Add(d.loc))
-}
-
-// Expand broadcasts the batch shape.
-func (d normalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and scale.
-func (d normalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive))
-}
-
-// Params are the parameters by name.
-func (d normalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale}
 }

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -111,7 +112,7 @@ func (d orderedLogisticDist) Expand(batch ...int64) Distribution {
 
 // Validate checks eta, and that the cutpoints increase.
 func (d orderedLogisticDist) Validate() error {
-	if err := first(d.validate("eta", d.eta, finite), d.validate("cutpoints", d.cutpoints, finite)); err != nil {
+	if err := cmp.Or(d.validate("eta", d.eta, finite), d.validate("cutpoints", d.cutpoints, finite)); err != nil {
 		return err
 	}
 	return eachVector(d.cutpoints, func(v []float64) error {

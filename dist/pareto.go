@@ -13,17 +13,13 @@ type paretoDist struct {
 	scale, alpha torch.Tensor
 }
 
+var paretoFamily = &family{"Pareto", itsOwn, func(b base) Distribution { return paretoDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"scale", positive}, {"alpha", positive}}}
+
 // Pareto is the Pareto distribution of numbers from scale > 0, with exponent alpha > 0; for x ≥ scale
 //
 //	log p(x) = log alpha − log scale − (alpha + 1) log(x/scale)
-func Pareto(scale, alpha any) (made Distribution) {
-	defer orMisfit(&made)
-	s, a := param("Pareto", "scale", scale), param("Pareto", "alpha", alpha)
-	d := paretoDist{base: newBase("Pareto", s, a), scale: s, alpha: a}
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("alpha", a, positive)
-	return d
-}
+func Pareto(scale, alpha any) Distribution { return paretoFamily.with(scale, alpha) }
 
 // Support is x ≥ scale.
 func (d paretoDist) Support() support.Support { return support.Interval(d.scale, math.Inf(1)) }
@@ -62,20 +58,4 @@ func (d paretoDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is scale·(1 − p)^(−1/alpha).
 func (d paretoDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Div(d.alpha).Neg().Exp().Mul(d.scale))
-}
-
-// Expand broadcasts the batch shape.
-func (d paretoDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale and alpha.
-func (d paretoDist) Validate() error {
-	return first(d.validate("scale", d.scale, positive), d.validate("alpha", d.alpha, positive))
-}
-
-// Params are the parameters by name.
-func (d paretoDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale, "alpha": d.alpha}
 }

@@ -175,82 +175,24 @@ func partOf(d Distribution, p part) Distribution {
 	if at := len(batch) - p.back; p.back == 0 || at < 0 || batch[at] == 1 {
 		return d
 	}
-	if d, ok := d.(interface{ part(p part) Distribution }); ok {
+	switch d := d.(type) {
+	case normalDist, logNormalDist, halfNormalDist, cauchyDist, halfCauchyDist, laplaceDist, logisticDist,
+		exponentialDist, gammaDist, inverseGammaDist, chi2Dist, weibullDist, paretoDist, gumbelDist, studentTDist,
+		inverseGaussianDist, truncatedNormalDist, uniformDist:
+		return d.(interface{ divide(p part) Distribution }).divide(p)
+	case interface{ part(p part) Distribution }:
 		return d.part(p)
 	}
 	return nil
 }
 
-func (d normalDist) part(p part) Distribution {
-	return normalDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d logNormalDist) part(p part) Distribution {
-	return logNormalDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d halfNormalDist) part(p part) Distribution {
-	return halfNormalDist{p.base(d.base), p.of(d.scale)}
-}
-
-func (d cauchyDist) part(p part) Distribution {
-	return cauchyDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d halfCauchyDist) part(p part) Distribution {
-	return halfCauchyDist{p.base(d.base), p.of(d.scale)}
-}
-
-func (d laplaceDist) part(p part) Distribution {
-	return laplaceDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d logisticDist) part(p part) Distribution {
-	return logisticDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d exponentialDist) part(p part) Distribution {
-	return exponentialDist{p.base(d.base), p.of(d.rate)}
-}
-
-func (d gammaDist) part(p part) Distribution {
-	return gammaDist{p.base(d.base), p.of(d.concentration), p.of(d.rate)}
-}
-
-func (d inverseGammaDist) part(p part) Distribution {
-	return inverseGammaDist{p.base(d.base), p.of(d.concentration), p.of(d.scale)}
-}
-
-func (d chi2Dist) part(p part) Distribution {
-	return chi2Dist{p.base(d.base), p.of(d.df)}
-}
-
-func (d weibullDist) part(p part) Distribution {
-	return weibullDist{p.base(d.base), p.of(d.scale), p.of(d.concentration)}
-}
-
-func (d paretoDist) part(p part) Distribution {
-	return paretoDist{p.base(d.base), p.of(d.scale), p.of(d.alpha)}
-}
-
-func (d gumbelDist) part(p part) Distribution {
-	return gumbelDist{p.base(d.base), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d studentTDist) part(p part) Distribution {
-	return studentTDist{p.base(d.base), p.of(d.df), p.of(d.loc), p.of(d.scale)}
-}
-
-func (d inverseGaussianDist) part(p part) Distribution {
-	return inverseGaussianDist{p.base(d.base), p.of(d.mean), p.of(d.shape)}
-}
-
-func (d truncatedNormalDist) part(p part) Distribution {
-	return truncatedNormalDist{p.base(d.base), p.of(d.loc), p.of(d.scale), p.of(d.low), p.of(d.high)}
-}
-
-func (d uniformDist) part(p part) Distribution {
-	return uniformDist{p.base(d.base), p.of(d.low), p.of(d.high)}
+// divide is a part of a distribution of single numbers that is its parameters and nothing else.
+func (b base) divide(p part) Distribution {
+	values := make([]torch.Tensor, len(b.values))
+	for i, v := range b.values {
+		values[i] = p.of(v)
+	}
+	return p.base(b).with(values...)
 }
 
 func (d truncatedDist) part(p part) Distribution {

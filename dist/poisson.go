@@ -14,18 +14,20 @@ type poissonDist struct {
 	fromLog       bool
 }
 
+var poissonLogFamily = &family{"PoissonLog", support.NonnegativeInteger,
+	func(b base) Distribution { return poissonDist{b, torch.Tensor{}, b.at(0), true} },
+	[]parameter{{"logRate", belowInfinity}}}
+
+var poissonFamily = &family{"Poisson", support.NonnegativeInteger,
+	func(b base) Distribution { return poissonDist{base: b, rate: b.at(0)} },
+	[]parameter{{"rate", nonNegative}}}
+
 // Poisson is the Poisson distribution with mean rate ≥ 0:
 //
 //	log p(x) = x log rate − rate − log x!
 //
 // It is computed by Loader's saddle-point expansion (2000) and loses no digits at large rates.
-func Poisson(rate any) (made Distribution) {
-	defer orMisfit(&made)
-	r := param("Poisson", "rate", rate)
-	d := poissonDist{base: newBase("Poisson", r), rate: r}
-	d.checkNumber("rate", r, nonNegative)
-	return d
-}
+func Poisson(rate any) Distribution { return poissonFamily.with(rate) }
 
 // PoissonLog is the Poisson distribution from the logarithm of its mean:
 //
@@ -35,15 +37,9 @@ func PoissonLog(logRate any) (made Distribution) {
 	return poissonLog("PoissonLog", logRate)
 }
 
-func poissonLog(family string, logRate any) poissonDist {
-	l := param(family, "logRate", logRate)
-	d := poissonDist{base: newBase(family, l), logRate: l, fromLog: true}
-	d.checkNumber("logRate", l, belowInfinity)
-	return d
+func poissonLog(name string, logRate any) poissonDist {
+	return poissonLogFamily.of(poissonLogFamily.base(name, logRate)).(poissonDist)
 }
-
-// Support is 0, 1, 2, …
-func (d poissonDist) Support() support.Support { return support.NonnegativeInteger }
 
 // LogProb is the log mass.
 func (d poissonDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -72,25 +68,3 @@ func (d poissonDist) Mean() torch.Tensor { return d.spread(d.mean()) }
 
 // Variance is the rate.
 func (d poissonDist) Variance() torch.Tensor { return d.spread(d.mean()) }
-
-// Expand broadcasts the batch shape.
-func (d poissonDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the parameter.
-func (d poissonDist) Validate() error {
-	if d.fromLog {
-		return d.validate("logRate", d.logRate, belowInfinity)
-	}
-	return d.validate("rate", d.rate, nonNegative)
-}
-
-// Params is the parameter by name.
-func (d poissonDist) Params() map[string]any {
-	if d.fromLog {
-		return map[string]any{"logRate": d.logRate}
-	}
-	return map[string]any{"rate": d.rate}
-}

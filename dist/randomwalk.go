@@ -15,20 +15,22 @@ type gaussianRandomWalkDist struct {
 	scale torch.Tensor
 }
 
+var gaussianRandomWalkFamily = &family{"GaussianRandomWalk", itsOwn,
+	func(b base) Distribution { return gaussianRandomWalkDist{b, b.event[0], b.at(0)} },
+	[]parameter{{"scale", positive}}}
+
 // GaussianRandomWalk is the distribution of vectors x₁ … x_n, n = steps, with x₀ = 0 and independent steps
 // xₜ − xₜ₋₁ ~ Normal(0, scale), scale > 0 a number or a tensor of the batch shape:
 //
 //	log p(x) = Σₜ [−((xₜ − xₜ₋₁)/scale)²/2 − log scale − log √(2π)]
 func GaussianRandomWalk(steps int, scale any) (made Distribution) {
 	defer orMisfit(&made)
-	s := param("GaussianRandomWalk", "scale", scale)
 	if steps < 1 {
 		panic(&Error{"GaussianRandomWalk", "steps", fmt.Sprint(steps), "it must be at least 1"})
 	}
-	d := gaussianRandomWalkDist{base: newBase("GaussianRandomWalk", s), steps: int64(steps), scale: s}
-	d.event = []int64{d.steps}
-	d.checkNumber("scale", s, positive)
-	return d
+	b := gaussianRandomWalkFamily.base("GaussianRandomWalk", scale)
+	b.event = []int64{int64(steps)}
+	return b.shared.of(b)
 }
 
 // Support is all real vectors.
@@ -71,15 +73,6 @@ func (d gaussianRandomWalkDist) Variance() torch.Tensor {
 	dtype, device := like(d.scale)
 	return d.spread(torch.Of(torch.Must(torch.FromSliceOn(device, dtype, t, d.steps))).Mul(d.column().Square()))
 }
-
-// Expand broadcasts the batch shape.
-func (d gaussianRandomWalkDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale.
-func (d gaussianRandomWalkDist) Validate() error { return d.validate("scale", d.scale, positive) }
 
 // Params are the parameters by name.
 func (d gaussianRandomWalkDist) Params() map[string]any {

@@ -13,19 +13,13 @@ type rayleighDist struct {
 	scale torch.Tensor
 }
 
+var rayleighFamily = &family{"Rayleigh", support.Positive,
+	func(b base) Distribution { return rayleighDist{b, b.at(0)} }, []parameter{{"scale", positive}}}
+
 // Rayleigh is the distribution of the length of a vector of two normal numbers of standard deviation scale > 0:
 //
 //	log p(x) = log x − 2 log scale − x²/(2 scale²)
-func Rayleigh(scale any) (made Distribution) {
-	defer orMisfit(&made)
-	s := param("Rayleigh", "scale", scale)
-	d := rayleighDist{base: newBase("Rayleigh", s), scale: s}
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the positive numbers.
-func (d rayleighDist) Support() support.Support { return support.Positive }
+func Rayleigh(scale any) Distribution { return rayleighFamily.with(scale) }
 
 // LogProb is the log density.
 func (d rayleighDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -53,15 +47,3 @@ func (d rayleighDist) CDF(value torch.Tensor) torch.Tensor {
 func (d rayleighDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Mul(-2).Sqrt().Mul(d.scale))
 }
-
-// Expand broadcasts the batch shape.
-func (d rayleighDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks the scale.
-func (d rayleighDist) Validate() error { return d.validate("scale", d.scale, positive) }
-
-// Params are the parameters by name.
-func (d rayleighDist) Params() map[string]any { return map[string]any{"scale": d.scale} }

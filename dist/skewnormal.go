@@ -13,24 +13,17 @@ type skewNormalDist struct {
 	loc, scale, skew torch.Tensor
 }
 
+var skewNormalFamily = &family{"SkewNormal", support.Real,
+	func(b base) Distribution { return skewNormalDist{b, b.at(0), b.at(1), b.at(2)} },
+	[]parameter{{"loc", finite}, {"scale", positive}, {"skew", finite}}}
+
 // SkewNormal is the skew normal distribution (Azzalini 1985) located at loc, of scale > 0. Its skew α is any real
 // number: 0 is the normal distribution, and large α nearly half of one, above loc:
 //
 //	log p(x) = log 2 + log φ(z) + log Φ(α z) − log scale,  z = (x − loc)/scale
 //
 // with the density φ and the distribution function Φ of standard normal numbers.
-func SkewNormal(loc, scale, skew any) (made Distribution) {
-	defer orMisfit(&made)
-	l, s, a := param("SkewNormal", "loc", loc), param("SkewNormal", "scale", scale), param("SkewNormal", "skew", skew)
-	d := skewNormalDist{base: newBase("SkewNormal", l, s, a), loc: l, scale: s, skew: a}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("skew", a, finite)
-	return d
-}
-
-// Support is the real line.
-func (d skewNormalDist) Support() support.Support { return support.Real }
+func SkewNormal(loc, scale, skew any) Distribution { return skewNormalFamily.with(loc, scale, skew) }
 
 // LogProb is the log density.
 func (d skewNormalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -65,21 +58,4 @@ func (d skewNormalDist) Mean() torch.Tensor {
 func (d skewNormalDist) Variance() torch.Tensor {
 	delta, _ := d.delta()
 	return d.spread(torch.Of(1).Sub(delta.Square().Mul(2 / math.Pi)).Mul(d.scale.Square()))
-}
-
-// Expand broadcasts the batch shape.
-func (d skewNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc, scale and skew.
-func (d skewNormalDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("scale", d.scale, positive),
-		d.validate("skew", d.skew, finite))
-}
-
-// Params are the parameters by name.
-func (d skewNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale, "skew": d.skew}
 }

@@ -14,23 +14,16 @@ type studentTDist struct {
 	df, loc, scale torch.Tensor
 }
 
+var studentTFamily = &family{"StudentT", support.Real,
+	func(b base) Distribution { return studentTDist{b, b.at(0), b.at(1), b.at(2)} },
+	[]parameter{{"df", positive}, {"loc", finite}, {"scale", positive}}}
+
 // StudentT is Student's t distribution with df > 0 degrees of freedom, located at loc, of scale > 0:
 //
 //	log p(x) = −(df + 1)/2 log(1 + z²/df) − log B(df/2, 1/2) − ½ log df − log scale,  z = (x − loc)/scale
 //
 // It is computed so that nothing large cancels, and tends to the normal density for large df.
-func StudentT(df, loc, scale any) (made Distribution) {
-	defer orMisfit(&made)
-	n, l, s := param("StudentT", "df", df), param("StudentT", "loc", loc), param("StudentT", "scale", scale)
-	d := studentTDist{base: newBase("StudentT", n, l, s), df: n, loc: l, scale: s}
-	d.checkNumber("df", n, positive)
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	return d
-}
-
-// Support is the real line.
-func (d studentTDist) Support() support.Support { return support.Real }
+func StudentT(df, loc, scale any) Distribution { return studentTFamily.with(df, loc, scale) }
 
 // LogProb is the log density.
 func (d studentTDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -94,26 +87,6 @@ func (d studentTDist) Mean() torch.Tensor { return d.spread(d.moment(d.loc, d.df
 func (d studentTDist) Variance() torch.Tensor {
 	v := d.scale.Square().Mul(d.df.Div(d.df.Sub(2)))
 	return d.spread(d.moment(d.moment(v, d.df, 2, math.Inf(1)), d.df, 1, math.NaN()))
-}
-
-// Expand broadcasts the batch shape.
-func (d studentTDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks df, loc and scale.
-func (d studentTDist) Validate() error {
-	return first(
-		d.validate("df", d.df, positive),
-		d.validate("loc", d.loc, finite),
-		d.validate("scale", d.scale, positive),
-	)
-}
-
-// Params are the parameters by name.
-func (d studentTDist) Params() map[string]any {
-	return map[string]any{"df": d.df, "loc": d.loc, "scale": d.scale}
 }
 
 // CDF is the distribution function, by [studentTDist.logTails].

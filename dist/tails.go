@@ -96,7 +96,7 @@ func (d inverseGaussianDist) logTails(x torch.Tensor) (lower, upper torch.Tensor
 
 // The upper tail of a truncated normal is the lower one of its mirror image.
 func (d truncatedNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
-	mirror := truncatedNormalDist{base: d.base, loc: d.loc.Neg(), scale: d.scale, low: d.high.Neg(), high: d.low.Neg()}
+	mirror := d.with(d.loc.Neg(), d.scale, d.high.Neg(), d.low.Neg()).(truncatedNormalDist)
 	return d.CDF(x).Log(), mirror.CDF(x.Neg()).Log()
 }
 

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -124,7 +125,7 @@ func (d transformedDist) Expand(batch ...int64) Distribution {
 
 // Validate checks the parameters of both.
 func (d transformedDist) Validate() error {
-	return first(d.of.Validate(), bijector.Validate(d.f))
+	return cmp.Or(d.of.Validate(), bijector.Validate(d.f))
 }
 
 // Params are the parameters of the distribution of x by name.

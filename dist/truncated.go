@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -363,7 +364,7 @@ func (d truncatedDist) Expand(batch ...int64) Distribution {
 
 // Validate checks d, low and high, and that the interval has a probability that does not underflow.
 func (d truncatedDist) Validate() error {
-	err := first(
+	err := cmp.Or(
 		d.of.Validate(),
 		d.validate("low", d.low, notNaN),
 		d.validate("high", d.high, notNaN),

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"math"
 	"sync"
 
@@ -15,6 +16,10 @@ type truncatedNormalDist struct {
 	loc, scale, low, high torch.Tensor
 }
 
+var truncatedNormalFamily = &family{"TruncatedNormal", itsOwn,
+	func(b base) Distribution { return truncatedNormalDist{b, b.at(0), b.at(1), b.at(2), b.at(3)} },
+	[]parameter{{"loc", finite}, {"scale", positive}, {"low", notNaN}, {"high", notNaN}}}
+
 // TruncatedNormal is the normal distribution with the given loc and scale > 0 on condition that low ≤ x ≤ high; either
 // end may be infinite. With z = (x − loc)/scale, and a and b the same of the ends,
 //
@@ -23,14 +28,8 @@ type truncatedNormalDist struct {
 // It is computed from the ratio of Φ to its density, so that the interval may be far out in a tail, and narrow.
 func TruncatedNormal(loc, scale, low, high any) (made Distribution) {
 	defer orMisfit(&made)
-	l, s := param("TruncatedNormal", "loc", loc), param("TruncatedNormal", "scale", scale)
-	lo, hi := param("TruncatedNormal", "low", low), param("TruncatedNormal", "high", high)
-	d := truncatedNormalDist{base: newBase("TruncatedNormal", l, s, lo, hi), loc: l, scale: s, low: lo, high: hi}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("low", lo, notNaN)
-	d.checkNumber("high", hi, notNaN)
-	d.checkAbove("high", lo, hi)
+	d := truncatedNormalFamily.build(loc, scale, low, high).(truncatedNormalDist)
+	d.checkAbove("high", d.low, d.high)
 	return d
 }
 
@@ -361,24 +360,7 @@ func (d truncatedNormalDist) cdf(value torch.Tensor) torch.Tensor {
 	return d.full(fill(fill(p, under, 0), over, 1))
 }
 
-// Expand broadcasts the batch shape.
-func (d truncatedNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc, scale, low and high.
+// Validate checks the parameters.
 func (d truncatedNormalDist) Validate() error {
-	return first(
-		d.validate("loc", d.loc, finite),
-		d.validate("scale", d.scale, positive),
-		d.validate("low", d.low, notNaN),
-		d.validate("high", d.high, notNaN),
-		d.validateAbove("high", d.low, d.high),
-	)
-}
-
-// Params are the parameters by name.
-func (d truncatedNormalDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "scale": d.scale, "low": d.low, "high": d.high}
+	return cmp.Or(d.base.Validate(), d.validateAbove("high", d.low, d.high))
 }

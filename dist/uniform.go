@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"cmp"
+
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -11,16 +13,16 @@ type uniformDist struct {
 	low, high torch.Tensor
 }
 
+var uniformFamily = &family{"Uniform", itsOwn, func(b base) Distribution { return uniformDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"low", finite}, {"high", finite}}}
+
 // Uniform is the uniform distribution on low ≤ x ≤ high:
 //
 //	log p(x) = −log(high − low)
 func Uniform(low, high any) (made Distribution) {
 	defer orMisfit(&made)
-	lo, hi := param("Uniform", "low", low), param("Uniform", "high", high)
-	d := uniformDist{base: newBase("Uniform", lo, hi), low: lo, high: hi}
-	d.checkNumber("low", lo, finite)
-	d.checkNumber("high", hi, finite)
-	d.checkAbove("high", lo, hi)
+	d := uniformFamily.build(low, high).(uniformDist)
+	d.checkAbove("high", d.low, d.high)
 	return d
 }
 
@@ -60,22 +62,7 @@ func (d uniformDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Mul(d.high.Sub(d.low)).Add(d.low))
 }
 
-// Expand broadcasts the batch shape.
-func (d uniformDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
 // Validate checks low and high.
 func (d uniformDist) Validate() error {
-	return first(
-		d.validate("low", d.low, finite),
-		d.validate("high", d.high, finite),
-		d.validateAbove("high", d.low, d.high),
-	)
-}
-
-// Params are the parameters by name.
-func (d uniformDist) Params() map[string]any {
-	return map[string]any{"low": d.low, "high": d.high}
+	return cmp.Or(d.base.Validate(), d.validateAbove("high", d.low, d.high))
 }

@@ -13,20 +13,17 @@ type vonMisesDist struct {
 	loc, concentration torch.Tensor
 }
 
+var vonMisesFamily = &family{"VonMises", itsOwn,
+	func(b base) Distribution { return vonMisesDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"loc", finite}, {"concentration", nonNegative}}}
+
 // VonMises is the normal distribution's counterpart for angles, with mean direction loc and concentration ≥ 0:
 //
 //	log p(x) = −2 concentration·sin²((x − loc)/2) − log(2π I₀ₑ(concentration))
 //
 // where I₀ₑ(k) = exp(−k) I₀(k) is the scaled Bessel function: no concentration is too large. The density has period 2π;
 // draws, and the support, are from −π to π. Draws carry no gradients.
-func VonMises(loc, concentration any) (made Distribution) {
-	defer orMisfit(&made)
-	l, a := param("VonMises", "loc", loc), param("VonMises", "concentration", concentration)
-	d := vonMisesDist{base: newBase("VonMises", l, a), loc: l, concentration: a}
-	d.checkNumber("loc", l, finite)
-	d.checkNumber("concentration", a, nonNegative)
-	return d
-}
+func VonMises(loc, concentration any) Distribution { return vonMisesFamily.with(loc, concentration) }
 
 // Support is −π ≤ x ≤ π.
 func (d vonMisesDist) Support() support.Support { return support.Interval(-math.Pi, math.Pi) }
@@ -89,20 +86,4 @@ func (d vonMisesDist) Variance() torch.Tensor {
 		}
 		return sum.Add(0.5).Mul(r)
 	}))
-}
-
-// Expand broadcasts the batch shape.
-func (d vonMisesDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks loc and concentration.
-func (d vonMisesDist) Validate() error {
-	return first(d.validate("loc", d.loc, finite), d.validate("concentration", d.concentration, nonNegative))
-}
-
-// Params are the parameters by name.
-func (d vonMisesDist) Params() map[string]any {
-	return map[string]any{"loc": d.loc, "concentration": d.concentration}
 }

@@ -14,20 +14,14 @@ type weibullDist struct {
 	scale, concentration torch.Tensor
 }
 
+var weibullFamily = &family{"Weibull", support.Positive,
+	func(b base) Distribution { return weibullDist{b, b.at(0), b.at(1)} },
+	[]parameter{{"scale", positive}, {"concentration", positive}}}
+
 // Weibull is the Weibull distribution with scale > 0 and shape k = concentration > 0; for x > 0, with z = x/scale,
 //
 //	log p(x) = log k − log scale + (k − 1) log z − z^k
-func Weibull(scale, concentration any) (made Distribution) {
-	defer orMisfit(&made)
-	s, a := param("Weibull", "scale", scale), param("Weibull", "concentration", concentration)
-	d := weibullDist{base: newBase("Weibull", s, a), scale: s, concentration: a}
-	d.checkNumber("scale", s, positive)
-	d.checkNumber("concentration", a, positive)
-	return d
-}
-
-// Support is x > 0.
-func (d weibullDist) Support() support.Support { return support.Positive }
+func Weibull(scale, concentration any) Distribution { return weibullFamily.with(scale, concentration) }
 
 // LogProb is the log density.
 func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -109,20 +103,4 @@ func (d weibullDist) CDF(value torch.Tensor) torch.Tensor {
 // ICDF is scale·(−log(1 − p))^(1/k).
 func (d weibullDist) ICDF(p torch.Tensor) torch.Tensor {
 	return d.full(p.Neg().Log1p().Neg().Log().Div(d.concentration).Exp().Mul(d.scale))
-}
-
-// Expand broadcasts the batch shape.
-func (d weibullDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale and concentration.
-func (d weibullDist) Validate() error {
-	return first(d.validate("scale", d.scale, positive), d.validate("concentration", d.concentration, positive))
-}
-
-// Params are the parameters by name.
-func (d weibullDist) Params() map[string]any {
-	return map[string]any{"scale": d.scale, "concentration": d.concentration}
 }

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -187,7 +188,7 @@ func (d wishartCholeskyDist) Expand(batch ...int64) Distribution {
 
 // Validate checks df and the matrix.
 func (d wishartCholeskyDist) Validate() error {
-	return first(d.validate("df", d.df, d.enough()), d.validateIn("scale_tril", d.factor, support.LowerCholesky))
+	return cmp.Or(d.validate("df", d.df, d.enough()), d.validateIn("scale_tril", d.factor, support.LowerCholesky))
 }
 
 // Params are the parameters by name.

@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"cmp"
+
 	"github.com/sugarme/gotch"
 
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
@@ -90,7 +92,7 @@ func (d zeroInflatedDist) Expand(batch ...int64) Distribution {
 
 // Validate checks gate and the distribution inside.
 func (d zeroInflatedDist) Validate() error {
-	return first(d.validate("gate", d.gate, probability), d.counts.Validate())
+	return cmp.Or(d.validate("gate", d.gate, probability), d.counts.Validate())
 }
 
 // Params are the parameters by name.

@@ -14,6 +14,10 @@ type zeroSumNormalDist struct {
 	scale torch.Tensor
 }
 
+var zeroSumNormalFamily = &family{"ZeroSumNormal", support.ZeroSum,
+	func(b base) Distribution { return zeroSumNormalDist{b, b.at(0)} },
+	[]parameter{{"scale", positive}}}
+
 // ZeroSumNormal is the distribution of n independent Normal(0, scale) numbers less their mean: of effects whose sum is
 // 0, so that an intercept beside them has one meaning. n is at least 2; scale > 0 is a number or a tensor of the batch
 // shape. The covariance is scale²·(I − 1·1ᵀ/n), and each correlation −1/(n − 1). As a density on the n − 1 dimensions
@@ -24,18 +28,13 @@ type zeroSumNormalDist struct {
 // A value whose sum is not 0 is outside; LogProb does not read the sum.
 func ZeroSumNormal(n int, scale any) (made Distribution) {
 	defer orMisfit(&made)
-	s := param("ZeroSumNormal", "scale", scale)
 	if n < 2 {
 		panic(&Error{"ZeroSumNormal", "n", fmt.Sprint(n), "it must be at least 2"})
 	}
-	d := zeroSumNormalDist{base: newBase("ZeroSumNormal", s), scale: s}
-	d.event = []int64{int64(n)}
-	d.checkNumber("scale", s, positive)
-	return d
+	b := zeroSumNormalFamily.base("ZeroSumNormal", scale)
+	b.event = []int64{int64(n)}
+	return b.shared.of(b)
 }
-
-// Support is the vectors with sum 0.
-func (d zeroSumNormalDist) Support() support.Support { return support.ZeroSum }
 
 // LogProb is the log density.
 func (d zeroSumNormalDist) LogProb(value torch.Tensor) torch.Tensor {
@@ -59,15 +58,6 @@ func (d zeroSumNormalDist) Variance() torch.Tensor {
 	n := float64(d.event[0])
 	return d.spread(alike(wide(d.scale.Square().Mul((n-1)/n)), d.scale))
 }
-
-// Expand broadcasts the batch shape.
-func (d zeroSumNormalDist) Expand(batch ...int64) Distribution {
-	d.base = d.expand(batch)
-	return d
-}
-
-// Validate checks scale.
-func (d zeroSumNormalDist) Validate() error { return d.validate("scale", d.scale, positive) }
 
 // Params are the parameters by name.
 func (d zeroSumNormalDist) Params() map[string]any {

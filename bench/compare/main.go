@@ -29,17 +29,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -51,12 +51,9 @@ func main() {
 	only := flag.String("only", "", "only the cases whose name contains this")
 	device := flag.String("device", "auto", "auto: GPU columns where there is a GPU; cpu: none; cuda: a GPU is required")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := compare(ctx, *asJSON, *rounds, *seconds, *only, *device, flag.NArg()); err != nil {
-		fmt.Fprintln(os.Stderr, "compare:", err)
-		os.Exit(1)
-	}
+	command.Main("compare", func(ctx context.Context, _ []string, _ io.Writer) error {
+		return compare(ctx, *asJSON, *rounds, *seconds, *only, *device, flag.NArg())
+	})
 }
 
 func compare(ctx context.Context, asJSON bool, rounds int, seconds float64, only, device string, arguments int) error {
@@ -98,9 +95,7 @@ func compare(ctx context.Context, asJSON bool, rounds int, seconds float64, only
 		return fmt.Errorf("-only %q: no case has such a name", only)
 	}
 	if asJSON {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return command.JSON(os.Stdout, r)
 	}
 	return r.write(os.Stdout)
 }

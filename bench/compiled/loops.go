@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/statespace"
 	"github.com/kelvin-ppl/kelvin/dist/support"
@@ -17,7 +18,7 @@ import (
 // written out.
 func ofLoops() []model {
 	return []model{
-		{name: "arma11_scan", model: arma(200), batch: infer.Batch{"y": noise(200, 3)}},
+		{name: "arma11_scan", model: posteriors.ARMA(200), batch: infer.Batch{"y": noise(200, 3)}},
 		{name: "hmm4_scan", model: hiddenMarkov(400, 4, true), batch: infer.Batch{"y": noise(400, 4)}},
 		{name: "hmm4_discrete", model: hiddenStates(400, 4), batch: infer.Batch{"y": noise(400, 4)}},
 		{name: "mixture3_by_hand", model: mixture(3, false), batch: infer.Batch{"y": noise(500, 5)}},
@@ -65,27 +66,6 @@ func noise(n int, seed uint64) *ts.Tensor {
 		y[i] = rng.NormFloat64()
 	}
 	return torch.Must(torch.FromSlice(y))
-}
-
-// arma is the model ARMA(1,1) of n numbers, with the errors of its predictions as the carry:
-//
-//	e_t = y_t − (mu + phi y_{t−1} + theta e_{t−1}),  e_t ~ N(0, sigma)
-func arma(n int) ppl.Model {
-	return func(c *ppl.Ctx) {
-		mu := c.Sample("mu", dist.Normal(0, 10))
-		phi := c.Sample("phi", dist.Normal(0, 2))
-		theta := c.Sample("theta", dist.Normal(0, 2))
-		sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
-		y := c.Data("y")
-		first := y.At(0).Sub(mu.Add(phi.Mul(mu)))
-		_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
-			torch.Tensor) {
-			e := y.At(t + 1).Sub(mu.Add(phi.Mul(y.At(t))).Add(theta.Mul(carry[0])))
-			return []torch.Tensor{e}, e
-		})
-		c.Factor("first", dist.Normal(0, sigma).LogProb(first))
-		c.Factor("rest", dist.Normal(0, sigma).LogProb(rest).Sum())
-	}
 }
 
 // hiddenMarkov is a chain of k hidden states, each seen through normal noise: the forward algorithm in logarithms, or

@@ -13,7 +13,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -98,9 +98,7 @@ func run(args []string, out, messages io.Writer) error {
 		r.Models = append(r.Models, one)
 	}
 	if *asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return command.JSON(out, r)
 	}
 	return r.write(out)
 }

@@ -2,10 +2,9 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/models"
@@ -34,15 +33,9 @@ func collect(path, pimaFile, chosen string) ([]model, error) {
 	if chosen == "" {
 		return all, nil
 	}
-	var out []model
-	for _, name := range strings.Split(chosen, ",") {
-		i := slices.IndexFunc(all, func(m model) bool { return m.name == strings.TrimSpace(name) })
-		if i < 0 {
-			return nil, fmt.Errorf("-models: there is no %q", name)
-		}
-		out = append(out, all[i])
-	}
-	return out, nil
+	return command.Choose(chosen, all, func(x model) string { return x.name }, func(name string) error {
+		return fmt.Errorf("-models: there is no %q", name)
+	})
 }
 
 func ofPackage() ([]model, error) {

@@ -10,16 +10,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"os/signal"
 	"text/tabwriter"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	data "github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -32,13 +31,9 @@ func main() {
 	quick := flag.Bool("quick", false, "a tenth of the draws")
 	pima := flag.String("pima", data.File, "the Pima data")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, *asJSON, *quick, *pima); err != nil {
-		fmt.Fprintln(os.Stderr, "ess:", err)
-		stop()
-		os.Exit(1)
-	}
+	command.Main("ess", func(ctx context.Context, _ []string, out io.Writer) error {
+		return run(ctx, out, *asJSON, *quick, *pima)
+	})
 }
 
 // row is one run.
@@ -70,9 +65,7 @@ func run(ctx context.Context, w io.Writer, asJSON, quick bool, pima string) erro
 		}
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"runs": rows})
+		return command.JSON(w, map[string]any{"runs": rows})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "posterior\tchains\tESS\tseconds\tESS/s\tESS/gradient\tgradients/s\t")

@@ -9,15 +9,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"os/signal"
 	"text/tabwriter"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
@@ -40,13 +38,9 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object instead of a table")
 	seed := flag.Uint64("seed", 0, "of the random streams")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, *asJSON, *seed); err != nil {
-		fmt.Fprintln(os.Stderr, "evidence:", err)
-		stop()
-		os.Exit(1)
-	}
+	command.Main("evidence", func(ctx context.Context, _ []string, out io.Writer) error {
+		return run(ctx, out, *asJSON, *seed)
+	})
 }
 
 func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
@@ -93,9 +87,7 @@ func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
 		add(r.Estimator, r, 0)
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"cases": rows})
+		return command.JSON(w, map[string]any{"cases": rows})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "target\testimator\tlog Z\terror\tstandard errors off\tgradients\twarnings")

@@ -20,7 +20,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -99,11 +98,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	write := r.write
 	if *asJSON {
-		write = func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(r)
-		}
+		write = func(w io.Writer) error { return command.JSON(w, r) }
 	}
 	return errors.Join(append(failures, write(out))...)
 }

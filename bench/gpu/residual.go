@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -28,10 +27,11 @@ func residual() (list []agreement) {
 		{"no norm", nn.Sequential{}, layers.Fixup{}.Scheme},
 	} {
 		list = append(list, agreement{"networks: 3 updates of ATMC on ResNet-20, " + c.name, updates,
-			func(device gotch.Device) (numbers []float64, err error) {
-				err = torch.Do(func(*torch.Scope) error {
-					numbers, err = trained(device, c.norm, c.start)
-					return err
+			func(device gotch.Device) ([]float64, error) {
+				var numbers []float64
+				err := torch.Do(func(*torch.Scope) error {
+					numbers = trained(device, c.norm, c.start)
+					return nil
 				})
 				return numbers, err
 			}})
@@ -39,100 +39,48 @@ func residual() (list []agreement) {
 	return list
 }
 
-// trained is the last point of a run, and its logits for images that it has not seen.
-func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) ([]float64, error) {
+// trained is the last point of a run, and its logits for images that it has not seen. It is called inside torch.Do,
+// which returns what it panics with.
+func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) []float64 {
 	const data, tests, batch, side = 32, 8, 16, 16
-	build := func(norm nn.Layer) (*nn.Network, error) {
-		return layers.ResNet20{Size: side, Filters: 4, Norm: norm}.Build()
+	build := func(norm nn.Layer) *nn.Network {
+		return torch.Must(layers.ResNet20{Size: side, Filters: 4, Norm: norm}.Build())
 	}
-	net, err := build(norm)
-	if err != nil {
-		return nil, err
-	}
-	images := func(n, at int64) (*ts.Tensor, error) {
+	net := build(norm)
+	images := func(n, at int64) *ts.Tensor {
 		pixels := make([]float64, n*3*side*side)
 		for i := range pixels {
 			pixels[i] = math.Sin(1.3 * float64(i+int(at)))
 		}
-		return torch.FromSliceOn(device, gotch.Double, pixels, n, 3, side, side)
+		return torch.Must(torch.FromSliceOn(device, gotch.Double, pixels, n, 3, side, side))
 	}
 	labels := make([]int64, data)
 	for i := range labels {
 		labels[i] = int64(7*i) % 10
 	}
-	x, err := images(data, 0)
-	if err != nil {
-		return nil, err
-	}
-	unseen, err := images(tests, 5)
-	if err != nil {
-		return nil, err
-	}
-	y, err := torch.FromSliceOn(device, gotch.Int64, labels)
-	if err != nil {
-		return nil, err
-	}
-	batches, err := infer.Minibatches(infer.Batch{"x": x, "y": y}, infer.MinibatchOptions{Size: batch, Seed: 3})
-	if err != nil {
-		return nil, err
-	}
-	if batches, err = (nn.Augment{Flip: true, Pad: 2}).Batches(batches, "x", 4); err != nil {
-		return nil, err
-	}
-	prior, err := nn.NewPrior(net, nn.Same(nn.Normal(1)))
-	if err != nil {
-		return nil, err
-	}
+	x, unseen := images(data, 0), images(tests, 5)
+	y := torch.Must(torch.FromSliceOn(device, gotch.Int64, labels))
+	batches := torch.Must(infer.Minibatches(infer.Batch{"x": x, "y": y}, infer.MinibatchOptions{Size: batch, Seed: 3}))
+	batches = torch.Must((nn.Augment{Flip: true, Pad: 2}).Batches(batches, "x", 4))
+	prior := torch.Must(nn.NewPrior(net, nn.Same(nn.Normal(1))))
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		fit := dist.CategoricalLogits(net.Forward(p, b.Get("x"))).LogProb(b.Get("y")).Mean()
 		return fit.Add(prior.LogDensity(p).Div(data)), nil
 	}, data)
-	transform, err := sgmcmc.ATMC{LR: infer.Constant(0.03), Speed: 0.6}.Build(target)
-	if err != nil {
-		return nil, err
-	}
+	transform := torch.Must(sgmcmc.ATMC{LR: infer.Constant(0.03), Speed: 0.6}.Build(target))
 	streams := torch.NewStreams(20, 1)
-	p, err := nn.Init(net, start, &streams)
-	if err != nil {
-		return nil, err
-	}
-	if p, err = p.To(device, gotch.Double); err != nil {
-		return nil, err
-	}
-	state, err := infer.Init(transform, p, 4)
-	if err != nil {
-		return nil, err
-	}
+	p := torch.Must(torch.Must(nn.Init(net, start, &streams)).To(device, gotch.Double))
+	state := torch.Must(infer.Init(transform, p, 4))
 	defer func() { infer.Free(state) }()
 	for range 3 {
-		b, err := batches.Next()
-		if err != nil {
-			return nil, err
-		}
-		next, _, err := infer.Advance(transform, state, b)
-		if err != nil {
-			return nil, err
-		}
-		state = next
+		next, _, err := infer.Advance(transform, state, torch.Must(batches.Next()))
+		state = torch.Must(next, err)
 	}
 	p = state.Position()
-	numbers, err := p.Values()
-	if err != nil {
-		return nil, err
-	}
+	numbers := torch.Must(p.Values())
 	if b, ok := norm.(layers.BatchNorm); ok && b.Batch {
-		frozen, err := build(layers.BatchNorm{})
-		if err != nil {
-			return nil, err
-		}
-		if p, err = layers.FreezeMoments(net, frozen, p, torch.Of(x)); err != nil {
-			return nil, err
-		}
-		net = frozen
+		frozen := build(layers.BatchNorm{})
+		p, net = torch.Must(layers.FreezeMoments(net, frozen, p, torch.Of(x))), frozen
 	}
-	logits, err := net.Predict(p, torch.Of(unseen), nil)
-	if err != nil {
-		return nil, fmt.Errorf("predictions: %w", err)
-	}
-	return append(numbers, logits.Values()...), nil
+	return append(numbers, torch.Must(net.Predict(p, torch.Of(unseen), nil)).Values()...)
 }

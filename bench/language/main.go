@@ -10,7 +10,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -64,9 +64,7 @@ func measure(w io.Writer, asJSON bool, rounds int) error {
 		}
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"cases": rows})
+		return command.JSON(w, map[string]any{"cases": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "value and gradient\tchains\thand-written, µs\tin the language, µs\tratio\t")

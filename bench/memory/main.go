@@ -13,12 +13,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
+	"io"
 	"runtime"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -35,12 +35,9 @@ func main() {
 	unscoped := flag.Bool("unscoped", false, "leave the results to the garbage collector")
 	tier := flag.String("tier", string(native.Eager), "who evaluates: eager, vm or native")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := watch(ctx, *n, *chains, *unscoped, native.Tier(*tier)); err != nil {
-		fmt.Fprintln(os.Stderr, "memory:", err)
-		os.Exit(1)
-	}
+	command.Main("memory", func(ctx context.Context, _ []string, _ io.Writer) error {
+		return watch(ctx, *n, *chains, *unscoped, native.Tier(*tier))
+	})
 }
 
 // watch evaluates n times and returns an error when memory grows beyond the limit.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kelvin-ppl/kelvin/bench/internal/synthetic"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -18,7 +17,7 @@ import (
 // A result that is made up: gradients and divergences are sums over its draws, and the effective draws those of the
 // element with the fewest.
 func TestYield(t *testing.T) {
-	d := synthetic.Chains(t, []float64{2, 7}, 0, func(draw, _ int) bool { return draw%2 == 1 })
+	d := chains(t, []float64{2, 7}, 0, func(draw, _ int) bool { return draw%2 == 1 })
 	gradients, ess, divergent, err := yield(&infer.Result{Draws: d, Unconstrained: d})
 	require.NoError(t, err)
 	require.Equal(t, []any{450.0, 50}, []any{gradients, divergent})

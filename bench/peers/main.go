@@ -17,30 +17,25 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/bench/internal/pima"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		stop()
-		os.Exit(1)
-	}
+	command.Main("peers", func(ctx context.Context, args []string, out io.Writer) error {
+		return run(ctx, args, out, os.Stderr)
+	})
 }
 
 // benchmark is a run of the program.
@@ -161,9 +156,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	}
 	r.Seconds = time.Since(began).Seconds()
 	if *asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return command.JSON(out, r)
 	}
 	return r.write(out)
 }

@@ -71,19 +71,8 @@ func compare(d *draws.Draws, r posteriors.Reference) ([]parameter, error) {
 type summary struct{ mean, meanError, sd, sdError float64 }
 
 func summarise(x [][]float64) summary {
-	var n, total, squares float64
-	for _, chain := range x {
-		for _, v := range chain {
-			n, total = n+1, total+v
-		}
-	}
-	mean := total / n
-	for _, chain := range x {
-		for _, v := range chain {
-			squares += (v - mean) * (v - mean)
-		}
-	}
-	return summary{mean, diag.MCSEMean(x), math.Sqrt(squares / (n - 1)), diag.MCSESD(x)}
+	mean, sd := posteriors.MeanSD(x)
+	return summary{mean, diag.MCSEMean(x), sd, diag.MCSESD(x)}
 }
 
 // row is the outcome of one posterior. The tags are a format that other programs read.

@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,6 +23,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -147,9 +147,7 @@ func report(w io.Writer, rows []row, asJSON bool) error {
 				}
 			}
 		}
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"posteriors": rows})
+		return command.JSON(w, map[string]any{"posteriors": rows})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "posterior\tseed\tparameters\tz of means\tof sds\tR-hat\tbulk ESS\tdivergences\t"+

@@ -170,19 +170,3 @@ func rhatLimit(ess float64, chains, p int) float64 {
 func zLimit(n int) float64 {
 	return math.Max(maxZ, distuv.UnitNormal.Quantile(1-byChance/float64(2*n)))
 }
-
-func meanSD(x [][]float64) (mean, sd float64) {
-	n := 0.0
-	for _, chain := range x {
-		for _, v := range chain {
-			n, mean = n+1, mean+v
-		}
-	}
-	mean /= n
-	for _, chain := range x {
-		for _, v := range chain {
-			sd += (v - mean) * (v - mean)
-		}
-	}
-	return mean, math.Sqrt(sd / (n - 1))
-}

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 )
 
@@ -23,15 +23,9 @@ var methods = []method{
 
 // chooseMethods is the methods of a list separated by commas.
 func chooseMethods(list string) ([]method, error) {
-	var out []method
-	for name := range strings.SplitSeq(list, ",") {
-		i := slices.IndexFunc(methods, func(m method) bool { return m.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("-methods: there is no %q; there are %s", name, methodNames())
-		}
-		out = append(out, methods[i])
-	}
-	return out, nil
+	return command.Choose(list, methods, func(x method) string { return x.name }, func(name string) error {
+		return fmt.Errorf("-methods: there is no %q; there are %s", name, methodNames())
+	})
 }
 
 func methodNames() string {

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -37,22 +38,7 @@ func arma(m *maker) problem {
 	}
 	data := numbers{"T": n, "y": y}
 	return problem{
-		model: func(c *ppl.Ctx) {
-			mu := c.Sample("mu", dist.Normal(0, 10))
-			phi := c.Sample("phi", dist.Normal(0, 2))
-			theta := c.Sample("theta", dist.Normal(0, 2))
-			sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
-			y := c.Data("y")
-			first := y.At(0).Sub(mu.Add(phi.Mul(mu)))
-			_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
-				torch.Tensor) {
-				e := y.At(t + 1).Sub(mu.Add(phi.Mul(y.At(t))).Add(theta.Mul(carry[0])))
-				return []torch.Tensor{e}, e
-			})
-			c.Factor("first", dist.Normal(0, sigma).LogProb(first))
-			c.Factor("rest", dist.Normal(0, sigma).LogProb(rest).Sum())
-		},
-		batch: data.batch(), data: data, stan: "arma",
+		model: posteriors.ARMA(n), batch: data.batch(), data: data, stan: "arma",
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
@@ -26,7 +27,7 @@ type moments struct{ mean, sd, meanError, sdError float64 }
 
 // momentsOf is the moments of draws, chain by chain.
 func momentsOf(x [][]float64) moments {
-	mean, sd := meanSD(x)
+	mean, sd := posteriors.MeanSD(x)
 	return moments{mean, sd, diag.MCSEMean(x), diag.MCSESD(x)}
 }
 

@@ -15,7 +15,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -93,15 +92,9 @@ func choose(list string) ([]model, error) {
 	if list == "" {
 		return models, nil
 	}
-	var out []model
-	for _, name := range strings.Split(list, ",") {
-		i := slices.IndexFunc(models, func(m model) bool { return m.name == strings.TrimSpace(name) })
-		if i < 0 {
-			return nil, fmt.Errorf("-models: there is no %q", name)
-		}
-		out = append(out, models[i])
-	}
-	return out, nil
+	return command.Choose(list, models, func(x model) string { return x.name }, func(name string) error {
+		return fmt.Errorf("-models: there is no %q", name)
+	})
 }
 
 // startJAX installs JAX where it is not there, and starts its program.

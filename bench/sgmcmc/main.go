@@ -22,7 +22,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -32,6 +31,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 )
 
 const (
@@ -121,9 +121,7 @@ func measure(w io.Writer, asJSON, quick, large, libtorch bool, seconds float64, 
 		return fmt.Errorf("-only %q: no sampler has such a name", only)
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return command.JSON(w, r)
 	}
 	return r.write(w)
 }

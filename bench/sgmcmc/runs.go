@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench"
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -64,9 +64,7 @@ func measureRuns(w io.Writer, asJSON, quick bool, seconds float64, only string) 
 		}
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(rows)
+		return command.JSON(w, rows)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "problem\tsampler\tK\tns/update\tgradient")

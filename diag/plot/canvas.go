@@ -57,38 +57,60 @@ var (
 // dashes are those of lines that are not data.
 var dashes = []vg.Length{vg.Points(4), vg.Points(3)}
 
-// addLine adds a line; nil dashes are none.
-func addLine(p *plot.Plot, xy plotter.XYs, c color.Color, dashes []vg.Length) error {
-	return addWide(p, xy, c, dashes, 1.2)
+// canvas is a plot that keeps the first error of what is added to it, for write.
+type canvas struct {
+	*plot.Plot
+	err error
 }
 
-// addWide is addLine of a width in points.
-func addWide(p *plot.Plot, xy plotter.XYs, c color.Color, dashes []vg.Length, width float64) error {
-	line, err := plotter.NewLine(xy)
-	if err != nil {
-		return fmt.Errorf("diag/plot: %w: line: %w", draws.ErrRange, err)
+// add adds what was made of data, or keeps the error.
+func (p *canvas) add(what string, made plot.Plotter, err error) {
+	switch {
+	case err == nil:
+		p.Add(made)
+	case p.err == nil:
+		p.err = fmt.Errorf("diag/plot: %w: %s: %w", draws.ErrRange, what, err)
 	}
-	line.Color, line.Dashes, line.Width = c, dashes, vg.Points(width)
-	p.Add(line)
-	return nil
 }
 
-// addPoints adds points.
-func addPoints(p *plot.Plot, xy plotter.XYs, c color.Color) error {
+// line adds a line; nil dashes are none.
+func (p *canvas) line(xy plotter.XYs, c color.Color, dashes []vg.Length) { p.wide(xy, c, dashes, 1.2) }
+
+// wide is line of a width in points.
+func (p *canvas) wide(xy plotter.XYs, c color.Color, dashes []vg.Length, width float64) {
+	line, err := plotter.NewLine(xy)
+	if err == nil {
+		line.Color, line.Dashes, line.Width = c, dashes, vg.Points(width)
+	}
+	p.add("line", line, err)
+}
+
+// points adds points.
+func (p *canvas) points(xy plotter.XYs, c color.Color) {
 	if len(xy) == 0 {
-		return nil
+		return
 	}
 	points, err := plotter.NewScatter(xy)
-	if err != nil {
-		return fmt.Errorf("diag/plot: %w: points: %w", draws.ErrRange, err)
+	if err == nil {
+		points.GlyphStyle = draw.GlyphStyle{Color: c, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
 	}
-	points.GlyphStyle = draw.GlyphStyle{Color: c, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
-	p.Add(points)
-	return nil
+	p.add("points", points, err)
+}
+
+// area adds an area without an edge.
+func (p *canvas) area(xy plotter.XYs, c color.Color) {
+	area, err := plotter.NewPolygon(xy)
+	if err == nil {
+		area.Color, area.LineStyle.Width = c, 0
+	}
+	p.add("area", area, err)
 }
 
 // write draws the picture.
-func write(w io.Writer, p *plot.Plot, opt Options) error {
+func (p *canvas) write(w io.Writer, opt Options) error {
+	if p.err != nil {
+		return p.err
+	}
 	p.Title.Text = visible.Text(p.Title.Text)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Label.Text = visible.Text(axis.Label.Text)
@@ -126,19 +148,9 @@ func translucent(c color.Color, alpha uint8) color.Color {
 	return color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), alpha}
 }
 
-// addArea adds an area without an edge.
-func addArea(p *plot.Plot, xy plotter.XYs, c color.Color) error {
-	area, err := plotter.NewPolygon(xy)
-	if err != nil {
-		return fmt.Errorf("diag/plot: %w: area: %w", draws.ErrRange, err)
-	}
-	area.Color, area.LineStyle.Width = c, 0
-	p.Add(area)
-	return nil
-}
-
-// start checks what every picture is given, and begins one. kind is its title where the options have none.
-func start(w io.Writer, opt *Options, kind string) (*plot.Plot, error) {
+// start checks what every picture is given, and begins one. kind is its title where the options have none; wrong is
+// what is the matter with the data, if anything.
+func start(w io.Writer, opt *Options, kind string, wrong error) (*canvas, error) {
 	if w == nil {
 		return nil, fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
 	}
@@ -146,12 +158,15 @@ func start(w io.Writer, opt *Options, kind string) (*plot.Plot, error) {
 	if err != nil {
 		return nil, err
 	}
+	if wrong != nil {
+		return nil, wrong
+	}
 	*opt = o
 	p := plot.New()
 	if p.Title.Text = opt.Title; opt.Title == "" {
 		p.Title.Text = kind
 	}
-	return p, nil
+	return &canvas{Plot: p}, nil
 }
 
 // refuse refuses rows of numbers that a picture cannot show: none, or some that are not finite.

@@ -14,20 +14,15 @@ import (
 
 // Trace draws the values over the numbers of the draws. Chains that agree lie over each other and have no trend.
 func Trace(w io.Writer, x [][]float64, opt Options) error {
-	p, err := start(w, &opt, "trace")
+	p, err := start(w, &opt, "trace", refuse("a trace", 1, x...))
 	if err != nil {
-		return err
-	}
-	if err := refuse("a trace", 1, x...); err != nil {
 		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text = "draw", "value"
 	for k, chain := range x {
-		if err := addWide(p, points(chain, 0), translucent(chainColour(k), 170), nil, 0.5); err != nil {
-			return err
-		}
+		p.wide(points(chain, 0), translucent(chainColour(k), 170), nil, 0.5)
 	}
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // points are numbers over their places, counted from first.
@@ -43,11 +38,8 @@ func points(y []float64, first float64) plotter.XYs {
 // are on average when the chains agree, and the grey area has 95 % of the counts of independent draws (Vehtari, Gelman,
 // Simpson, Carpenter and Bürkner 2021). Those of dependent draws scatter more.
 func Rank(w io.Writer, x [][]float64, opt Options) error {
-	p, err := start(w, &opt, "ranks")
+	p, err := start(w, &opt, "ranks", refuse("ranks", 1, x...))
 	if err != nil {
-		return err
-	}
-	if err := refuse("ranks", 1, x...); err != nil {
 		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text = "rank / draws", "draws of a chain"
@@ -55,25 +47,19 @@ func Rank(w io.Writer, x [][]float64, opt Options) error {
 	bins, n := float64(len(counts[0])), float64(len(x[0]))
 	mean := n / bins
 	half := 1.96 * math.Sqrt(mean*(1-1/bins))
-	if err := addArea(p, plotter.XYs{{Y: mean - half}, {X: 1, Y: mean - half}, {X: 1, Y: mean + half},
-		{Y: mean + half}}, translucent(grey, 60)); err != nil {
-		return err
-	}
-	if err := addLine(p, plotter.XYs{{Y: mean}, {X: 1, Y: mean}}, grey, dashes); err != nil {
-		return err
-	}
+	p.area(plotter.XYs{{Y: mean - half}, {X: 1, Y: mean - half}, {X: 1, Y: mean + half},
+		{Y: mean + half}}, translucent(grey, 60))
+	p.line(plotter.XYs{{Y: mean}, {X: 1, Y: mean}}, grey, dashes)
 	for k, row := range counts {
 		var steps plotter.XYs
 		for b, c := range row {
 			steps = append(steps, plotter.XY{X: float64(b) / bins, Y: float64(c)},
 				plotter.XY{X: float64(b+1) / bins, Y: float64(c)})
 		}
-		if err := addLine(p, steps, chainColour(k), nil); err != nil {
-			return err
-		}
+		p.line(steps, chainColour(k), nil)
 	}
 	p.Y.Min = 0
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // cells is how many numbers a density is drawn of.
@@ -102,11 +88,8 @@ func density(x []float64, low, high float64) plotter.XYs {
 
 // Density draws a Gaussian kernel density of each chain, on the range of all draws, without far tails.
 func Density(w io.Writer, x [][]float64, opt Options) error {
-	p, err := start(w, &opt, "density")
+	p, err := start(w, &opt, "density", refuse("a density", 2, x...))
 	if err != nil {
-		return err
-	}
-	if err := refuse("a density", 2, x...); err != nil {
 		return err
 	}
 	low, high, err := view("draws", x...)
@@ -115,21 +98,16 @@ func Density(w io.Writer, x [][]float64, opt Options) error {
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
 	for k, chain := range x {
-		if err := addLine(p, density(chain, low, high), chainColour(k), nil); err != nil {
-			return err
-		}
+		p.line(density(chain, low, high), chainColour(k), nil)
 	}
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // Autocorrelation draws the autocorrelation of each chain up to a lag; 0 is a tenth of the draws, at most 100. The grey
 // area has 95 % of those of independent draws.
 func Autocorrelation(w io.Writer, x [][]float64, lag int, opt Options) error {
-	p, err := start(w, &opt, "autocorrelation")
+	p, err := start(w, &opt, "autocorrelation", refuse("autocorrelations", 3, x...))
 	if err != nil {
-		return err
-	}
-	if err := refuse("autocorrelations", 3, x...); err != nil {
 		return err
 	}
 	n := len(slices.MinFunc(x, func(a, b []float64) int { return len(a) - len(b) }))
@@ -141,28 +119,24 @@ func Autocorrelation(w io.Writer, x [][]float64, lag int, opt Options) error {
 	}
 	p.X.Label.Text, p.Y.Label.Text = "lag", "autocorrelation"
 	half := 1.96 / math.Sqrt(float64(n))
-	if err := addArea(p, plotter.XYs{{Y: -half}, {X: float64(lag), Y: -half}, {X: float64(lag), Y: half},
-		{Y: half}}, translucent(grey, 60)); err != nil {
-		return err
-	}
+	p.area(plotter.XYs{{Y: -half}, {X: float64(lag), Y: -half}, {X: float64(lag), Y: half},
+		{Y: half}}, translucent(grey, 60))
 	for k, chain := range x {
 		rho := diag.Autocorrelation(chain)[:lag+1]
 		if math.IsNaN(rho[0]) {
 			return refuse(fmt.Sprintf("chain %d, which never moved", k), 1)
 		}
-		if err := addLine(p, points(rho, 0), chainColour(k), nil); err != nil {
-			return err
-		}
+		p.line(points(rho, 0), chainColour(k), nil)
 	}
 	p.Y.Max = 1
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // Growth draws the effective sample size of the first draws of all chains over their number, at twenty places: in blue
 // that of the bulk, in orange that of the tails. Both grow in proportion where more draws help. The dashed line is 100
 // for each chain, below which no diagnostic is to be trusted.
 func Growth(w io.Writer, x [][]float64, opt Options) error {
-	p, err := start(w, &opt, "effective draws: bulk and tails")
+	p, err := start(w, &opt, "effective draws: bulk and tails", nil)
 	if err != nil {
 		return err
 	}
@@ -191,35 +165,22 @@ func Growth(w io.Writer, x [][]float64, opt Options) error {
 		return refuse("effective draws of chains that never moved", 1)
 	}
 	least := 100 * float64(len(x))
-	if err := addLine(p, plotter.XYs{{Y: least}, {X: float64(n * len(x)), Y: least}}, grey,
-		dashes); err != nil {
-		return err
-	}
-	if err := addLine(p, bulk, blue, nil); err != nil {
-		return err
-	}
-	if err := addPoints(p, bulk, blue); err != nil {
-		return err
-	}
-	if err := addLine(p, tail, orange, nil); err != nil {
-		return err
-	}
-	if err := addPoints(p, tail, orange); err != nil {
-		return err
-	}
+	p.line(plotter.XYs{{Y: least}, {X: float64(n * len(x)), Y: least}}, grey,
+		dashes)
+	p.line(bulk, blue, nil)
+	p.points(bulk, blue)
+	p.line(tail, orange, nil)
+	p.points(tail, orange)
 	p.Y.Min = 0
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // Energy draws the density of the energies of Hamiltonian chains, less their mean, in blue, and of the changes from
 // draw to draw in orange. Where the changes are much narrower, the chains explore the energies slowly (Betancourt
 // 2016); the title has the least E-BFMI, which then is below 0.3.
 func Energy(w io.Writer, energies [][]float64, opt Options) error {
-	p, err := start(w, &opt, "")
+	p, err := start(w, &opt, "", refuse("energies", 3, energies...))
 	if err != nil {
-		return err
-	}
-	if err := refuse("energies", 3, energies...); err != nil {
 		return err
 	}
 	least := math.Inf(1)
@@ -235,11 +196,7 @@ func Energy(w io.Writer, energies [][]float64, opt Options) error {
 		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "energy − mean, change of energy", "density", 0
-	if err := addLine(p, density(marginal, low, high), blue, nil); err != nil {
-		return err
-	}
-	if err := addLine(p, density(change, low, high), orange, nil); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.line(density(marginal, low, high), blue, nil)
+	p.line(density(change, low, high), orange, nil)
+	return p.write(w, opt)
 }

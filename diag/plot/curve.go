@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -15,18 +14,15 @@ import (
 // an estimate of the evidence, for example. The labels are those of the axes; sd is nil for no bars. The slices have
 // one length, and numbers that are finite. An error wraps [draws.ErrRange], or is that of w.
 func Curve(w io.Writer, x, y, sd []float64, xLabel, yLabel string, opt Options) error {
-	if w == nil {
-		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
+	var wrong error
+	if len(x) == 0 || len(y) != len(x) || sd != nil && len(sd) != len(x) {
+		wrong = fmt.Errorf("diag/plot: %w: a curve of %d and %d numbers with %d errors", draws.ErrRange, len(x), len(y),
+			len(sd))
 	}
-	opt, err := opt.defaults()
+	p, err := start(w, &opt, "", wrong)
 	if err != nil {
 		return err
 	}
-	if len(x) == 0 || len(y) != len(x) || sd != nil && len(sd) != len(x) {
-		return fmt.Errorf("diag/plot: %w: a curve of %d and %d numbers with %d errors", draws.ErrRange, len(x), len(y),
-			len(sd))
-	}
-	p := plot.New()
 	points := make(plotter.XYs, len(x))
 	for i := range x {
 		e := 0.0
@@ -38,18 +34,11 @@ func Curve(w io.Writer, x, y, sd []float64, xLabel, yLabel string, opt Options) 
 		}
 		points[i] = plotter.XY{X: x[i], Y: y[i]}
 		if e != 0 {
-			if err := addLine(p, plotter.XYs{{X: x[i], Y: y[i] - e}, {X: x[i], Y: y[i] + e}}, grey,
-				nil); err != nil {
-				return err
-			}
+			p.line(plotter.XYs{{X: x[i], Y: y[i] - e}, {X: x[i], Y: y[i] + e}}, grey, nil)
 		}
 	}
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = opt.Title, xLabel, yLabel
-	if err := addLine(p, points, light, nil); err != nil {
-		return err
-	}
-	if err := addPoints(p, points, blue); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.X.Label.Text, p.Y.Label.Text = xLabel, yLabel
+	p.line(points, light, nil)
+	p.points(points, blue)
+	return p.write(w, opt)
 }

@@ -22,7 +22,7 @@ const mostRows = 200
 // middle 95 % of the draws of all chains, a thick one the middle half, a point is the median. A dashed line is at 0
 // where that is in view. No names are all elements. There must be at most 200.
 func Forest(w io.Writer, d *draws.Draws, names []string, opt Options) error {
-	p, err := start(w, &opt, "medians, 50 % and 95 %")
+	p, err := start(w, &opt, "medians, 50 % and 95 %", nil)
 	if err != nil {
 		return err
 	}
@@ -46,26 +46,20 @@ func Forest(w io.Writer, d *draws.Draws, names []string, opt Options) error {
 		y := float64(len(names) - 1 - i)
 		ticks[i] = plot.Tick{Value: y, Label: visible.Text(name)}
 		for _, part := range []struct{ low, high, width float64 }{{0.025, 0.975, 1.2}, {0.25, 0.75, 4}} {
-			if err := addWide(p, plotter.XYs{{X: sample.Quantile(x, part.low), Y: y},
-				{X: sample.Quantile(x, part.high), Y: y}}, blue, nil, part.width); err != nil {
-				return err
-			}
+			p.wide(plotter.XYs{{X: sample.Quantile(x, part.low), Y: y},
+				{X: sample.Quantile(x, part.high), Y: y}}, blue, nil, part.width)
 		}
 		medians = append(medians, plotter.XY{X: sample.Quantile(x, 0.5), Y: y})
 	}
-	if err := addPoints(p, medians, orange); err != nil {
-		return err
-	}
+	p.points(medians, orange)
 	p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4
 	margin(&p.X)
 	if p.X.Min < 0 && p.X.Max > 0 {
-		if err := addLine(p, plotter.XYs{{Y: p.Y.Min}, {Y: p.Y.Max}}, grey, dashes); err != nil {
-			return err
-		}
+		p.line(plotter.XYs{{Y: p.Y.Min}, {Y: p.Y.Max}}, grey, dashes)
 	}
 	p.Y.Tick.Marker, p.Y.Tick.Length = plot.ConstantTicks(ticks), 0
 	p.X.Label.Text = "value"
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // element are the draws of all chains of an element, which must be finite.
@@ -81,7 +75,7 @@ func element(d *draws.Draws, name string) ([]float64, error) {
 // Pair draws one element over another, at most 5000 draws at equal distances, and all that diverged in orange above
 // them: where those gather, the chains cannot follow the posterior.
 func Pair(w io.Writer, d *draws.Draws, across, up string, opt Options) error {
-	p, err := start(w, &opt, "")
+	p, err := start(w, &opt, "", nil)
 	if err != nil {
 		return err
 	}
@@ -131,8 +125,6 @@ func Pair(w io.Writer, d *draws.Draws, across, up string, opt Options) error {
 			Shape: draw.CircleGlyph{}}
 		p.Add(dots)
 	}
-	if err := addPoints(p, bad, orange); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.points(bad, orange)
+	return p.write(w, opt)
 }

@@ -41,11 +41,8 @@ func match(what string, least int, y []float64, replicates [][]float64) error {
 
 // Densities draws a Gaussian kernel density of the data in orange over those of up to 50 replicates.
 func Densities(w io.Writer, y []float64, replicates [][]float64, opt Options) error {
-	p, err := start(w, &opt, "data and replicates")
+	p, err := start(w, &opt, "data and replicates", match("densities", 2, y, replicates))
 	if err != nil {
-		return err
-	}
-	if err := match("densities", 2, y, replicates); err != nil {
 		return err
 	}
 	const most = 50
@@ -56,19 +53,15 @@ func Densities(w io.Writer, y []float64, replicates [][]float64, opt Options) er
 	}
 	p.X.Label.Text, p.Y.Label.Text, p.Y.Min = "value", "density", 0
 	for _, r := range shown {
-		if err := addWide(p, density(r, low, high), translucent(light, 110), nil, 0.7); err != nil {
-			return err
-		}
+		p.wide(density(r, low, high), translucent(light, 110), nil, 0.7)
 	}
-	if err := addWide(p, density(y, low, high), orange, nil, 2); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.wide(density(y, low, high), orange, nil, 2)
+	return p.write(w, opt)
 }
 
 // Statistic draws a histogram of a statistic of replicates, with that of the data as an orange line.
 func Statistic(w io.Writer, o *check.Outcome, opt Options) error {
-	p, err := start(w, &opt, "")
+	p, err := start(w, &opt, "", nil)
 	if err != nil {
 		return err
 	}
@@ -86,16 +79,12 @@ func Statistic(w io.Writer, o *check.Outcome, opt Options) error {
 	top := slices.Max(counts)
 	for b, c := range counts {
 		from, to := low+width*float64(b), low+width*float64(b+1)
-		if err := addArea(p, plotter.XYs{{X: from}, {X: from, Y: c}, {X: to, Y: c}, {X: to}},
-			light); err != nil {
-			return err
-		}
+		p.area(plotter.XYs{{X: from}, {X: from, Y: c}, {X: to, Y: c}, {X: to}},
+			light)
 	}
-	if err := addLine(p, plotter.XYs{{X: o.Observed}, {X: o.Observed, Y: top}}, orange, nil); err != nil {
-		return err
-	}
+	p.line(plotter.XYs{{X: o.Observed}, {X: o.Observed, Y: top}}, orange, nil)
 	p.Y.Min = 0
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // bins counts values in at most 30 bins of one width, which begin at low. Where all values are integers, each bin has
@@ -131,11 +120,8 @@ func bins(x []float64) (low, width float64, counts []float64) {
 // thick one the middle half, and a point is the datum, orange where it is outside the 95 %. A nil x is the order of the
 // data by value. The title has the part of the data inside each.
 func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options) error {
-	p, err := start(w, &opt, "")
+	p, err := start(w, &opt, "", match("intervals", 1, y, replicates))
 	if err != nil {
-		return err
-	}
-	if err := match("intervals", 1, y, replicates); err != nil {
 		return err
 	}
 	p.X.Label.Text, p.Y.Label.Text = "x", "value"
@@ -175,10 +161,8 @@ func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options)
 			ends[k] = sample.Quantile(column, q)
 		}
 		for _, part := range []struct{ low, high, width float64 }{{ends[0], ends[3], 1}, {ends[1], ends[2], 3}} {
-			if err := addWide(p, plotter.XYs{{X: x[i], Y: part.low}, {X: x[i], Y: part.high}}, light, nil,
-				part.width); err != nil {
-				return err
-			}
+			p.wide(plotter.XYs{{X: x[i], Y: part.low}, {X: x[i], Y: part.high}}, light, nil,
+				part.width)
 		}
 		if v >= ends[1] && v <= ends[2] {
 			middle++
@@ -193,13 +177,9 @@ func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options)
 		p.Title.Text = fmt.Sprintf("%.0f %% of the data in the 50 %%, %.0f %% in the 95 %%",
 			100*float64(middle)/float64(len(y)), 100*float64(len(inside))/float64(len(y)))
 	}
-	if err := addPoints(p, inside, blue); err != nil {
-		return err
-	}
-	if err := addPoints(p, outside, orange); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.points(inside, blue)
+	p.points(outside, orange)
+	return p.write(w, opt)
 }
 
 // mostCounts is how many values of counts a rootogram has room for.
@@ -210,11 +190,8 @@ const mostCounts = 1000
 // line: where they do not end near the dashed line at 0, the model has too many or too few of that value (Kleiber and
 // Zeileis 2016). Counts are whole numbers from 0 to 1000.
 func Rootogram(w io.Writer, y []float64, replicates [][]float64, opt Options) error {
-	p, err := start(w, &opt, "hanging rootogram")
+	p, err := start(w, &opt, "hanging rootogram", match("a rootogram", 1, y, replicates))
 	if err != nil {
-		return err
-	}
-	if err := match("a rootogram", 1, y, replicates); err != nil {
 		return err
 	}
 	most := 0
@@ -256,24 +233,16 @@ func Rootogram(w io.Writer, y []float64, replicates [][]float64, opt Options) er
 	}
 	for v, at := range line {
 		bottom := at.Y - math.Sqrt(observed[v])
-		if err := addArea(p, plotter.XYs{{X: at.X - 0.4, Y: bottom}, {X: at.X - 0.4, Y: at.Y},
-			{X: at.X + 0.4, Y: at.Y}, {X: at.X + 0.4, Y: bottom}}, light); err != nil {
-			return err
-		}
+		p.area(plotter.XYs{{X: at.X - 0.4, Y: bottom}, {X: at.X - 0.4, Y: at.Y},
+			{X: at.X + 0.4, Y: at.Y}, {X: at.X + 0.4, Y: bottom}}, light)
 	}
 	slices.Reverse(lower)
-	if err := addArea(p, append(upper, lower...), translucent(orange, 70)); err != nil {
-		return err
-	}
-	if err := addLine(p, line, orange, nil); err != nil {
-		return err
-	}
-	if err := addLine(p, plotter.XYs{{X: -0.5}, {X: float64(most) + 0.5}}, grey, dashes); err != nil {
-		return err
-	}
+	p.area(append(upper, lower...), translucent(orange, 70))
+	p.line(line, orange, nil)
+	p.line(plotter.XYs{{X: -0.5}, {X: float64(most) + 0.5}}, grey, dashes)
 	p.X.Label.Text, p.Y.Label.Text = "count", "number of data, as roots"
 	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{Whole: true}, roots{}
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
 // roots are the ticks of an axis of roots: each has the number whose root it is, below 0 with its sign.
@@ -299,11 +268,8 @@ func (roots) Ticks(low, high float64) []gonum.Tick {
 // check.LOOPIT, of calibrated predictions. A slope that rises in the middle and falls at the ends means predictions
 // that are too wide, the opposite too narrow. The title has the probability that uniform ones are as far out somewhere.
 func PIT(w io.Writer, pit []float64, opt Options) error {
-	p, err := start(w, &opt, "")
+	p, err := start(w, &opt, "", refuse("transforms", 1, pit))
 	if err != nil {
-		return err
-	}
-	if err := refuse("transforms", 1, pit); err != nil {
 		return err
 	}
 	const cells = 199
@@ -329,14 +295,8 @@ func PIT(w io.Writer, pit []float64, opt Options) error {
 		band, back = append(band, plotter.XY{X: z, Y: c.High[i]}), append(back, plotter.XY{X: z, Y: c.Low[i]})
 	}
 	slices.Reverse(back)
-	if err := addArea(p, append(band, back...), translucent(grey, 60)); err != nil {
-		return err
-	}
-	if err := addLine(p, own, blue, nil); err != nil {
-		return err
-	}
-	if err := addLine(p, plotter.XYs{{}, {X: 1}}, grey, dashes); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.area(append(band, back...), translucent(grey, 60))
+	p.line(own, blue, nil)
+	p.line(plotter.XYs{{}, {X: 1}}, grey, dashes)
+	return p.write(w, opt)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
@@ -16,18 +15,13 @@ import (
 // with its 95% interval, and a point at its mean confidence and accuracy. Calibrated predictions have points on the
 // dashed diagonal; below it they are over-confident. An error wraps [draws.ErrRange], or is that of w.
 func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
-	if w == nil {
-		return fmt.Errorf("diag/plot: %w: the writer is nil", draws.ErrRange)
-	}
-	opt, err := opt.defaults()
+	p, err := start(w, &opt, "", nil)
 	if err != nil {
 		return err
 	}
 	if r == nil {
 		return fmt.Errorf("diag/plot: %w: a reliability of nil", draws.ErrRange)
 	}
-	p := plot.New()
-	p.Title.Text = opt.Title
 	if opt.Title == "" {
 		p.Title.Text = fmt.Sprintf("ECE %.3f", r.ECE)
 	}
@@ -46,26 +40,18 @@ func Reliability(w io.Writer, r *score.Reliability, opt Options) error {
 		}
 		bar, err := plotter.NewPolygon(plotter.XYs{{X: b.Low}, {X: b.Low, Y: b.Accuracy}, {X: b.High, Y: b.Accuracy},
 			{X: b.High}})
-		if err != nil {
-			return fmt.Errorf("diag/plot: %w: bar: %w", draws.ErrRange, err)
+		if err == nil {
+			bar.Color, bar.LineStyle.Color, bar.LineStyle.Width = light, blue, vg.Points(0.5)
 		}
-		bar.Color, bar.LineStyle.Color, bar.LineStyle.Width = light, blue, vg.Points(0.5)
-		p.Add(bar)
+		p.add("bar", bar, err)
 		points = append(points, plotter.XY{X: b.Confidence, Y: b.Accuracy})
 	}
-	if err := addLine(p, plotter.XYs{{}, {X: 1, Y: 1}}, grey, dashes); err != nil {
-		return err
-	}
+	p.line(plotter.XYs{{}, {X: 1, Y: 1}}, grey, dashes)
 	for _, b := range r.Bins {
 		if low, high := b.AccuracyInterval(0.95); b.Cases > 0 {
-			if err := addLine(p, plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, orange,
-				nil); err != nil {
-				return err
-			}
+			p.line(plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}}, orange, nil)
 		}
 	}
-	if err := addPoints(p, points, orange); err != nil {
-		return err
-	}
-	return write(w, p, opt)
+	p.points(points, orange)
+	return p.write(w, opt)
 }

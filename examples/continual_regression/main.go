@@ -16,18 +16,14 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() {
@@ -84,27 +80,16 @@ func run(ctx context.Context, w io.Writer, o options) error {
 
 // runSeeds runs the seeds side by side, one on each processor.
 func runSeeds(ctx context.Context, o options, all []method) ([]outcome, error) {
-	if err := torch.SetThreads(1); err != nil {
-		return nil, err
-	}
-	outcomes, failed := make([]outcome, o.seeds), make([]error, o.seeds)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for i := range o.seeds {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			began := time.Now()
-			seed := o.seed + uint64(i)
-			if outcomes[i], failed[i] = runSeed(ctx, all, seed, i == 0); failed[i] == nil && !o.json {
-				fmt.Fprintf(os.Stderr, "seed %d: %.0f s\n", seed, time.Since(began).Seconds())
-			}
-		}()
-	}
-	wait.Wait()
-	return outcomes, errors.Join(failed...)
+	outcomes := make([]outcome, o.seeds)
+	err := command.SideBySide(o.seeds, func(i int) (err error) {
+		began := time.Now()
+		seed := o.seed + uint64(i)
+		if outcomes[i], err = runSeed(ctx, all, seed, i == 0); err == nil && !o.json {
+			fmt.Fprintf(os.Stderr, "seed %d: %.0f s\n", seed, time.Since(began).Seconds())
+		}
+		return err
+	})
+	return outcomes, err
 }
 
 func runSeed(ctx context.Context, all []method, seed uint64, fits bool) (r outcome, err error) {

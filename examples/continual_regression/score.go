@@ -34,10 +34,7 @@ func scores(p prediction, s series) (loss, nlpd float64) {
 // at predicts a series with a learner.
 func at(l learner, s series) (p prediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		batch, err := s.batch()
-		if err != nil {
-			return err
-		}
+		batch := torch.Must(s.batch())
 		p, err = l.predict(infer.Batch{"x": batch["x"]})
 		return err
 	})

@@ -58,10 +58,7 @@ func (v *variational) prior() (logDensity, error) {
 			spread = func(delta torch.Tensor) torch.Tensor { return delta.Mul(root) }
 			return nil
 		}
-		cov, err := q.Covariance()
-		if err != nil {
-			return err
-		}
+		cov := torch.Must(q.Covariance())
 		eye := ts.MustEye(mean.MustSize()[0], mean.DType(), torch.CPU)
 		walk := eye.MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
 		inverse := cov.MustAdd(walk, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹

@@ -2,17 +2,14 @@ package main
 
 import (
 	"image/color"
-	"io"
 	"os"
 	"path/filepath"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 
-	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/examples/internal/figure"
 )
 
 const edge = 4.0 // of the panels
@@ -26,33 +23,20 @@ var (
 // plotSamplers draws the draws of each sampler over contours of the density, side by side: the last states of parallel
 // chains, and the path of a serial one.
 func plotSamplers(path string, outcomes []outcome) error {
-	panels := make([]*plot.Plot, len(outcomes))
-	for i, o := range outcomes {
-		p, err := panel(o)
-		if err != nil {
-			return err
-		}
-		panels[i] = p
-	}
-	canvas := vgimg.NewWith(vgimg.UseWH(15*vg.Inch, 5.4*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
-	tiles := draw.Tiles{Rows: 1, Cols: len(panels), PadX: vg.Points(14), PadTop: vg.Points(6), PadBottom: vg.Points(4),
-		PadRight: vg.Points(8), PadLeft: vg.Points(4)}
-	for _, line := range plot.Align([][]*plot.Plot{panels}, tiles, draw.New(canvas)) {
-		for c := range line {
-			panels[c].Draw(line[c])
-		}
+	var panels []*figure.Panel
+	for _, o := range outcomes {
+		panels = append(panels, panel(o))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Replace(path, func(w io.Writer) error {
-		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
-		return err
-	})
+	margins := draw.Tiles{PadX: vg.Points(14), PadTop: vg.Points(6), PadBottom: vg.Points(4), PadRight: vg.Points(8),
+		PadLeft: vg.Points(4)}
+	return figure.Save(path, [][]*figure.Panel{panels}, 15, 5.4, margins)
 }
 
-func panel(o outcome) (*plot.Plot, error) {
-	p := plot.New()
+func panel(o outcome) *figure.Panel {
+	p := figure.New()
 	p.Title.Text = o.sampler.title
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -edge, edge, -edge, edge
 	p.X.Label.Text, p.Y.Label.Text = "x1", "x2"
@@ -67,24 +51,18 @@ func panel(o outcome) (*plot.Plot, error) {
 		}
 	}
 	if o.sampler.serial {
-		line, err := plotter.NewLine(points)
-		if err != nil {
-			return nil, err
-		}
-		line.Color, line.Width = faint, vg.Points(0.6)
-		p.Add(line, contours)
-		return p, nil
+		p.Line(points, faint, 0.6)
+		p.Add(contours)
+		return p
 	}
-	scatter, err := plotter.NewScatter(points[:min(len(points), 1500)])
-	if err != nil {
-		return nil, err
-	}
-	scatter.GlyphStyle = draw.GlyphStyle{Color: faint, Radius: vg.Points(1.6), Shape: draw.CircleGlyph{}}
+	p.Add(contours)
+	points = points[:min(len(points), 1500)]
 	if o.sampler.heat == 0 { // all points of a mode are one
-		scatter.GlyphStyle = draw.GlyphStyle{Color: orange, Radius: vg.Points(4), Shape: draw.CircleGlyph{}}
+		p.Dots(points, orange, 4)
+	} else {
+		p.Dots(points, faint, 1.6)
 	}
-	p.Add(contours, scatter)
-	return p, nil
+	return p
 }
 
 // grid is the log density on a grid of points.

@@ -52,23 +52,11 @@ func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, 
 	}
 	for _, batches := range []infer.Batches{infer.Full(data), parts} {
 		err := torch.Do(func(*torch.Scope) error {
-			batch, err := batches.Next()
-			if err != nil {
-				return err
-			}
-			flat, err := torch.NewSource(seed, 0).Normal([]int64{int64(points), features}, gotch.Double, torch.CPU)
-			if err != nil {
-				return err
-			}
+			batch := torch.Must(batches.Next())
+			flat := torch.Must(torch.NewSource(seed, 0).Normal([]int64{int64(points), features}, gotch.Double, torch.CPU))
 			at := infer.Params{Layout: byHand.Layout(), Flat: flat}
-			one, err := valueAndGrad(byHand.Target(), at, batch)
-			if err != nil {
-				return err
-			}
-			two, err := valueAndGrad(compiled.Target(), at, batch)
-			if err != nil {
-				return err
-			}
+			one := torch.Must(valueAndGrad(byHand.Target(), at, batch))
+			two := torch.Must(valueAndGrad(compiled.Target(), at, batch))
 			for i := range one {
 				if i < points {
 					one[i] += priorConstant

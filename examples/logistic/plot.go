@@ -2,7 +2,6 @@ package main
 
 import (
 	"image/color"
-	"io"
 	"math"
 	"sort"
 
@@ -11,9 +10,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 
-	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/examples/internal/figure"
 )
 
 // colours of the methods, told apart by readers with colour-blindness too (Okabe and Ito 2008).
@@ -25,39 +23,23 @@ var colours = []color.RGBA{{0, 0, 0, 255}, {230, 159, 0, 255}, {0, 114, 178, 255
 // as a line.
 func plotMarginals(path string, outcomes []outcome, names []string) error {
 	const rows, cols = 2, features / 2
-	plots := make([][]*plot.Plot, rows)
-	for r := range plots {
-		plots[r] = make([]*plot.Plot, cols)
+	panels := make([][]*figure.Panel, rows)
+	for r := range panels {
 		for c := range cols {
-			p, err := panel(outcomes, r*cols+c, names[r*cols+c])
-			if err != nil {
-				return err
-			}
-			plots[r][c] = p
+			panels[r] = append(panels[r], panel(outcomes, r*cols+c, names[r*cols+c]))
 		}
 	}
-	plots[0][cols-1].Legend.Top = true
-	canvas := vgimg.NewWith(vgimg.UseWH(16*vg.Inch, 8*vg.Inch), vgimg.UseDPI(96), vgimg.UseBackgroundColor(color.White))
-	tiles := draw.Tiles{Rows: rows + 1, Cols: cols, PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6),
+	panels[0][cols-1].Legend.Top = true
+	margins := draw.Tiles{PadX: vg.Points(12), PadY: vg.Points(12), PadTop: vg.Points(6), PadBottom: vg.Points(46),
 		PadRight: vg.Points(6)}
-	whole := draw.New(canvas)
-	tiles.Rows = rows
-	body := draw.Crop(whole, 0, 0, vg.Points(46), 0)
-	for r, line := range plot.Align(plots, tiles, body) {
-		for c := range line {
-			plots[r][c].Draw(line[c])
-		}
-	}
-	legend(draw.Crop(whole, vg.Points(12), 0, 0, -whole.Rectangle.Size().Y+vg.Points(42)), outcomes)
-	return atomicfile.Replace(path, func(w io.Writer) error {
-		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
-		return err
+	return figure.Save(path, panels, 16, 8, margins, func(whole draw.Canvas) {
+		legend(draw.Crop(whole, vg.Points(12), 0, 0, -whole.Rectangle.Size().Y+vg.Points(42)), outcomes)
 	})
 }
 
 // panel is the plot of one weight.
-func panel(outcomes []outcome, element int, name string) (*plot.Plot, error) {
-	p := plot.New()
+func panel(outcomes []outcome, element int, name string) *figure.Panel {
+	p := figure.New()
 	p.Title.Text = name
 	p.Y.Min = 0
 	p.Y.Tick.Marker = plot.ConstantTicks(nil)
@@ -67,28 +49,18 @@ func panel(outcomes []outcome, element int, name string) (*plot.Plot, error) {
 		if len(values) < 2 {
 			continue
 		}
-		line, err := plotter.NewLine(density(values))
-		if err != nil {
-			return nil, err
+		xy := density(values)
+		for _, at := range xy {
+			top = math.Max(top, at.Y)
 		}
-		for _, xy := range line.XYs {
-			top = math.Max(top, xy.Y)
-		}
-		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
-		p.Add(line)
+		p.Line(xy, colours[i%len(colours)], 1.5)
 	}
 	for i, o := range outcomes {
 		if values := o.draws.Pooled(element); len(values) == 1 {
-			line, err := plotter.NewLine(plotter.XYs{{X: values[0], Y: 0}, {X: values[0], Y: top}})
-			if err != nil {
-				return nil, err
-			}
-			line.Color, line.Width, line.Dashes = colours[i%len(colours)], vg.Points(1.5),
-				[]vg.Length{vg.Points(4), vg.Points(3)}
-			p.Add(line)
+			p.Line(plotter.XYs{{X: values[0], Y: 0}, {X: values[0], Y: top}}, colours[i%len(colours)], 1.5, figure.Dashes...)
 		}
 	}
-	return p, nil
+	return p
 }
 
 // legend writes the methods' names in their colours, in two lines.

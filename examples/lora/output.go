@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/figure"
 	"github.com/kelvin-ppl/kelvin/examples/internal/seeds"
-	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // summary is the JSON output.
@@ -186,23 +185,17 @@ var colours = []color.RGBA{{213, 94, 0, 255}, {0, 114, 178, 255}, {86, 180, 233,
 
 // draw draws what is forgotten, and the uncertainties of the first seed.
 func (s *summary) draw(dir string, all []outcome) error {
-	mean, err := s.panel("Mean over the episodes seen", "loss above a model of each alone, nats", s.Excess)
-	if err != nil {
+	mean := s.panel("Mean over the episodes seen", "loss above a model of each alone, nats", s.Excess)
+	first := s.panel(s.Episodes[0]+", the first episode", "loss, nats", s.First)
+	if err := save(filepath.Join(dir, "forgetting.png"), mean, first); err != nil {
 		return err
 	}
-	first, err := s.panel(s.Episodes[0]+", the first episode", "loss, nats", s.First)
-	if err != nil {
-		return err
-	}
-	if err := save(filepath.Join(dir, "forgetting.png"), [][]*plot.Plot{{mean, first}}); err != nil {
-		return err
-	}
-	var panels []*plot.Plot
+	var panels []*figure.Panel
 	for _, d := range all[0].Outliers {
 		if d.Epistemic < 0 {
 			continue
 		}
-		p := plot.New()
+		p := figure.New()
 		p.Title.Text, p.Title.Padding = fmt.Sprintf("%s: AUROC %.2f total, %.2f epistemic", d.Method, d.Total, d.Epistemic),
 			vg.Points(6)
 		p.X.Label.Text, p.Y.Label.Text = "total uncertainty, nats", "epistemic uncertainty, nats"
@@ -212,24 +205,20 @@ func (s *summary) draw(dir string, all []outcome) error {
 			for _, u := range d.Uncertainty[g] {
 				points = append(points, plotter.XY{X: u[0], Y: u[2]})
 			}
-			marks, err := plotter.NewScatter(points)
-			if err != nil {
-				return err
+			if marks := p.Dots(points, colours[1-g], 2.5); p.Err == nil {
+				marks.Shape = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}}[g]
+				p.Legend.Add(name, marks)
 			}
-			marks.GlyphStyle = draw.GlyphStyle{Color: colours[1-g], Radius: vg.Points(2.5),
-				Shape: []draw.GlyphDrawer{draw.CircleGlyph{}, draw.PyramidGlyph{}}[g]}
-			p.Add(marks)
-			p.Legend.Add(name, marks)
 		}
 		p.Y.Max += 0.15 * (p.Y.Max - p.Y.Min) // room for the legend
 		panels = append(panels, p)
 	}
-	return save(filepath.Join(dir, "outliers.png"), [][]*plot.Plot{panels})
+	return save(filepath.Join(dir, "outliers.png"), panels...)
 }
 
 // panel draws lines over the episodes, with standard errors.
-func (s *summary) panel(title, label string, lines []line) (*plot.Plot, error) {
-	p := plot.New()
+func (s *summary) panel(title, label string, lines []line) *figure.Panel {
+	p := figure.New()
 	p.Title.Text, p.Title.Padding, p.X.Label.Text, p.Y.Label.Text = title, vg.Points(6), "after", label
 	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Points(2)
 	var ticks plot.ConstantTicks
@@ -243,36 +232,23 @@ func (s *summary) panel(title, label string, lines []line) (*plot.Plot, error) {
 			points[i].X, points[i].Y = float64(i+1)+0.02*float64(k), v.Mean
 			errors[i].Low, errors[i].High = v.SE, v.SE
 		}
-		line, marks, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return nil, err
-		}
+		line := p.Line(points, colours[k], 1.5)
+		p.Dots(points, colours[k], 2)
 		bars, err := plotter.NewYErrorBars(struct {
 			plotter.XYer
 			plotter.YErrorer
 		}{points, errors})
-		if err != nil {
-			return nil, err
+		if p.Try(err) {
+			bars.Color = colours[k]
+			p.Add(bars)
 		}
-		line.Color, marks.Color, bars.Color = colours[k], colours[k], colours[k]
-		line.Width, marks.Shape, marks.Radius = vg.Points(1.5), draw.CircleGlyph{}, vg.Points(2)
-		p.Add(line, marks, bars)
 		p.Legend.Add(l.Method, line)
 	}
 	p.Y.Max += 0.1 * (p.Y.Max - p.Y.Min) // room for the legend
-	return p, nil
+	return p
 }
 
 // save writes panels as one picture.
-func save(path string, panels [][]*plot.Plot) error {
-	return atomicfile.Replace(path, func(w io.Writer) error {
-		canvas := vgimg.NewWith(vgimg.UseWH(vg.Length(len(panels[0]))*5*vg.Inch, 4*vg.Inch), vgimg.UseDPI(96))
-		tiles := draw.Tiles{Rows: 1, Cols: len(panels[0]), PadX: vg.Points(10), PadTop: vg.Points(6),
-			PadBottom: vg.Points(6), PadLeft: vg.Points(6), PadRight: vg.Points(14)}
-		for i, c := range plot.Align(panels, tiles, draw.New(canvas))[0] {
-			panels[0][i].Draw(c)
-		}
-		_, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(w)
-		return err
-	})
+func save(path string, panels ...*figure.Panel) error {
+	return figure.Save(path, [][]*figure.Panel{panels}, 5*float64(len(panels)), 4, figure.Margins(10, 6, 14))
 }

@@ -155,10 +155,7 @@ func follow(f filter, l league) (p path, err error) {
 		}
 		began := time.Now()
 		err := torch.Do(func(scope *torch.Scope) error {
-			batch, err := g.batch()
-			if err != nil {
-				return err
-			}
+			batch := torch.Must(g.batch())
 			next, info, err := transform.Update(state, batch)
 			if err != nil {
 				return err

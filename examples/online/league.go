@@ -59,17 +59,9 @@ func simulate(seed uint64, quick bool) (l league, err error) {
 	var steps, uniform []float64
 	err = torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, 0)
-		z, err := source.Normal([]int64{int64(n * teams)}, gotch.Double, torch.CPU)
-		if err != nil {
-			return err
-		}
-		u, err := source.Uniform([]int64{int64(n * teams / 2)}, gotch.Double, torch.CPU)
-		if err != nil {
-			return err
-		}
-		if steps, err = torch.ToSlice[float64](z); err != nil {
-			return err
-		}
+		z := torch.Must(source.Normal([]int64{int64(n * teams)}, gotch.Double, torch.CPU))
+		u := torch.Must(source.Uniform([]int64{int64(n * teams / 2)}, gotch.Double, torch.CPU))
+		steps = torch.Must(torch.ToSlice[float64](z))
 		uniform, err = torch.ToSlice[float64](u)
 		return err
 	})

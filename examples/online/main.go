@@ -11,20 +11,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() {
@@ -79,23 +75,12 @@ type outcome struct {
 
 // runLeagues runs the leagues side by side, one on each processor.
 func runLeagues(o options, all []filter) ([]outcome, error) {
-	if err := torch.SetThreads(1); err != nil {
-		return nil, err
-	}
-	seen, failed := make([]outcome, o.leagues), make([]error, o.leagues)
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for i := range o.leagues {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			seen[i], failed[i] = runLeague(all, o.seed+uint64(i), o.quick)
-		}()
-	}
-	wait.Wait()
-	return seen, errors.Join(failed...)
+	seen := make([]outcome, o.leagues)
+	err := command.SideBySide(o.leagues, func(i int) (err error) {
+		seen[i], err = runLeague(all, o.seed+uint64(i), o.quick)
+		return err
+	})
+	return seen, err
 }
 
 func runLeague(all []filter, seed uint64, quick bool) (r outcome, err error) {

@@ -186,22 +186,13 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64,
 		}
 	}
 	err = torch.Do(func(*torch.Scope) error {
-		state, err := f.state()
-		if err != nil {
-			return err
-		}
+		state := torch.Must(f.state())
 		var flat []float64
 		for _, row := range x {
 			flat = append(append(flat, 1), row...)
 		}
-		design, err := torch.FromSlice(flat, int64(len(x)), int64(f.k))
-		if err != nil {
-			return err
-		}
-		target, err := torch.FromSlice(y)
-		if err != nil {
-			return err
-		}
+		design := torch.Must(torch.FromSlice(flat, int64(len(x)), int64(f.k)))
+		target := torch.Must(torch.FromSlice(y))
 		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {
 			return err

@@ -98,19 +98,13 @@ func (s *service) evaluate(ctx context.Context, x [][]float64) (out []prediction
 		return nil, ctx.Err()
 	}
 	err = torch.Do(func(*torch.Scope) error {
-		at, err := torch.FromSlice(slices.Concat(x...), int64(len(x)), int64(len(x[0])))
-		if err != nil {
-			return err
-		}
+		at := torch.Must(torch.FromSlice(slices.Concat(x...), int64(len(x)), int64(len(x[0]))))
 		values, err := ppl.Predictive{Model: regression, Batch: infer.Batch{"x": at}, Seed: 1,
 			Sites: []string{"y"}}.Posterior(s.draws)
 		if err != nil {
 			return err
 		}
-		y, err := torch.ToSlice[float64](values["y"])
-		if err != nil {
-			return err
-		}
+		y := torch.Must(torch.ToSlice[float64](values["y"]))
 		n := len(x)
 		column := make([]float64, len(y)/n)
 		for i := range n {

@@ -148,18 +148,9 @@ func predict(net *nn.Network, r *infer.Result, x []float64) ([][][]float64, erro
 			flat = append(flat, r.Unconstrained.Row(c, s)...)
 		}
 		err := torch.Do(func(*torch.Scope) error {
-			p, err := infer.NewParams(net.Layout(), flat)
-			if err != nil {
-				return err
-			}
-			at, err := torch.FromSlice(x, int64(len(x)), 1)
-			if err != nil {
-				return err
-			}
-			f, err := net.Predict(p, torch.Of(at), nil)
-			if err != nil {
-				return err
-			}
+			p := torch.Must(infer.NewParams(net.Layout(), flat))
+			at := torch.Must(torch.FromSlice(x, int64(len(x)), 1))
+			f := torch.Must(net.Predict(p, torch.Of(at), nil))
 			values := f.Values()
 			for i := 0; i < len(values); i += len(x) {
 				out[c] = append(out[c], values[i:i+len(x)])

@@ -8,11 +8,10 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/kelvin-ppl/kelvin/examples/internal/command"
+	panels "github.com/kelvin-ppl/kelvin/examples/internal/figure"
 )
 
 // band is a mean function on the grid with two standard deviations below and above it.
@@ -77,46 +76,20 @@ func pictured(dir string, found [][][][]float64) error {
 }
 
 // figure is a band, the function sin 4x as a dashed line, and the data.
-func figure(title string, b band, x, y []float64) (*plot.Plot, error) {
+func figure(title string, b band, x, y []float64) (*panels.Panel, error) {
 	at := grid()
-	var edge, mean, truth, data plotter.XYs
-	for i := range at {
-		edge = append(edge, plotter.XY{X: at[i], Y: b.high[i]})
-		mean = append(mean, plotter.XY{X: at[i], Y: b.mean[i]})
-		truth = append(truth, plotter.XY{X: at[i], Y: math.Sin(4 * at[i])})
+	truth := make([]float64, len(at))
+	for i, v := range at {
+		truth[i] = math.Sin(4 * v)
 	}
-	for i := len(at) - 1; i >= 0; i-- {
-		edge = append(edge, plotter.XY{X: at[i], Y: b.low[i]})
-	}
-	for i := range x {
-		data = append(data, plotter.XY{X: x[i], Y: y[i]})
-	}
-	area, err := plotter.NewPolygon(edge)
-	if err != nil {
-		return nil, err
-	}
-	middle, err := plotter.NewLine(mean)
-	if err != nil {
-		return nil, err
-	}
-	dashed, err := plotter.NewLine(truth)
-	if err != nil {
-		return nil, err
-	}
-	dots, err := plotter.NewScatter(data)
-	if err != nil {
-		return nil, err
-	}
-	blue := color.NRGBA{0, 114, 178, 255}
-	area.Color, area.LineStyle.Width = color.NRGBA{0, 114, 178, 70}, 0
-	middle.Color, middle.Width = blue, vg.Points(1.5)
-	dashed.Color, dashed.Dashes = color.Gray{120}, []vg.Length{vg.Points(4), vg.Points(3)}
-	dots.GlyphStyle = draw.GlyphStyle{Color: color.NRGBA{213, 94, 0, 255}, Radius: vg.Points(2), Shape: draw.CircleGlyph{}}
-	p := plot.New()
+	p := panels.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "x", "mean and 2 sd, data"
 	p.X.Tick.Marker, p.Y.Tick.Marker = whole{}, whole{}
-	p.Add(area, dashed, middle, dots)
-	return p, nil
+	p.Area(panels.Between(at, b.low, b.high), color.NRGBA{0, 114, 178, 70})
+	p.Line(panels.Points(at, truth), color.Gray{120}, 1, panels.Dashes...)
+	p.Line(panels.Points(at, b.mean), color.NRGBA{0, 114, 178, 255}, 1.5)
+	p.Dots(panels.Points(x, y), color.NRGBA{213, 94, 0, 255}, 2)
+	return p, p.Err
 }
 
 // whole are ticks at whole numbers.

@@ -37,14 +37,9 @@ func (v *autoencoder) pictures(w io.Writer, state svi.State, test images) error 
 	var drawn, back []float32
 	err = torch.Do(func(*torch.Scope) error {
 		streams := torch.NewStreams(v.seed, 1)
-		z, err := streams.Normal([]int64{columns * columns, int64(v.latent)}, gotch.Float, torch.CPU)
-		if err != nil {
-			return err
-		}
+		z := torch.Must(streams.Normal([]int64{columns * columns, int64(v.latent)}, gotch.Float, torch.CPU))
 		z = z.MustReshape([]int64{columns * columns, int64(v.latent)}, false)
-		if drawn, err = torch.ToSlice[float32](net.decode(torch.Of(z)).Sigmoid().T()); err != nil {
-			return err
-		}
+		drawn = torch.Must(torch.ToSlice[float32](net.decode(torch.Of(z)).Sigmoid().T()))
 		mean, _ := net.encode(held.Get("x"))
 		back, err = torch.ToSlice[float32](net.decode(mean).Sigmoid().T())
 		return err

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"runtime"
@@ -76,12 +77,7 @@ func (m *mover) eval(r *rows) error {
 	}
 	all.Wait() // a panic of the model is that of this goroutine, which the run makes an error
 	m.count += int64(k)
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // trajectory is what one HMC transition of each row needs.

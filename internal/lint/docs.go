@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,15 +13,10 @@ import (
 // docs lists the exported names of public packages whose doc comment is missing, or does not begin with the name.
 func docs(root string) error {
 	bare := 0
-	err := walk(root, func(path string) error {
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
-			private(filepath.ToSlash(filepath.Dir(path))) {
+	mode := parser.ParseComments | parser.SkipObjectResolution
+	err := sources(root, mode, func(dir string, set *token.FileSet, f *ast.File) error {
+		if private(dir) || f.Name.Name == "main" {
 			return nil
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil || f.Name.Name == "main" {
-			return err
 		}
 		for _, d := range f.Decls {
 			for _, name := range undocumented(set, d) {

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"strings"
 )
 
@@ -14,20 +13,11 @@ import (
 // and benches, are not looked at.
 func goroutines(root string) error {
 	bare := 0
-	err := walk(root, func(path string) error {
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		slashed := filepath.ToSlash(name)
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(slashed, "examples/") ||
-			strings.HasPrefix(slashed, "bench/") || strings.HasPrefix(slashed, "internal/gotch/") {
+	err := sources(root, parser.SkipObjectResolution, func(dir string, set *token.FileSet, f *ast.File) error {
+		dir += "/"
+		if strings.HasPrefix(dir, "examples/") || strings.HasPrefix(dir, "bench/") ||
+			strings.HasPrefix(dir, "internal/gotch/") || f.Name.Name == "main" {
 			return nil
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil || f.Name.Name == "main" {
-			return err
 		}
 		for _, at := range unrecovered(f) {
 			fmt.Printf("%s: a goroutine that does not recover: use internal/parallel\n", set.Position(at))

@@ -76,6 +76,25 @@ func walk(root string, visit func(path string) error) error {
 	})
 }
 
+// sources visits the Go files of the repository that are no tests, parsed, with their folder below the root.
+func sources(root string, mode parser.Mode, visit func(dir string, set *token.FileSet, f *ast.File) error) error {
+	return walk(root, func(path string) error {
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, mode)
+		if err != nil {
+			return err
+		}
+		return visit(filepath.ToSlash(dir), set, f)
+	})
+}
+
 // columns lists the lines that are too long in code and documents.
 func columns(root string) error {
 	long := 0
@@ -107,18 +126,9 @@ func columns(root string) error {
 // count counts the exported types, functions, variables and constants of the public packages.
 func count(root string) (counts map[string]int, err error) {
 	counts = map[string]int{}
-	err = walk(root, func(path string) error {
-		dir, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		dir = filepath.ToSlash(dir)
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || private(dir) {
+	err = sources(root, parser.SkipObjectResolution, func(dir string, _ *token.FileSet, f *ast.File) error {
+		if private(dir) || f.Name.Name == "main" {
 			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil || f.Name.Name == "main" {
-			return err
 		}
 		for _, d := range f.Decls {
 			if n := len(exported(d)); n > 0 {

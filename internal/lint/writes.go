@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,16 +14,9 @@ import (
 // leaves devices and folders alone. os.CreateTemp is not among them: its names are free. Tests are not looked at.
 func writes(root string) error {
 	stray := 0
-	err := walk(root, func(path string) error {
-		name, err := filepath.Rel(root, path)
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(filepath.ToSlash(name), "internal/atomicfile/") {
-			return err
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+	err := sources(root, parser.SkipObjectResolution, func(dir string, set *token.FileSet, f *ast.File) error {
+		if strings.HasPrefix(dir+"/", "internal/atomicfile/") {
+			return nil
 		}
 		for _, at := range strayWrites(f) {
 			fmt.Printf("%s: a file is opened for writing: use internal/atomicfile\n", set.Position(at))

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -83,7 +84,8 @@ func convolution(
 	bias bool,
 ) (Plan, error) {
 	groups = or(groups, 1)
-	if err := first(least(kind, "Out", out, 1), least(kind, "Groups", groups, 1), matches(kind, "In", channels, in[0], in),
+	if err := cmp.Or(least(kind, "Out", out, 1), least(kind, "Groups", groups, 1),
+		matches(kind, "In", channels, in[0], in),
 		divides(kind, "channels of the inputs", in[0], groups), divides(kind, "filters", out, groups)); err != nil {
 		return Plan{}, err
 	}

@@ -111,16 +111,6 @@ func misfit(in []int64, expected string) error {
 	return fmt.Errorf("inputs have shape %v: expected %s: %w", in, expected, infer.ErrConfig)
 }
 
-// first is the first error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func or(v, byDefault int64) int64 {
 	if v == 0 {
 		return byDefault

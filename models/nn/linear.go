@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,7 +26,7 @@ func (l Linear) Plan(in []int64) (Plan, error) {
 		return Plan{}, misfit(in, "[..., features]")
 	}
 	features := in[len(in)-1]
-	if err := first(least("Linear", "Out", l.Out, 1), matches("Linear", "In", l.In, features, in)); err != nil {
+	if err := cmp.Or(least("Linear", "Out", l.Out, 1), matches("Linear", "In", l.In, features, in)); err != nil {
 		return Plan{}, err
 	}
 	start := Uniform(1 / math.Sqrt(float64(features)))
@@ -68,7 +69,7 @@ type Embedding struct {
 
 // Plan checks the sizes.
 func (l Embedding) Plan(in []int64) (Plan, error) {
-	if err := first(least("Embedding", "Num", l.Num, 1), least("Embedding", "Dim", l.Dim, 1)); err != nil {
+	if err := cmp.Or(least("Embedding", "Num", l.Num, 1), least("Embedding", "Dim", l.Dim, 1)); err != nil {
 		return Plan{}, err
 	}
 	return Plan{

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -30,7 +31,7 @@ func (l LSTM) Plan(in []int64) (Plan, error) {
 	if len(in) != 2 {
 		return Plan{}, misfit(in, "[steps, features]; nn.Transpose turns [features, steps] round")
 	}
-	if err := first(least("LSTM", "Hidden", l.Hidden, 1), matches("LSTM", "In", l.In, in[1], in)); err != nil {
+	if err := cmp.Or(least("LSTM", "Hidden", l.Hidden, 1), matches("LSTM", "In", l.In, in[1], in)); err != nil {
 		return Plan{}, err
 	}
 	start, gates := Uniform(1/math.Sqrt(float64(l.Hidden))), 4*l.Hidden

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -17,22 +18,7 @@ type MaxPool1d struct {
 
 // Plan checks the sizes.
 func (l MaxPool1d) Plan(in []int64) (Plan, error) {
-	if len(in) != 2 {
-		return Plan{}, misfit(in, "[channels, steps]")
-	}
-	sizes, err := pool("MaxPool1d", in, l.Kernel, l.Stride, l.Padding)
-	if err != nil {
-		return Plan{}, err
-	}
-	kernel, stride, padding := []int64{1, l.Kernel}, []int64{1, or(l.Stride, l.Kernel)}, []int64{0, l.Padding}
-	return Plan{
-		Out: append([]int64{in[0]}, sizes...),
-		// libtorch 1.13 maps the pooling of images, but that of sequences only in a slow loop.
-		Forward: func(_ Call, x torch.Tensor) torch.Tensor {
-			rows := x.Unsqueeze(-2).T()
-			return torch.Of(rows.MustMaxPool2d(kernel, stride, padding, []int64{1, 1}, false, false)).Squeeze(-2)
-		},
-	}, nil
+	return maxPool("MaxPool1d", in, "[channels, steps]", 2, l.Kernel, l.Stride, l.Padding)
 }
 
 // MaxPool2d takes the largest of every square of Kernel by Kernel: inputs [channels, height, width] become
@@ -45,25 +31,35 @@ type MaxPool2d struct {
 
 // Plan checks the sizes.
 func (l MaxPool2d) Plan(in []int64) (Plan, error) {
-	if len(in) != 3 {
-		return Plan{}, misfit(in, "[channels, height, width]")
+	return maxPool("MaxPool2d", in, "[channels, height, width]", 3, l.Kernel, l.Stride, l.Padding)
+}
+
+// maxPool is the plan of inputs of so many dimensions.
+func maxPool(kind string, in []int64, want string, dims int, kernel, stride, padding int64) (Plan, error) {
+	if len(in) != dims {
+		return Plan{}, misfit(in, want)
 	}
-	sizes, err := pool("MaxPool2d", in, l.Kernel, l.Stride, l.Padding)
+	sizes, err := pool(kind, in, kernel, stride, padding)
 	if err != nil {
 		return Plan{}, err
 	}
-	stride := or(l.Stride, l.Kernel)
+	stride = or(stride, kernel)
+	window, strides, edges := []int64{kernel, kernel}, []int64{stride, stride}, []int64{padding, padding}
+	sequence := dims == 2
+	if sequence { // libtorch 1.13 maps the pooling of images, but that of sequences only in a slow loop
+		window[0], strides[0], edges[0] = 1, 1, 0
+	}
 	return Plan{
 		Out: append([]int64{in[0]}, sizes...),
 		Forward: func(_ Call, x torch.Tensor) torch.Tensor {
-			return torch.Of(x.T().MustMaxPool2d(
-				[]int64{l.Kernel, l.Kernel},
-				[]int64{stride, stride},
-				[]int64{l.Padding, l.Padding},
-				[]int64{1, 1},
-				false,
-				false,
-			))
+			if sequence {
+				x = x.Unsqueeze(-2)
+			}
+			x = torch.Of(x.T().MustMaxPool2d(window, strides, edges, []int64{1, 1}, false, false))
+			if sequence {
+				x = x.Squeeze(-2)
+			}
+			return x
 		},
 	}, nil
 }
@@ -78,7 +74,7 @@ func pool(kind string, in []int64, kernel, stride, padding int64) ([]int64, erro
 
 // slide is how often a window fits along each axis of inputs [channels, size, ...]. A stride of 0 is the default.
 func slide(kind string, in []int64, kernel, stride, byDefault, padding int64) ([]int64, error) {
-	if err := first(least(kind, "Kernel", kernel, 1), least(kind, "Stride", stride, 0),
+	if err := cmp.Or(least(kind, "Kernel", kernel, 1), least(kind, "Stride", stride, 0),
 		least(kind, "Padding", padding, 0)); err != nil {
 		return nil, err
 	}

@@ -3,13 +3,37 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 )
+
+// JSON prints a report with -json.
+func JSON(out io.Writer, report any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(report)
+}
+
+// Choose is those of all whose names are in a list separated by commas; missing is the error of a name that none has.
+func Choose[T any](list string, all []T, name func(T) string, missing func(name string) error) ([]T, error) {
+	var out []T
+	for chosen := range strings.SplitSeq(list, ",") {
+		chosen = strings.TrimSpace(chosen)
+		i := slices.IndexFunc(all, func(x T) bool { return name(x) == chosen })
+		if i < 0 {
+			return nil, missing(chosen)
+		}
+		out = append(out, all[i])
+	}
+	return out, nil
+}
 
 // Main runs a benchmark with the process's arguments and a context that an interrupt ends. An error ends the process
 // with a message and status 1; a request for help is none.

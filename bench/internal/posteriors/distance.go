@@ -78,3 +78,20 @@ func StanName(s draws.Site, element int) string {
 	}
 	return s.Name + "[" + strings.Join(index, ",") + "]"
 }
+
+// MeanSD is the mean and the standard deviation of the draws of all chains.
+func MeanSD(x [][]float64) (mean, sd float64) {
+	n := 0.0
+	for _, chain := range x {
+		for _, v := range chain {
+			n, mean = n+1, mean+v
+		}
+	}
+	mean /= n
+	for _, chain := range x {
+		for _, v := range chain {
+			sd += (v - mean) * (v - mean)
+		}
+	}
+	return mean, math.Sqrt(sd / (n - 1))
+}

@@ -3,9 +3,8 @@ package posteriors
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
+	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -34,7 +33,7 @@ type Entry struct {
 	make func(d *Data) Posterior
 }
 
-// Registry is every posterior that is run. A new one is a function in a file of its own and its name here.
+// Registry is every posterior that is run. A new one is a function and its name here.
 var Registry = []Entry{
 	{"arK-arK", arK},
 	{"earnings-logearn_interaction", logearnInteraction},
@@ -83,14 +82,7 @@ func Choose(list string) ([]Entry, error) {
 	if list == "" {
 		return Registry, nil
 	}
-	var out []Entry
-	for _, name := range strings.Split(list, ",") {
-		name = strings.TrimSpace(name)
-		i := slices.IndexFunc(Registry, func(e Entry) bool { return e.Name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("-models: there is no model for %q; -list names those there are", name)
-		}
-		out = append(out, Registry[i])
-	}
-	return out, nil
+	return command.Choose(list, Registry, func(x Entry) string { return x.Name }, func(name string) error {
+		return fmt.Errorf("-models: there is no model for %q; -list names those there are", name)
+	})
 }

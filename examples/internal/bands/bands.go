@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/kelvin-ppl/kelvin/examples/internal/figure"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -53,7 +54,7 @@ type Band struct {
 
 // Draw writes a PNG of the bands, and of numbers from a year on. It leaves out numbers that are NaN.
 func Draw(w io.Writer, title, unit string, from int, y []float64, all ...Band) error {
-	p := plot.New()
+	p := figure.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, "year", unit
 	p.X.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
 		ticks := plot.DefaultTicks{}.Ticks(low, high)
@@ -65,27 +66,15 @@ func Draw(w io.Writer, title, unit string, from int, y []float64, all ...Band) e
 		return ticks
 	})
 	for _, b := range all {
-		var edge, middle plotter.XYs
+		var year, low, middle, high []float64
 		for t, v := range b.At {
-			edge = append(edge, plotter.XY{X: float64(b.From + t), Y: v.High})
-			middle = append(middle, plotter.XY{X: float64(b.From + t), Y: v.Middle})
+			year, low = append(year, float64(b.From+t)), append(low, v.Low)
+			middle, high = append(middle, v.Middle), append(high, v.High)
 		}
-		for t := len(b.At) - 1; t >= 0; t-- {
-			edge = append(edge, plotter.XY{X: float64(b.From + t), Y: b.At[t].Low})
-		}
-		area, err := plotter.NewPolygon(edge)
-		if err != nil {
-			return err
-		}
-		line, err := plotter.NewLine(middle)
-		if err != nil {
-			return err
-		}
-		line.Color = b.Color
 		light := b.Color
 		light.A = 60
-		area.Color, area.LineStyle.Width = light, 0
-		p.Add(area, line)
+		p.Area(figure.Between(year, low, high), light)
+		line := p.Line(figure.Points(year, middle), b.Color, 1)
 		p.Legend.Add(b.Name, line)
 	}
 	var points plotter.XYs
@@ -94,12 +83,13 @@ func Draw(w io.Writer, title, unit string, from int, y []float64, all ...Band) e
 			points = append(points, plotter.XY{X: float64(from + t), Y: v})
 		}
 	}
-	dots, err := plotter.NewScatter(points)
-	if err != nil {
-		return err
+	if dots, err := plotter.NewScatter(points); p.Try(err) {
+		dots.Radius = vg.Points(1.5)
+		p.Add(dots)
 	}
-	dots.Radius = vg.Points(1.5)
-	p.Add(dots)
+	if p.Err != nil {
+		return p.Err
+	}
 	p.Legend.Left, p.Legend.Top = true, all[0].At[0].Middle < all[0].At[len(all[0].At)-1].Middle
 	picture, err := p.WriterTo(18*vg.Centimeter, 9*vg.Centimeter, "png")
 	if err != nil {

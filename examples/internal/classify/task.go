@@ -98,15 +98,9 @@ func (t *Task) LogitsOf(flat []float64, x *ts.Tensor) (rows [][]float64, err err
 	n := x.MustSize()[0]
 	for from := int64(0); from < n; from += block {
 		err = torch.Do(func(*torch.Scope) error {
-			p, err := t.Point(flat)
-			if err != nil {
-				return err
-			}
+			p := torch.Must(t.Point(flat))
 			part := x.MustNarrow(0, from, min(block, n-from), false)
-			out, err := t.Net.Predict(p, torch.Of(part), nil)
-			if err != nil {
-				return err
-			}
+			out := torch.Must(t.Net.Predict(p, torch.Of(part), nil))
 			values := out.Values()
 			for classes := len(values) / int(min(block, n-from)); len(values) > 0; values = values[classes:] {
 				rows = append(rows, values[:classes])

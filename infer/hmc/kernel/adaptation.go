@@ -31,29 +31,17 @@ type dualAveragingState struct {
 
 // build fills in the defaults and checks the fields.
 func (c dualAveraging) build() (dualAveraging, error) {
-	const typ = "kernel.Options"
-	if err := positive(typ, "TargetAccept", &c.Target, 0.8); err != nil {
-		return c, err
-	}
-	if c.Target >= 1 {
-		return c, &FieldError{typ, "TargetAccept", c.Target, "it must be less than 1"}
-	}
-	if err := positive(typ, "Gamma", &c.Gamma, 0.05); err != nil {
-		return c, err
-	}
-	if err := positive(typ, "T0", &c.T0, 10); err != nil {
-		return c, err
-	}
-	if err := positive(typ, "Kappa", &c.Kappa, 0.75); err != nil {
-		return c, err
-	}
-	if c.Kappa <= 0.5 || c.Kappa > 1 {
-		return c, &FieldError{typ, "Kappa", c.Kappa, "it must be more than 0.5 and at most 1"}
-	}
+	check := checks{typ: "kernel.Options"}
+	check.positive("TargetAccept", &c.Target, 0.8)
+	check.require(c.Target < 1, "TargetAccept", c.Target, "it must be less than 1")
+	check.positive("Gamma", &c.Gamma, 0.05)
+	check.positive("T0", &c.T0, 10)
+	check.positive("Kappa", &c.Kappa, 0.75)
+	check.require(c.Kappa > 0.5 && c.Kappa <= 1, "Kappa", c.Kappa, "it must be more than 0.5 and at most 1")
 	if c.Pull == 0 {
 		c.Pull = 10
 	}
-	return c, nil
+	return c, check.err
 }
 
 // Init starts from a step size.

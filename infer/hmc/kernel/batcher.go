@@ -255,11 +255,7 @@ func (b *batcher) wake(err error) {
 
 // hold calls the function of a meeting.
 func (b *batcher) hold(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &PanicError{"checkpoint hook", r, string(debug.Stack())}
-		}
-	}()
+	defer caught("checkpoint hook", &err)
 	return f()
 }
 
@@ -362,11 +358,7 @@ func (b *batcher) direct(temperature *float64, count *int64) gradient {
 
 // one evaluates one point. A panic becomes an error.
 func (b *batcher) one(x, t, logp, grad []float64) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &PanicError{"density", r, string(debug.Stack())}
-		}
-	}()
+	defer caught("density", &err)
 	switch d := b.density.(type) {
 	case funcDensity:
 		logp[0] = d.f(x, grad)

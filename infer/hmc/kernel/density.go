@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 )
 
 // Density is a log density on R^d, up to a constant, with its gradient, evaluated at K points at once. K is len(logp)
@@ -87,11 +86,7 @@ func recoverable(err error) bool {
 
 // evaluate calls the density and makes a panic an error.
 func evaluate(d Density, x, t, logp, grad []float64) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &PanicError{"density", r, string(debug.Stack())}
-		}
-	}()
+	defer caught("density", &err)
 	if at, ok := d.(tempered); ok {
 		return at.ValueAndGradAt(x, t, logp, grad)
 	}

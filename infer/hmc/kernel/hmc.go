@@ -51,49 +51,39 @@ type hmc struct {
 
 // build checks the configuration and makes the scratch memory.
 func (c HMC) build(d int) (transition, error) {
-	const typ = "kernel.HMC"
-	if d < 1 {
-		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
-	}
+	check := checks{typ: "kernel.HMC"}
+	check.require(d >= 1, "dimension", d, "it must be at least 1")
 	if c.Steps == 0 && c.Length == 0 && c.Jitter == 0 {
 		c.Jitter = 1
 	}
-	if err := atLeast(typ, "Steps", &c.Steps, 16, 1); err != nil {
-		return nil, err
-	}
-	if err := atLeast(typ, "MaxSteps", &c.MaxSteps, 1000, 1); err != nil {
-		return nil, err
-	}
-	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
-		return nil, err
-	}
-	if !(c.Length >= 0) || !finite(c.Length) {
-		return nil, &FieldError{typ, "Length", c.Length, "it must be a positive number, or 0 for a number of steps"}
-	}
-	if !(c.Jitter >= 0 && c.Jitter <= 1) {
-		return nil, &FieldError{typ, "Jitter", c.Jitter, "it must be from 0 to 1"}
-	}
-	if !(c.Persistence >= 0 && c.Persistence < 1) {
-		return nil, &FieldError{typ, "Persistence", c.Persistence, "it must be at least 0 and less than 1"}
-	}
+	check.atLeast("Steps", &c.Steps, 16, 1)
+	check.atLeast("MaxSteps", &c.MaxSteps, 1000, 1)
+	check.positive("MaxDeltaH", &c.MaxDeltaH, 1000)
+	check.require(c.Length >= 0 && finite(c.Length), "Length", c.Length,
+		"it must be a positive number, or 0 for a number of steps")
+	check.require(c.Jitter >= 0 && c.Jitter <= 1, "Jitter", c.Jitter, "it must be from 0 to 1")
+	check.require(c.Persistence >= 0 && c.Persistence < 1, "Persistence", c.Persistence,
+		"it must be at least 0 and less than 1")
 	for _, b := range []struct {
 		name  string
 		bound []float64
 	}{{"Lower", c.Lower}, {"Upper", c.Upper}} {
-		if b.bound != nil && len(b.bound) != d {
-			return nil, &FieldError{typ, b.name, fmt.Sprintf("of length %d", len(b.bound)),
-				fmt.Sprintf("it must be nil or have %d numbers", d)}
-		}
+		check.require(b.bound == nil || len(b.bound) == d, b.name, fmt.Sprintf("of length %d", len(b.bound)),
+			fmt.Sprintf("it must be nil or have %d numbers", d))
+	}
+	if check.err != nil {
+		return nil, check.err
 	}
 	for i := range d {
 		if c.Lower != nil && math.IsNaN(c.Lower[i]) || c.Upper != nil && math.IsNaN(c.Upper[i]) ||
 			c.Lower != nil && c.Upper != nil && c.Lower[i] >= c.Upper[i] {
-			return nil, &FieldError{typ, fmt.Sprintf("Lower[%d], Upper[%d]", i, i), fmt.Sprint(c.Lower, c.Upper),
+			return nil, &FieldError{check.typ, fmt.Sprintf("Lower[%d], Upper[%d]", i, i), fmt.Sprint(c.Lower, c.Upper),
 				"the box must not be empty"}
 		}
 	}
-	if c.Bounce && c.Lower == nil && c.Upper == nil {
-		return nil, &FieldError{typ, "Bounce", true, "there are no walls: set Lower, Upper or both"}
+	if check.require(!c.Bounce || c.Lower != nil || c.Upper != nil, "Bounce", true,
+		"there are no walls: set Lower, Upper or both"); check.err != nil {
+		return nil, check.err
 	}
 	target := 0.8
 	if c.Steps == 1 && c.Length == 0 {

@@ -13,37 +13,27 @@ const firstRound = 8
 
 // checkLadder checks what the ladder needs, once SwapEvery and Warmup have their defaults.
 func (o *Options) checkLadder() error {
-	const typ = "kernel.Options"
 	if o.Ladder == nil {
 		return nil
 	}
-	if len(o.Ladder) < 2 {
-		return &FieldError{Type: typ, Field: "Ladder", Value: o.Ladder, Allowed: "it must have at least two temperatures"}
-	}
+	c := checks{typ: "kernel.Options"}
+	c.require(len(o.Ladder) >= 2, "Ladder", o.Ladder, "it must have at least two temperatures")
 	for i, t := range o.Ladder {
 		switch {
 		case o.Path != "" && (!(t >= 0) || !finite(t) || i > 0 && t >= o.Ladder[i-1]):
-			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
-				Allowed: "inverse temperatures must not be negative, and fall"}
+			c.require(false, fmt.Sprintf("Ladder[%d]", i), t, "inverse temperatures must not be negative, and fall")
 		case o.Path == "" && (!(t > 0) || !finite(t) || i > 0 && t <= o.Ladder[i-1]):
-			return &FieldError{Type: typ, Field: fmt.Sprintf("Ladder[%d]", i), Value: t,
-				Allowed: "temperatures must be positive and rise"}
+			c.require(false, fmt.Sprintf("Ladder[%d]", i), t, "temperatures must be positive and rise")
 		}
 	}
-	if least := 2 * firstRound * o.SwapEvery; o.Adapt && o.Warmup < least {
-		return &FieldError{Type: typ, Field: "Warmup", Value: o.Warmup,
-			Allowed: fmt.Sprintf("with Adapt and swaps every %d transitions it must be at least %d", o.SwapEvery, least)}
-	}
-	if o.Pooled {
-		return &FieldError{Type: typ, Field: "Pooled", Value: true,
-			Allowed: "the chains have different temperatures, so it must be false"}
-	}
-	if o.Schedule != nil || o.Temperature != 1 {
-		return &FieldError{Type: typ, Field: "Temperature", Value: o.Temperature,
-			Allowed: "the temperatures are those of the Ladder, so it must be left out"}
-	}
+	least := 2 * firstRound * o.SwapEvery
+	c.require(!o.Adapt || o.Warmup >= least, "Warmup", o.Warmup,
+		fmt.Sprintf("with Adapt and swaps every %d transitions it must be at least %d", o.SwapEvery, least))
+	c.require(!o.Pooled, "Pooled", true, "the chains have different temperatures, so it must be false")
+	c.require(o.Schedule == nil && o.Temperature == 1, "Temperature", o.Temperature,
+		"the temperatures are those of the Ladder, so it must be left out")
 	o.Ladder = slices.Clone(o.Ladder)
-	return nil
+	return c.err
 }
 
 // swapEvery is the default.

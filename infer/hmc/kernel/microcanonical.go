@@ -48,21 +48,13 @@ type microcanonical struct {
 }
 
 func (c Microcanonical) build(d int) (transition, error) {
-	const typ = "kernel.Microcanonical"
-	if d == 1 {
-		return nil, &FieldError{typ, "dimension", d, "it must be at least 2: a unit vector in one dimension cannot turn"}
-	}
-	if !(c.Length >= 0) || !finite(c.Length) {
-		return nil, &FieldError{typ, "Length", c.Length, "it must be a positive number, or 0 to adapt it"}
-	}
-	if err := positive(typ, "Variance", &c.Variance, 5e-4); err != nil {
-		return nil, err
-	}
-	if err := atLeast(typ, "MaxSteps", &c.MaxSteps, 1000, 1); err != nil {
-		return nil, err
-	}
-	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
-		return nil, err
+	check := checks{typ: "kernel.Microcanonical"}
+	check.require(d != 1, "dimension", d, "it must be at least 2: a unit vector in one dimension cannot turn")
+	check.require(c.Length >= 0 && finite(c.Length), "Length", c.Length, "it must be a positive number, or 0 to adapt it")
+	check.positive("Variance", &c.Variance, 5e-4)
+	check.atLeast("MaxSteps", &c.MaxSteps, 1000, 1)
+	if check.positive("MaxDeltaH", &c.MaxDeltaH, 1000); check.err != nil {
+		return nil, check.err
 	}
 	return &microcanonical{Microcanonical: c, d: d, z: newPhase(d), good: make([]float64, d),
 		goodGrad: make([]float64, d), fresh: motion{P: make([]float64, d), V: make([]float64, d)}}, nil

@@ -36,18 +36,12 @@ type nuts struct {
 
 // build checks the configuration and makes the memory, (7 MaxDepth + 22) d numbers.
 func (c NUTS) build(d int) (transition, error) {
-	const typ = "kernel.NUTS"
-	if d < 1 {
-		return nil, &FieldError{typ, "dimension", d, "it must be at least 1"}
-	}
-	if err := atLeast(typ, "MaxDepth", &c.MaxDepth, 10, 1); err != nil {
-		return nil, err
-	}
-	if c.MaxDepth > 30 {
-		return nil, &FieldError{typ, "MaxDepth", c.MaxDepth, "it must be at most 30"}
-	}
-	if err := positive(typ, "MaxDeltaH", &c.MaxDeltaH, 1000); err != nil {
-		return nil, err
+	check := checks{typ: "kernel.NUTS"}
+	check.require(d >= 1, "dimension", d, "it must be at least 1")
+	check.atLeast("MaxDepth", &c.MaxDepth, 10, 1)
+	check.require(c.MaxDepth <= 30, "MaxDepth", c.MaxDepth, "it must be at most 30")
+	if check.positive("MaxDeltaH", &c.MaxDeltaH, 1000); check.err != nil {
+		return nil, check.err
 	}
 	t := &nuts{NUTS: c, own: [2]phase{newPhase(d), newPhase(d)}, tree: newNode(d), stack: make([]node, c.MaxDepth+1)}
 	for i := range t.stack {

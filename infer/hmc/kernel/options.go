@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -195,39 +196,27 @@ func (o Options) Check(d int) error {
 
 // check fills in the defaults.
 func (o Options) check(d int) (Options, error) {
-	const typ = "kernel.Options"
-	fail := func(field string, value any, allowed string) (Options, error) {
-		return o, &FieldError{Type: typ, Field: field, Value: value, Allowed: allowed}
+	c := checks{typ: "kernel.Options"}
+	c.require(d >= 1 && d <= maxDim, "density.Dim()", d, fmt.Sprintf("it must be from 1 to %d", maxDim))
+	c.atLeast("Chains", &o.Chains, 4, 1)
+	c.atLeast("Draws", &o.Draws, 1000, 1)
+	c.atLeast("Thin", &o.Thin, 1, 1)
+	c.atLeast("CheckpointEvery", &o.CheckpointEvery, 100, 1)
+	c.atLeast("SwapEvery", &o.SwapEvery, o.swapEvery(), 1)
+	c.optional("Warmup", &o.Warmup, 1000)
+	c.require(o.Chains <= maxChains, "Chains", o.Chains, fmt.Sprintf("it must be at most %d", maxChains))
+	if c.err != nil {
+		return o, c.err
 	}
-	if d < 1 || d > maxDim {
-		return fail("density.Dim()", d, fmt.Sprintf("it must be from 1 to %d", maxDim))
-	}
-	for _, f := range []struct {
-		name     string
-		v        *int
-		def, low int
-	}{{"Chains", &o.Chains, 4, 1}, {"Draws", &o.Draws, 1000, 1}, {"Thin", &o.Thin, 1, 1},
-		{"CheckpointEvery", &o.CheckpointEvery, 100, 1}, {"SwapEvery", &o.SwapEvery, o.swapEvery(), 1}} {
-		if err := atLeast(typ, f.name, f.v, f.def, f.low); err != nil {
-			return o, err
-		}
-	}
-	if err := optional(typ, "Warmup", &o.Warmup, 1000); err != nil {
-		return o, err
-	}
-	if o.Chains > maxChains {
-		return fail("Chains", o.Chains, fmt.Sprintf("it must be at most %d", maxChains))
-	}
-	if most := maxTransitions / o.Chains; o.Warmup > most || o.Draws > (most-o.Warmup)/o.Thin {
-		return fail("Draws", o.Draws,
-			fmt.Sprintf("with %d chains, a warm-up of %d and every %d-th kept it must make at most %d "+
-				"transitions in all", o.Chains, o.Warmup, o.Thin, maxTransitions))
-	}
-	if err := positive(typ, "Temperature", &o.Temperature, 1); err != nil {
-		return o, err
-	}
-	if !(o.StepSize >= 0) || !finite(o.StepSize) {
-		return fail("StepSize", o.StepSize, "it must be a positive number, or 0 to find one")
+	most := maxTransitions / o.Chains
+	c.require(o.Warmup <= most && o.Draws <= (most-o.Warmup)/o.Thin, "Draws", o.Draws,
+		fmt.Sprintf("with %d chains, a warm-up of %d and every %d-th kept it must make at most %d "+
+			"transitions in all", o.Chains, o.Warmup, o.Thin, maxTransitions))
+	c.positive("Temperature", &o.Temperature, 1)
+	c.require(o.StepSize >= 0 && finite(o.StepSize), "StepSize", o.StepSize,
+		"it must be a positive number, or 0 to find one")
+	if c.err != nil {
+		return o, c.err
 	}
 	if o.Kernel == nil {
 		o.Kernel = NUTS{}
@@ -243,30 +232,20 @@ func (o Options) check(d int) (Options, error) {
 	if o.Trials > 0 && accept == 0 {
 		o.TargetAccept = 0.65
 	}
-	if _, err := (dualAveraging{Target: o.TargetAccept}).build(); err != nil {
-		return fail("TargetAccept", o.TargetAccept, "it must be between 0 and 1")
-	}
-	if _, err := o.averages().build(); err != nil {
-		return o, err
-	}
-	switch o.Metric {
-	case "":
+	_, err = (dualAveraging{Target: o.TargetAccept}).build()
+	c.require(err == nil, "TargetAccept", o.TargetAccept, "it must be between 0 and 1")
+	_, err = o.averages().build()
+	c.add(err)
+	if o.Metric == "" {
 		o.Metric = o.defaultMetric(d)
-	case Unit, Diagonal, Dense, LowRank:
-	default:
-		return fail("Metric", fmt.Sprintf("%q", o.Metric), "it must be Unit, Diagonal, Dense or LowRank")
+	} else {
+		c.require(slices.Contains([]MetricKind{Unit, Diagonal, Dense, LowRank}, o.Metric), "Metric",
+			fmt.Sprintf("%q", o.Metric), "it must be Unit, Diagonal, Dense or LowRank")
 	}
-	if h, ok := o.Kernel.(HMC); ok && h.Bounce && o.Metric != Unit && o.Metric != Diagonal {
-		return fail("Metric", fmt.Sprintf("%q", o.Metric), "with HMC.Bounce it must be Unit or Diagonal: a wall turns one "+
-			"momentum")
-	}
-	// Each chain has its metric, the factor of it, an estimate and the one before.
-	if bytes := 4 * 8 * float64(o.Chains) * float64(d) * float64(d); o.Metric == Dense && bytes > maxDense {
-		return fail("Metric", fmt.Sprintf("%q", o.Metric), fmt.Sprintf("matrices of %d x %d for %d chains take %.0f GB, "+
-			"more than %d: use LowRank or Diagonal", d, d, o.Chains, bytes/1e9, maxDense/1_000_000_000))
-	}
-	if err := o.low().check(); err != nil {
-		return o, err
+	c.add(o.checkMetric(d))
+	c.add(o.low().check())
+	if c.err != nil {
+		return o, c.err
 	}
 	initial := unitMetric(d)
 	if o.InitialMetric != nil {
@@ -276,29 +255,37 @@ func (o Options) check(d int) (Options, error) {
 		initial.Dim = d
 	}
 	o.InitialMetric = &initial
-	if initial.Dim != d {
-		return fail("InitialMetric.Dim", initial.Dim, fmt.Sprintf("it must be the density's, %d", d))
+	if c.require(initial.Dim == d, "InitialMetric.Dim", initial.Dim,
+		fmt.Sprintf("it must be the density's, %d", d)); c.err != nil {
+		return o, c.err
 	}
-	if _, err := initial.build(); err != nil {
-		return o, err
-	}
-	if err := o.checkLadder(); err != nil {
-		return o, err
-	}
-	if err := o.checkTrials(); err != nil {
-		return o, err
-	}
-	if o.Init != nil && len(o.Init) != o.Chains && len(o.Init) != o.Chains*o.replicas() {
-		return fail("Init", fmt.Sprintf("of length %d", len(o.Init)),
-			fmt.Sprintf("it must be nil or have one start for each of %d chains", o.Chains))
-	}
+	_, err = initial.build()
+	c.add(err)
+	c.add(o.checkLadder())
+	c.add(o.checkTrials())
+	c.require(o.Init == nil || len(o.Init) == o.Chains || len(o.Init) == o.Chains*o.replicas(), "Init",
+		fmt.Sprintf("of length %d", len(o.Init)),
+		fmt.Sprintf("it must be nil or have one start for each of %d chains", o.Chains))
 	for k, x := range o.Init {
-		if len(x) != d {
-			return fail(fmt.Sprintf("Init[%d]", k), fmt.Sprintf("of length %d", len(x)),
-				fmt.Sprintf("it must have %d numbers", d))
-		}
+		c.require(len(x) == d, fmt.Sprintf("Init[%d]", k), fmt.Sprintf("of length %d", len(x)),
+			fmt.Sprintf("it must have %d numbers", d))
 	}
-	return o, nil
+	return o, c.err
+}
+
+// checkMetric checks what the form of the metric needs.
+func (o *Options) checkMetric(d int) error {
+	c := checks{typ: "kernel.Options"}
+	form := fmt.Sprintf("%q", o.Metric)
+	h, ok := o.Kernel.(HMC)
+	c.require(!ok || !h.Bounce || o.Metric == Unit || o.Metric == Diagonal, "Metric", form,
+		"with HMC.Bounce it must be Unit or Diagonal: a wall turns one momentum")
+	// Each chain has its metric, the factor of it, an estimate and the one before.
+	bytes := 4 * 8 * float64(o.Chains) * float64(d) * float64(d)
+	c.require(o.Metric != Dense || bytes <= maxDense, "Metric", form,
+		fmt.Sprintf("matrices of %d x %d for %d chains take %.0f GB, more than %d: use LowRank or Diagonal", d, d, o.Chains,
+			bytes/1e9, maxDense/1_000_000_000))
+	return c.err
 }
 
 // None is the value of a count whose zero value stands for its default, where none at all is wanted.
@@ -322,39 +309,4 @@ func allFinite(v []float64) bool {
 		s += 0 * e
 	}
 	return s == 0
-}
-
-// positive is the default where v is zero, and checks that the value is a positive finite number.
-func positive(typ, field string, v *float64, def float64) error {
-	if *v == 0 {
-		*v = def
-	}
-	if !(*v > 0) || !finite(*v) {
-		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: "it must be a positive number"}
-	}
-	return nil
-}
-
-// atLeast is the default where v is zero, and checks a lower bound.
-func atLeast(typ, field string, v *int, def, low int) error {
-	if *v == 0 {
-		*v = def
-	}
-	if *v < low {
-		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: fmt.Sprintf("it must be at least %d", low)}
-	}
-	return nil
-}
-
-// optional is for counts where zero is a choice of its own: 0 is the default and None is zero.
-func optional(typ, field string, v *int, def int) error {
-	switch {
-	case *v == 0:
-		*v = def
-	case *v == None:
-		*v = 0
-	case *v < 0:
-		return &FieldError{Type: typ, Field: field, Value: *v, Allowed: "it must not be negative, except None"}
-	}
-	return nil
 }

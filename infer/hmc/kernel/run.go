@@ -397,10 +397,6 @@ func (r *runner) record(c *chain, i int, info Info) (err error) {
 	}
 	r.watch.Lock()
 	defer r.watch.Unlock()
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{"recorder", v, string(debug.Stack())}
-		}
-	}()
+	defer caught("recorder", &err)
 	return r.Record(c.Number, draw, c.Point.X, info)
 }

@@ -16,21 +16,16 @@ const (
 
 // checkTrials checks how starts and step sizes are found.
 func (o *Options) checkTrials() error {
-	const typ = "kernel.Options"
+	c := checks{typ: "kernel.Options"}
 	every := 250
 	if o.Ladder != nil {
 		every = 25 * o.SwapEvery
 	}
-	if err := optional(typ, "Minimise", &o.Minimise, 0); err != nil {
-		return err
-	}
-	if err := optional(typ, "Trials", &o.Trials, 0); err != nil {
-		return err
-	}
-	if o.Trials > 0 && o.Pooled {
-		return &FieldError{Type: typ, Field: "Pooled", Value: true, Allowed: "with Trials each chain has its own step size"}
-	}
-	return atLeast(typ, "TrialEvery", &o.TrialEvery, every, 1)
+	c.optional("Minimise", &o.Minimise, 0)
+	c.optional("Trials", &o.Trials, 0)
+	c.require(o.Trials <= 0 || !o.Pooled, "Pooled", true, "with Trials each chain has its own step size")
+	c.atLeast("TrialEvery", &o.TrialEvery, every, 1)
+	return c.err
 }
 
 // averaged says whether step sizes adapt by dual averaging.

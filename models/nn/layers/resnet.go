@@ -27,16 +27,7 @@ type ResNet20 struct {
 
 // Build checks the sizes. The layers are called "stem", "stage_1_block_1" and so on, and "output".
 func (c ResNet20) Build() (*nn.Network, error) {
-	s := sizes{kind: "ResNet20"}
-	s.fill("Channels", &c.Channels, 3, 1<<24)
-	s.fill("Size", &c.Size, 32, 1<<24)
-	s.fill("Filters", &c.Filters, 16, 1<<24)
-	s.fill("Depth", &c.Depth, 20, 1202)
-	s.fill("Classes", &c.Classes, 10, 1<<24)
-	if s.err != nil {
-		return nil, s.err
-	}
-	blocks, err := blocksOf("ResNet20", c.Depth)
+	blocks, err := blocksOf("ResNet20", &c.Channels, &c.Size, &c.Filters, &c.Depth, &c.Classes, 16, 20)
 	if err != nil {
 		return nil, err
 	}
@@ -81,16 +72,7 @@ type ResNetPlusPlus struct {
 
 // Build checks the sizes. The layers are called "stem", "stage_1_block_1" and so on, and "output".
 func (c ResNetPlusPlus) Build() (*nn.Network, error) {
-	s := sizes{kind: "ResNetPlusPlus"}
-	s.fill("Channels", &c.Channels, 3, 1<<24)
-	s.fill("Size", &c.Size, 32, 1<<24)
-	s.fill("Filters", &c.Filters, 32, 1<<24)
-	s.fill("Depth", &c.Depth, 56, 1202)
-	s.fill("Classes", &c.Classes, 10, 1<<24)
-	if s.err != nil {
-		return nil, s.err
-	}
-	blocks, err := blocksOf("ResNetPlusPlus", c.Depth)
+	blocks, err := blocksOf("ResNetPlusPlus", &c.Channels, &c.Size, &c.Filters, &c.Depth, &c.Classes, 32, 56)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +106,18 @@ func stages(blocks, filters int64, block func(filters, stride int64) nn.Layer) (
 	return net
 }
 
-// blocksOf is k of a depth 6 k + 2.
-func blocksOf(kind string, depth int64) (int64, error) {
-	if depth < 8 || (depth-2)%6 != 0 {
-		return 0, &infer.FieldError{Type: "layers." + kind, Field: "Depth", Value: depth,
+// blocksOf fills in the defaults of a network for images, with those of its filters and its depth, and is k of the
+// depth 6 k + 2.
+func blocksOf(kind string, channels, size, filters, depth, classes *int64, manyFilters, deep int64) (int64, error) {
+	s := sizes{kind: kind}
+	s.fill("Channels", channels, 3, 1<<24)
+	s.fill("Size", size, 32, 1<<24)
+	s.fill("Filters", filters, manyFilters, 1<<24)
+	s.fill("Depth", depth, deep, 1202)
+	s.fill("Classes", classes, 10, 1<<24)
+	if s.err == nil && (*depth < 8 || (*depth-2)%6 != 0) {
+		s.err = &infer.FieldError{Type: "layers." + kind, Field: "Depth", Value: *depth,
 			Allowed: "it must be 6 k + 2 with k from 1 to 200, such as 20"}
 	}
-	return (depth - 2) / 6, nil
+	return (*depth - 2) / 6, s.err
 }

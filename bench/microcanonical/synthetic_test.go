@@ -1,5 +1,4 @@
-// Package synthetic makes up draws, for tests of what the benchmarks make of draws.
-package synthetic
+package main
 
 import (
 	"math/rand/v2"
@@ -10,9 +9,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 )
 
-// Chains are 50 draws of x, of two elements, in a chain for each of leapfrogs, which are the steps of its draws.
+// chains are 50 draws of x, of two elements, in a chain for each of leapfrogs, which are the steps of its draws.
 // Element slow is an autoregression of coefficient 0.9, the other is independent noise: so slow has the smaller ESS.
-func Chains(t testing.TB, leapfrogs []float64, slow int, divergent func(draw, chain int) bool) *draws.Draws {
+func chains(t testing.TB, leapfrogs []float64, slow int, divergent func(draw, chain int) bool) *draws.Draws {
 	t.Helper()
 	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}},
 		[]string{draws.StatLeapfrog, draws.StatDivergent}, len(leapfrogs))
