@@ -7,9 +7,15 @@
 //	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
 //	kelvin diagnose FILE...  say in words whether stored draws can be trusted
 //	kelvin report FILE...    write a page with plots of stored draws
+//	kelvin fit FILE FORMULA  fit a regression to a CSV file: draws, report, pictures in a folder
+//	kelvin predict DIR FILE  predict new rows with such a fit
+//	kelvin effects DIR       what a column does to the outcome
+//	kelvin compare DIR...    rank fits by cross-validation
+//	kelvin code DIR          print the Go program that does the same
 //
-// It builds without libtorch. It exits with 0 when all went well, 1 when something failed or diagnose has a serious
-// warning, 2 when it was called wrongly.
+// It builds without libtorch. Fit and the commands below it are a second program, with libtorch, that it builds once. It
+// exits with 0 when all went well, 1 when something failed or diagnose has a serious warning, 2 when it was called
+// wrongly.
 package main
 
 import (
@@ -20,6 +26,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/term"
@@ -45,6 +52,16 @@ usage:
   kelvin summary FILE...  print means, intervals and diagnostics of stored draws
   kelvin diagnose FILE... say in words whether stored draws can be trusted
   kelvin report FILE...   write a page with plots of stored draws
+
+  kelvin fit data.csv 'y ~ x + (1 | g)' [flags]
+                          fit a regression: priors, summary and findings, and a folder with draws, report and pictures
+  kelvin predict DIR new.csv
+                          predict new rows with a fit
+  kelvin effects DIR --by COLUMN
+                          what a column does to the outcome, on average and as a picture
+  kelvin compare DIR...   rank fits by leave-one-out cross-validation
+  kelvin code DIR         print the Go program that does the same as a fit
+
   kelvin help [command]   show this, or the flags of a command
 
 Run it in the folder of your module: go run ` + setup.Kelvin + `/cmd/kelvin setup
@@ -56,6 +73,7 @@ type app struct {
 	terminal bool // err is a terminal, and progress may be drawn on it
 	sys      *setup.System
 	parts    setup.Parts
+	exec     func(program string, args, env []string) error // [syscall.Exec]: it returns where it fails alone
 }
 
 func main() {
@@ -63,7 +81,7 @@ func main() {
 	sys := setup.Host(term.IsTerminal(int(os.Stdin.Fd())))
 	a := &app{
 		out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())),
-		sys: sys, parts: setup.DefaultParts(sys),
+		sys: sys, parts: setup.DefaultParts(sys), exec: syscall.Exec,
 	}
 	code := a.run(ctx, os.Args[1:])
 	stop()
@@ -89,11 +107,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 	case "help", "-h", "-help", "--help":
 		return a.help(ctx, rest)
 	}
+	if slices.Contains(regressions, name) {
+		return a.regression(ctx, args)
+	}
 	if command, ok := stored[name]; ok {
 		return a.stored(command, rest)
 	}
 	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, and "+
-		"for stored draws summary, diagnose and report\n", name)
+		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, compare and code\n", name)
 	return exitUsage
 }
 

@@ -71,6 +71,8 @@ type Options struct {
 	Comparison loo.Comparisons
 	// Predictive are observed variables with their replicates. The first 8 variables are shown; nil shows none.
 	Predictive []Predictive
+	// Pictures are drawings of effects, as many as have room.
+	Pictures []Picture
 }
 
 //go:embed page.html style.css plot.js page.js
@@ -115,6 +117,7 @@ type page struct {
 	Models   []comparisonRow
 	Forest   *forestData
 	Checks   []checkView
+	Pictures []pictureView
 	Style    template.CSS
 	Script   []template.JS
 	Data     template.JS
@@ -153,6 +156,8 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	if n := len(names) - len(order); n > 0 {
 		notes = append(notes, fmt.Sprintf("Constants of matrices, zeros and ones, have no row: %d.", n))
 	}
+	pictures, roomless := picturesOf(o.Pictures)
+	notes = append(notes, roomless...)
 	data, plotted, err := makeData(d, names, summary, order, o)
 	if err != nil {
 		return nil, err
@@ -175,7 +180,8 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		Table: tableOf(summary, names, order, plotted),
 		Plots: len(data.Elements), Details: min(o.Details, len(data.Elements)), Energy: data.Energy != nil,
 		LOO: looOf(o.LOO), Models: comparisonOf(o.Comparison), Forest: data.Forest, Checks: checks,
-		Data: template.JS(encoded),
+		Pictures: pictures,
+		Data:     template.JS(encoded),
 	}
 	style, err := files.ReadFile("style.css")
 	if err != nil {

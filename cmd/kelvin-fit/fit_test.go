@@ -1,0 +1,288 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kelvin-ppl/kelvin/internal/visible"
+	"github.com/kelvin-ppl/kelvin/store"
+)
+
+const formula = "yield ~ rain + seed + (1 | block)"
+
+// few are flags for a fit that takes a moment.
+var few = []string{"--factor", "block", "--chains", "2", "--warmup", "150", "--draws", "100", "--seed", "7"}
+
+// call runs a command.
+func call(t *testing.T, args ...string) (out, err string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = (&app{out: visible.Writer(&o), err: &e}).run(context.Background(), args)
+	return o.String(), e.String(), code
+}
+
+// must runs a command that has to succeed.
+func must(t *testing.T, args ...string) (out, err string) {
+	t.Helper()
+	out, err, code := call(t, args...)
+	require.Equal(t, exitOK, code, "%v: %s", args, err)
+	return out, err
+}
+
+// fits is a folder with the fits "fit" and "plain" of the data in testdata.
+func fits(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range []string{"plots.csv", "new.csv"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), text, 0o644))
+	}
+	t.Chdir(root)
+	return root
+}
+
+// A fit leaves a folder that the other commands take: summary of kelvin, predict with a level that is new, effects,
+// compare and a program that compiles.
+func TestCommands(t *testing.T) {
+	repository, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	root := fits(t)
+	out, said := must(t, append([]string{"fit", "plots.csv", formula, "-param", "sigma ~ seed", "--prior",
+		"b[rain]=normal(0, 1)"}, few...)...)
+	for _, text := range []string{"family gaussian", "b[rain]", "normal(0, 1) (given)", "sd_block[Intercept]", "r_hat",
+		"2 chains of 100 draws; checked"} {
+		assert.Contains(t, out, text)
+	}
+	assert.Contains(t, said, "wrote fit, with report.html")
+	assert.NotContains(t, out, "z_block")
+	_, _ = must(t, append([]string{"fit", "plots.csv", "yield ~ rain", "--out", "plain"}, few...)...)
+
+	t.Run("folder", func(t *testing.T) {
+		for _, name := range []string{"data.csv", "model.json", "report.html", "effect-rain.png", "effect-seed.png"} {
+			assert.FileExists(t, filepath.Join("fit", name))
+		}
+		page, err := os.ReadFile("fit/report.html")
+		require.NoError(t, err)
+		for _, text := range []string{"Predictive checks", "Pareto k", "Effects", "normal(0, 1)"} {
+			assert.Contains(t, string(page), text)
+		}
+		inf, err := store.Open("fit/draws.zarr")
+		require.NoError(t, err)
+		assert.Equal(t, 40, inf.LogLikelihood.Dim())
+		assert.Equal(t, 40, inf.PosteriorPredictive.Dim())
+		assert.Len(t, inf.ObservedData[0].Values, 40)
+		labels, err := os.ReadFile("fit/draws.zarr/posterior/r_block_dim_0/.zarray")
+		require.NoError(t, err)
+		assert.Contains(t, string(labels), `"<U`, "coordinates of xarray")
+		assert.Contains(t, inf.Posterior.Names(), "r_block[3,Intercept]")
+	})
+	t.Run("summary", func(t *testing.T) {
+		c := exec.Command("go", "run", "./cmd/kelvin", "summary", filepath.Join(root, "fit", "draws.zarr"))
+		c.Dir, c.Env = repository, append(os.Environ(), "PWD="+repository)
+		text, err := c.CombinedOutput()
+		require.NoError(t, err, "%s", text)
+		assert.Contains(t, string(text), "b[seed[old]]")
+	})
+	t.Run("predict", testPredict)
+	t.Run("effects", testEffects)
+	t.Run("compare", func(t *testing.T) {
+		out, _ := must(t, "compare", "fit/", "plain")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		require.GreaterOrEqual(t, len(lines), 3)
+		assert.True(t, strings.HasPrefix(lines[1], "fit ") && strings.HasPrefix(lines[2], "plain "), out)
+	})
+	t.Run("code", func(t *testing.T) { testCode(t, repository) })
+	t.Run("errors", testErrors)
+}
+
+func testPredict(t *testing.T) {
+	_, said, code := call(t, "predict", "fit", "new.csv")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, said, `new.csv, line 3, column "block": `)
+	assert.Contains(t, said, `the levels "9": --new-levels draw or --new-levels mean`)
+
+	out, _ := must(t, "predict", "fit", "new.csv", "--new-levels", "mean")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+	assert.Equal(t, []string{"block", "seed", "rain", "note", "predicted_mean", "predicted_sd", "predicted_lower",
+		"predicted_upper", "expected_mean", "expected_sd", "expected_lower", "expected_upper"}, rows[0])
+	assert.Equal(t, []string{"2", "old", "30", "known, dry"}, rows[1][:4])
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		return v
+	}
+	for _, row := range rows[1:] {
+		assert.Less(t, number(row[6]), number(row[4]))
+		assert.Less(t, number(row[4]), number(row[7]))
+		assert.Less(t, number(row[9]), number(row[5]), "the mean is known better than an outcome")
+		assert.InDelta(t, number(row[8]), number(row[4]), 0.5)
+	}
+	must(t, "predict", "fit", "new.csv", "--new-levels", "draw", "-o", "drawn.csv", "--interval", "0.5")
+	text, err := os.ReadFile("drawn.csv")
+	require.NoError(t, err)
+	drawn, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	require.NoError(t, err)
+	assert.Greater(t, number(drawn[2][9]), number(rows[2][9]), "drawn effects are wider than their mean")
+	assert.Equal(t, rows[1][8:10], drawn[1][8:10], "known levels have the same")
+}
+
+func testEffects(t *testing.T) {
+	out, said := must(t, "effects", "fit", "--by", "rain")
+	assert.Contains(t, out, "rain ")
+	assert.Contains(t, said, filepath.Join("fit", "effect-rain.png"))
+	out, _ = must(t, "effects", "fit", "-by", "rain", "-column", "seed", "-o", "e.svg")
+	assert.Equal(t, 5, strings.Count(out, "seed[old - new], rain = "))
+	picture, err := os.ReadFile("e.svg")
+	require.NoError(t, err)
+	assert.Contains(t, string(picture), ">old<")
+	out, _ = must(t, "effects", "fit", "--by", "seed", "--column", "rain", "--step", "10")
+	assert.Contains(t, out, "rain[+10], seed = new")
+	assert.Contains(t, out, "rain[+10], seed = old")
+}
+
+// The program is formatted, compiles and is vetted, with all options.
+func testCode(t *testing.T, repository string) {
+	must(t, append([]string{"fit", "plots.csv", "yield ~ seed", "--drop-missing", "--levels", "seed=old,new", "--missing",
+		"-", "--comma", ",", "--prior", "sigma=gamma(2, 1)", "--family", "student", "--out", "more", "--method",
+		"laplace"}, few...)...)
+	dir := t.TempDir()
+	for _, fit := range []string{"fit", "more"} {
+		out, _ := must(t, "code", fit)
+		path := filepath.Join(dir, fit, "main.go")
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(out), 0o644))
+		library := filepath.Join(dir, fit, "library", "main.go") // as a library it is compiled and not linked, which takes long
+		require.NoError(t, os.MkdirAll(filepath.Dir(library), 0o755))
+		require.NoError(t, os.WriteFile(library, []byte(strings.Replace(out, "package main", "package library", 1)), 0o644))
+		for _, args := range [][]string{{"gofmt", "-l", path}, {"go", "vet", path}, {"go", "build", library}} {
+			c := exec.Command(args[0], args[1:]...)
+			c.Dir, c.Env = repository, append(os.Environ(), "PWD="+repository)
+			text, err := c.CombinedOutput()
+			require.NoError(t, err, "%s\n%s", text, out)
+			assert.Empty(t, string(text))
+		}
+	}
+}
+
+// Each mistake says what is wrong and where.
+func testErrors(t *testing.T) {
+	write := func(name, text string) string {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+		return name
+	}
+	require.NoError(t, os.Mkdir("other", 0o755))
+	fit := func(formula string, flags ...string) []string {
+		return append([]string{"fit", "plots.csv", formula, "--out", "x"}, flags...)
+	}
+	predict := func(file, text string, flags ...string) []string {
+		return append([]string{"predict", "fit", write(file, text)}, flags...)
+	}
+	for name, c := range map[string]struct {
+		code int
+		says string
+		args []string
+	}{
+		"there":     {exitFailed, "fit is there already", fit(formula, "--out", "fit")},
+		"not a fit": {exitFailed, "other is not the folder of a fit", fit(formula, "--out", "other", "--force")},
+		"no file":   {exitFailed, "nothing.csv", []string{"fit", "nothing.csv", formula, "--out", "x"}},
+		"column":    {exitFailed, `column 9: there is no column "rainn": the nearest is "rain"`, fit("yield ~ rainn")},
+		"syntax":    {exitFailed, "column 15: expected a column", fit("yield ~ rain +")},
+		"cell": {exitFailed, `bad.csv, line 3, column "x"`,
+			[]string{"fit", write("bad.csv", "y,x\n1,2\n2,two\n3,4\n"), "y ~ x", "--out", "x"}},
+		"missing": {exitFailed, `gaps.csv, line 3, column "x"`,
+			[]string{"fit", write("gaps.csv", "y,x\n1,2\n2,\n3,4\n"), "y ~ x", "--out", "x"}},
+		"family":  {exitFailed, "the families are ", fit(formula, "--family", "normal")},
+		"link":    {exitFailed, `its links are ["log"]`, fit(formula, "--family", "gamma", "--link", "logit")},
+		"outcome": {exitFailed, "it must be 0 or 1", fit(formula, "--family", "bernoulli")},
+		"prior":   {exitUsage, "write it as normal(mean, sd)", fit(formula, "--prior", "b=normal(1)")},
+		"law":     {exitUsage, "is no distribution of priors", fit(formula, "--prior", "b=norm(1)")},
+		"domain":  {exitUsage, "scale", fit(formula, "--prior", "b=normal(0, -1)")},
+		"unused":  {exitFailed, "the model has nothing of that name", fit(formula, "--prior", "b[dew]=normal(0, 1)")},
+		"method":  {exitUsage, "the methods are ", fit(formula, "--method", "gibbs")},
+		"flag":    {exitUsage, "kelvin fit -help", fit(formula, "--burnin", "3")},
+		"few":     {exitUsage, "kelvin fit -help", []string{"fit", "plots.csv"}},
+		"folder":  {exitFailed, "other is not the folder of a fit", []string{"predict", "other", "new.csv"}},
+		"header": {exitFailed, `line 1: the formula "` + formula + `" needs the columns "rain" too`,
+			predict("short.csv", "seed,block\nold,1\n")},
+		"level": {exitFailed, `tall.csv, line 2, column "seed"`,
+			predict("tall.csv", "seed,block,rain\nolder,1,20\n", "--new-levels", "mean")},
+		"number": {exitFailed, `worded.csv, line 2, column "rain"`, predict("worded.csv", "seed,block,rain\nold,1,much\n")},
+		"named": {exitFailed, `has a column "expected_sd" already`,
+			predict("named.csv", "seed,block,rain,expected_sd\nold,1,20,1\n")},
+		"by":       {exitFailed, `which are ["rain" "seed"]`, []string{"effects", "fit", "--by", "block"}},
+		"to":       {exitUsage, `the levels of seed are`, []string{"effects", "fit", "--by", "seed", "--to", "older"}},
+		"outcomes": {exitFailed, "different outcomes", []string{"compare", "fit", "half"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "outcomes" {
+				must(t, append([]string{"fit", "plots.csv", "log(yield) ~ rain", "--out", "half"}, few...)...)
+			}
+			_, said, code := call(t, c.args...)
+			assert.Equal(t, c.code, code)
+			assert.Contains(t, said, c.says)
+			assert.NoDirExists(t, "x")
+		})
+	}
+	t.Run("changed", func(t *testing.T) {
+		require.NoError(t, os.WriteFile("plain/data.csv", []byte("rain,yield\n1,2\n2,2.5\n"), 0o644))
+		_, said, code := call(t, "effects", "plain", "--by", "rain")
+		assert.Equal(t, exitFailed, code)
+		assert.Contains(t, said, "data.csv has changed since the fit")
+	})
+}
+
+// cutter cancels when something is said.
+type cutter struct {
+	text   string
+	cancel func()
+}
+
+func (c cutter) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.text) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+// A fit that is interrupted leaves no folder, and one that is to be replaced as it was.
+func TestInterrupted(t *testing.T) {
+	fits(t)
+	for _, when := range []string{"sampling by", "draws took"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		var out bytes.Buffer
+		a := &app{out: &out, err: cutter{when, cancel}}
+		assert.Equal(t, exitFailed, a.run(ctx, append([]string{"fit", "plots.csv", formula}, few...)))
+		names, err := filepath.Glob("*")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"new.csv", "plots.csv"}, names)
+	}
+	must(t, append([]string{"fit", "plots.csv", "yield ~ seed"}, few...)...)
+	before, err := os.ReadFile("fit/model.json")
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &app{out: &bytes.Buffer{}, err: cutter{"draws took", cancel}}
+	assert.Equal(t, exitFailed, a.run(ctx, append([]string{"fit", "plots.csv", formula, "--force"}, few...)))
+	after, err := os.ReadFile("fit/model.json")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	must(t, append([]string{"fit", "plots.csv", formula, "--force"}, few...)...)
+	after, err = os.ReadFile("fit/model.json")
+	require.NoError(t, err)
+	assert.NotEqual(t, before, after)
+	names, err := filepath.Glob("*")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"fit", "new.csv", "plots.csv"}, names)
+}
