@@ -13,39 +13,26 @@ func (f Formula) Columns() ([]string, error) {
 	}
 	m := &Model{formula: f, family: f.Family.spec()}
 	parsed, err := m.parse()
-	if err != nil {
-		return nil, err
-	}
-	return m.columns(parsed), nil
+	return m.columns(parsed), err
 }
 
 // Covariates are the columns that the expected outcome depends on whatever the groups are: those of the common terms
-// and of smooths of the mean, in the order of the formula.
+// and of smooths of the mean.
 func (m *Model) Covariates() []string {
-	f := m.predictors[0].design.Formula()
-	common := &formula.Formula{Terms: f.Terms, Smooths: f.Smooths, Offsets: f.Offsets}
-	var out []string
-	for _, name := range common.Columns() {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
+	f := *m.predictors[0].design.Formula()
+	f.Outcome, f.Groups = formula.Outcome{}, nil
+	return m.columns(map[string]*formula.Formula{"": &f})
 }
 
 // Predictors are the columns that predictions read: those of the formulas but for the outcome itself.
 func (m *Model) Predictors() []string {
-	var out []string
+	all := map[string]*formula.Formula{}
 	for _, p := range m.predictors {
 		f := *p.design.Formula()
 		f.Outcome.Value = formula.Expr{}
-		for _, name := range f.Columns() {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
-			}
-		}
+		all[p.param] = &f
 	}
-	return out
+	return m.columns(all)
 }
 
 // Observed is the outcome of each row of the training data, as numbers: the index of its level for a factor.

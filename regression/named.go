@@ -27,6 +27,8 @@ var named = map[string]func(link string) Family{
 	"negbinomial":      func(string) Family { return NegativeBinomial{} },
 	"geometric":        func(string) Family { return Geometric{} },
 	"cumulative":       func(string) Family { return Cumulative{} },
+	"categorical":      func(string) Family { return Categorical{} },
+	"quantile":         func(string) Family { return Quantile{} },
 	"von_mises":        func(l string) Family { return VonMises{l} },
 }
 
@@ -41,12 +43,10 @@ func FamilyNamed(name, link string) (Family, error) {
 				", and zero_inflated_ before one of counts"}
 	}
 	f := of(link)
-	if links := f.spec().links; link != "" && !slices.Contains(links, link) {
-		return nil, &infer.FieldError{Type: typeName, Field: "Family", Value: fmt.Sprintf("%s with the link %q", name, link),
-			Allowed: fmt.Sprintf("its links are %q", links)}
-	}
 	if zero {
 		f = ZeroInflated{Of: f}
 	}
-	return f, (&Model{formula: Formula{Family: f}, family: f.spec()}).checkFields()
+	s := f.spec()
+	s.link = link // of families with a single one too
+	return f, (&Model{formula: Formula{Family: f}, family: s}).checkFields()
 }

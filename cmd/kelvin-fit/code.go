@@ -7,14 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"go/format"
-	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
-
-	"github.com/kelvin-ppl/kelvin/regression"
 )
 
 const codeUsage = `usage: kelvin code fit/
@@ -35,7 +32,37 @@ func (a *app) code(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.program(filepath.ToSlash(filepath.Join(dirs[0], dataFile)))
+	of, err := s.reads("")
+	if err != nil {
+		return err
+	}
+	f, err := s.formula()
+	if err != nil {
+		return err
+	}
+	method := reflect.TypeOf(s.method())
+	imports := []string{"data", "diag", "infer", "regression", "store", strings.TrimPrefix(method.PkgPath(),
+		strings.TrimSuffix(reflect.TypeOf(of).PkgPath(), "data"))}
+	priors := map[string]string{}
+	for name, text := range s.Priors {
+		if _, priors[name], err = parseLaw(text); err != nil {
+			return err
+		}
+		imports = append(imports, "dist")
+	}
+	slices.Sort(imports)
+	t, err := template.New("program").Parse(program)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, map[string]any{"Imports": slices.Compact(imports), "Reader": literal(of),
+		"File": filepath.ToSlash(filepath.Join(dirs[0], dataFile)), "Formula": f, "Family": literal(f.Family),
+		"Priors": priors, "Method": literal(s.method()), "Seed": s.Seed,
+		"Options": literal(s.options())}); err != nil {
+		return err
+	}
+	text, err := format.Source(b.Bytes())
 	if err != nil {
 		return err
 	}
@@ -43,75 +70,25 @@ func (a *app) code(_ context.Context, args []string) error {
 	return err
 }
 
-// program is the fit as a Go program that reads a file.
-func (s *saved) program(file string) ([]byte, error) {
-	f, err := s.formula()
-	if err != nil {
-		return nil, err
-	}
-	columns, err := f.Columns()
-	if err != nil {
-		return nil, err
-	}
-	priors := map[string]string{}
-	for name, text := range s.Priors {
-		if priors[name], err = goCode(text); err != nil {
-			return nil, err
-		}
-	}
-	m := s.method()
-	imports := []string{"diag", "data", "infer", m.path, "regression", "store"}
-	if len(priors) > 0 {
-		imports = append(imports, "dist")
-	}
-	slices.Sort(imports)
-	t, err := template.New("program").Funcs(template.FuncMap{"quote": strconv.Quote, "reader": goReader,
-		"family": func(f regression.Family) string { return fmt.Sprintf("%#v", f) }}).Parse(program)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"File": file, "Saved": s, "Formula": f, "Columns": columns, "Priors": priors,
-		"Method": m.code, "Options": s.options(), "Imports": imports})
-	if err != nil {
-		return nil, err
-	}
-	return format.Source(b.Bytes())
-}
-
-// goReader is a reader of package data with what is not its default.
-func goReader(r reader, columns []string) string {
+// literal is a struct as Go has it, with the fields that are not zero.
+func literal(v any) string {
+	of := reflect.ValueOf(v)
 	var fields []string
-	add := func(name string, value any, has bool) {
-		if has {
-			fields = append(fields, fmt.Sprintf("%s: %#v", name, value))
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.IsZero() || f.Kind() == reflect.Map && f.Len() == 0 {
+			continue
 		}
-	}
-	all := slices.Concat(columns, r.Factors, r.Numbers, slices.Collect(maps.Keys(r.Levels)))
-	slices.Sort(all)
-	add("Columns", slices.Compact(all), true)
-	add("Factors", r.Factors, r.Factors != nil)
-	add("Numbers", r.Numbers, r.Numbers != nil)
-	add("Levels", r.Levels, len(r.Levels) > 0)
-	add("Missing", r.Missing, r.Missing != nil)
-	for name, text := range map[string]string{"Comma": r.Comma, "Decimal": r.Decimal} {
-		if text != "" {
-			fields = append(fields, fmt.Sprintf("%s: %q", name, first(text)))
+		text := fmt.Sprintf("%#v", f.Interface())
+		switch f.Kind() {
+		case reflect.Int32:
+			text = fmt.Sprintf("%q", f.Interface())
+		case reflect.Uint64:
+			text = fmt.Sprint(f.Interface())
+		case reflect.Interface:
+			text = literal(f.Interface())
 		}
+		fields = append(fields, of.Type().Field(i).Name+": "+text)
 	}
-	return "data.CSV{" + strings.Join(fields, ", ") + "}"
-}
-
-// options are the fields of infer.Options that are not the default.
-func (s *saved) options() string {
-	var fields []string
-	for _, f := range []struct {
-		name  string
-		value uint64
-	}{{"Chains", uint64(s.Chains)}, {"Warmup", uint64(s.Warmup)}, {"Draws", uint64(s.Draws)}, {"Seed", s.Seed}} {
-		if f.value != 0 {
-			fields = append(fields, fmt.Sprintf("%s: %d", f.name, f.value))
-		}
-	}
-	return "infer.Options{" + strings.Join(fields, ", ") + "}"
+	return fmt.Sprintf("%T{%s}", v, strings.Join(fields, ", "))
 }

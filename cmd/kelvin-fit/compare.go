@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag/loo"
-	"github.com/kelvin-ppl/kelvin/store"
 )
 
 const compareUsage = `usage: kelvin compare fit1/ fit2/...
@@ -23,41 +22,32 @@ func (a *app) compare(_ context.Context, args []string) error {
 		return err
 	}
 	var models []loo.Model
-	var observed []store.Array
-	var unreliable []string
+	var observed []float64
+	notes := ""
 	for k, dir := range dirs {
-		if _, err := readSaved(dir); err != nil {
-			return err
-		}
-		inf, err := openDraws(dir)
+		f, err := readSaved(dir)
 		if err != nil {
 			return err
 		}
-		if k == 0 {
-			observed = inf.ObservedData
+		r, err := crossValidation(f.inf.LogLikelihood)
+		if err != nil || len(f.inf.ObservedData) != 1 {
+			return fmt.Errorf("%s: what cross-validation needs is not stored: %w", dir, err)
 		}
-		same := func(a, b store.Array) bool { return slices.Equal(a.Values, b.Values) }
-		if !slices.EqualFunc(observed, inf.ObservedData, same) {
+		if y := f.inf.ObservedData[0].Values; k == 0 {
+			observed = y
+		} else if !slices.Equal(y, observed) {
 			return fmt.Errorf("%s and %s have different outcomes: cross-validation compares models of the same rows, in the "+
 				"same order and on the same scale", dirs[0], dir)
 		}
-		r, err := crossValidation(inf.LogLikelihood)
-		if err != nil {
-			return fmt.Errorf("%s: %w", dir, err)
-		}
 		models = append(models, r.Model(filepath.Clean(dir)))
 		if r.Unreliable > 0 {
-			unreliable = append(unreliable, fmt.Sprintf("%s: %d of %d observations have a Pareto k above %.2f", dir,
-				r.Unreliable, len(r.Pointwise), loo.KThreshold(r.Draws)))
+			notes += fmt.Sprintf("%s: %d of %d observations have a Pareto k above %.2f\n", dir, r.Unreliable, len(r.Pointwise),
+				loo.KThreshold(r.Draws))
 		}
 	}
 	ranked, err := loo.Compare(models, loo.Options{})
-	if err != nil {
-		return err
+	if err == nil {
+		fmt.Fprint(a.out, ranked, notes)
 	}
-	fmt.Fprint(a.out, ranked)
-	for _, line := range unreliable {
-		fmt.Fprintln(a.out, line)
-	}
-	return nil
+	return err
 }

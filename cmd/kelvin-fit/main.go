@@ -17,27 +17,20 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
 
-// The exit codes are those of kelvin.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 // app is where the command writes to: results to out, what it does to err.
 type app struct{ out, err io.Writer }
 
 // commands are the commands by name.
-var commands = map[string]func(a *app, ctx context.Context, args []string) error{
-	"fit":     (*app).fit,
-	"predict": (*app).predict,
-	"effects": (*app).effects,
-	"compare": (*app).compare,
-	"code":    (*app).code,
-}
+var commands = map[string]func(a *app, ctx context.Context, args []string) error{"fit": (*app).fit,
+	"predict": (*app).predict, "effects": (*app).effects, "compare": (*app).compare, "code": (*app).code}
 
 // errUsage is wrapped by the error of a call that is wrong.
-var errUsage = errors.New("wrong call")
+var errUsage = errors.New("")
+
+// wrong is the error of a wrong call.
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w%s", errUsage, fmt.Sprintf(format, args...))
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,53 +40,47 @@ func main() {
 	os.Exit(code)
 }
 
-// run does what the arguments say and returns the exit code.
+// run does what the arguments say and returns the exit code: as kelvin 0, 1 for a failure, or 2 for a wrong call.
 func (a *app) run(ctx context.Context, args []string) int {
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, compare and code; run it as kelvin")
-		return exitUsage
+		return 2
 	}
 	err := commands[args[0]](a, ctx, args[1:])
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitOK
+		return 0
 	case ctx.Err() != nil:
 		err = errors.New("interrupted: nothing was written")
 	}
 	fmt.Fprintf(visible.Writer(a.err), "kelvin %s: %s\n", args[0], inShell(err.Error()))
 	if errors.Is(err, errUsage) {
-		return exitUsage
+		return 2
 	}
-	return exitFailed
+	return 1
 }
 
 // words are what Go's packages tell a caller to set, and the flags for it.
-var words = strings.NewReplacer(
-	"CSV.Factors", "--factor", "CSV.Numbers", "--number", "CSV.Missing", "--missing", "CSV.Levels", "--levels",
-	"CSV.Comma", "--comma", "CSV.Decimal", "--decimal",
+var words = strings.NewReplacer("CSV.Factors", "--factor", "CSV.Missing", "--missing", "CSV.Levels", "--levels",
+	"CSV.Comma", "--comma", "CSV.Decimal", "--decimal", "CSV.Columns names it", "the formula needs it",
 	"drop such rows with Table.DropMissing", "leave such rows out with --drop-missing",
-	"set NewLevels to regression.DrawNew or MeanNew to predict for new ones",
-	"--new-levels draw or --new-levels mean predicts for new ones",
 	"with infer.Options{Draws: ...}", "with --draws", "infer.Options.Warmup", "--warmup",
-	"sample with hmc.NUTS{}", "sample with --method nuts",
-)
+	"sample with hmc.NUTS{}", "sample with --method nuts", "set NewLevels to regression.DrawNew or MeanNew",
+	"give --new-levels draw or mean")
 
-// numbered are those with a number.
-var numbered = regexp.MustCompile(`(infer\.Options|hmc\.NUTS)\{(Draws|Warmup|TargetAccept): ([0-9.]+)\}`)
+// numbered are those with a number: of draws, or an acceptance.
+var draw, accept = regexp.MustCompile(`infer\.Options\{Draws: (\d+)\}`),
+	regexp.MustCompile(`hmc\.NUTS\{TargetAccept: ([0-9.]+)\}`)
 
 // inShell is an error or advice in the words of the shell.
 func inShell(text string) string {
-	return numbered.ReplaceAllStringFunc(words.Replace(text), func(m string) string {
-		part := numbered.FindStringSubmatch(m)
-		return map[string]string{"Draws": "--draws ", "Warmup": "--warmup ", "TargetAccept": "--target-accept "}[part[2]] +
-			part[3]
-	})
+	return accept.ReplaceAllString(draw.ReplaceAllString(words.Replace(text), "--draws $1"), "--target-accept $1")
 }
 
 // parse reads flags that stand before, between or after arguments, of which there must be from least to most.
 func (a *app) parse(flags *flag.FlagSet, usage string, args []string, least, most int) (others []string, err error) {
 	flags.SetOutput(io.Discard)
-	for {
+	for len(args) > 0 {
 		err := flags.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprint(a.err, usage, "\n")
@@ -104,30 +91,12 @@ func (a *app) parse(flags *flag.FlagSet, usage string, args []string, least, mos
 		if err != nil {
 			return nil, wrong("%v; see kelvin %s -help", err, flags.Name())
 		}
-		rest := flags.Args()
-		if stop := len(args) - len(rest); stop > 0 && args[stop-1] == "--" {
-			others, rest = append(others, rest...), nil
+		if args = flags.Args(); len(args) > 0 {
+			others, args = append(others, args[0]), args[1:]
 		}
-		if len(rest) == 0 {
-			break
-		}
-		others, args = append(others, rest[0]), rest[1:]
 	}
 	if len(others) < least || len(others) > most {
-		return nil, wrong("%d arguments %q are not what it takes; see kelvin %s -help", len(others), others, flags.Name())
+		return nil, wrong("the arguments %q are too few or too many; see kelvin %s -help", others, flags.Name())
 	}
 	return others, nil
-}
-
-// usageError is the error of a wrong call.
-type usageError struct{ text string }
-
-func (e usageError) Error() string { return e.text }
-func (usageError) Unwrap() error   { return errUsage }
-
-func wrong(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
-
-// several is a flag that may be given several times.
-func several(flags *flag.FlagSet, name, usage string, add func(text string) error) {
-	flags.Func(name, usage+"; may be given several times", add)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,29 +12,21 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 )
 
-// method is a way to the posterior: its value, and the same in Go, with the path of its package.
-type method struct {
-	of         infer.Method
-	code, path string
-}
-
-// methods are those of kelvin fit.
-var methods = map[string]method{
-	"nuts":       {hmc.NUTS{}, "hmc.NUTS{}", "infer/hmc"},
-	"mams":       {hmc.MAMS{}, "hmc.MAMS{}", "infer/hmc"},
-	"vi":         {vi.Dense{}, "vi.Dense{}", "infer/vi"},
-	"meanfield":  {vi.Diag{}, "vi.Diag{}", "infer/vi"},
-	"laplace":    {laplace.DenseHessian{}, "laplace.DenseHessian{}", "infer/laplace"},
-	"pathfinder": {pathfinder.Pathfinder{}, "pathfinder.Pathfinder{}", "infer/pathfinder"},
-}
-
-// method is the method of a fit, with its options.
-func (s *saved) method() method {
-	m := methods[s.Method]
-	if s.TargetAccept != 0 { // of nuts alone
-		m.of, m.code = hmc.NUTS{TargetAccept: s.TargetAccept}, fmt.Sprintf("hmc.NUTS{TargetAccept: %g}", s.TargetAccept)
-	}
-	return m
-}
+// methods are the ways to the posterior.
+var methods = map[string]infer.Method{"nuts": hmc.NUTS{}, "mams": hmc.MAMS{}, "vi": vi.Dense{}, "meanfield": vi.Diag{},
+	"laplace": laplace.DenseHessian{}, "pathfinder": pathfinder.Pathfinder{}}
 
 func methodNames() string { return strings.Join(slices.Sorted(maps.Keys(methods)), ", ") }
+
+// method is that of a fit, with its options.
+func (s *saved) method() infer.Method {
+	if s.TargetAccept != 0 { // of nuts alone
+		return hmc.NUTS{TargetAccept: s.TargetAccept}
+	}
+	return methods[s.Method]
+}
+
+// options are those of the run.
+func (s *saved) options() infer.Options {
+	return infer.Options{Chains: s.Chains, Warmup: s.Warmup, Draws: s.Draws, Seed: s.Seed}
+}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -22,8 +21,8 @@ import (
 const predictUsage = `usage: kelvin predict fit/ new.csv [flags]
 
 Predicts the outcome of each row of a file by the draws of a fit. It writes the file with more columns: mean, sd, lower
-and upper end of the interval of a new outcome (predicted_mean, ...) and of its mean (expected_mean, ...); of ordered
-categories those of the probability of each (high_mean, ...).
+and upper end of the interval of a new outcome (predicted_mean, ...) and of its mean (expected_mean, ...); of categories
+those of the probability of each (high_mean, ...).
 `
 
 // newLevels are the words of -new-levels.
@@ -35,113 +34,72 @@ const predictBlock = 1 << 24
 
 // predict runs `kelvin predict`.
 func (a *app) predict(ctx context.Context, args []string) error {
-	levels, out, interval, seed := "refuse", "", 0.9, uint64(0)
+	var p predictor
 	flags := flag.NewFlagSet("predict", flag.ContinueOnError)
-	flags.StringVar(&levels, "new-levels", levels,
-		"`WHAT` to do with levels of groups that the fit has not seen: refuse, draw their effects, or take the mean effect")
-	flags.Float64Var(&interval, "interval", interval, "the intervals have the probability `P`")
-	flags.StringVar(&out, "o", "", "write to `FILE` (default: standard output)")
-	flags.Uint64Var(&seed, "seed", 0, "take the random numbers of `SEED`")
+	levels := flags.String("new-levels", "refuse", "`WHAT` to do with levels of groups that the data of the fit do not "+
+		"have: refuse them, draw their effects, or take the mean effect")
+	flags.Float64Var(&p.interval, "interval", 0.9, "the intervals have the probability `P`")
+	out := flags.String("o", "", "write to `FILE` (default: standard output)")
+	flags.Uint64Var(&p.rows.Seed, "seed", 0, "take the random numbers of `SEED`")
 	others, err := a.parse(flags, predictUsage, args, 2, 2)
 	if err != nil {
 		return err
 	}
-	how, ok := newLevels[levels]
-	switch {
-	case !ok:
-		return wrong("-new-levels %q: it is refuse, draw or mean", levels)
-	case !(interval > 0 && interval < 1):
-		return wrong("-interval is %g, want a number between 0 and 1", interval)
-	case out != "" && sameFile(out, others[1]):
-		return fmt.Errorf("%s is the file to read; choose another one with -o", out)
+	how, ok := newLevels[*levels]
+	if p.rows.NewLevels = how; !ok || !(p.interval > 0 && p.interval < 1) {
+		return wrong("-new-levels is refuse, draw or mean, and -interval between 0 and 1")
 	}
-	f, err := open(others[0])
-	if err != nil {
+	if p.f, err = open(others[0]); err != nil {
 		return err
 	}
 	raw, err := os.ReadFile(others[1])
 	if err != nil {
 		return err
 	}
-	table, err := f.fresh(raw, others[1])
+	table, err := p.f.fresh(raw, others[1], how)
 	if err != nil {
 		return err
 	}
-	p := predictor{f: f, rows: regression.Rows{NewLevels: how, Seed: seed}, interval: interval}
-	if err := p.all(ctx, table); err != nil {
-		return f.place(table, raw, others[1], err)
+	size := max(1, predictBlock/p.f.inf.Posterior.Total())
+	for from := 0; from < table.Len(); from += size {
+		if err := errors.Join(ctx.Err(), p.block(table, from, min(from+size, table.Len()))); err != nil {
+			return fmt.Errorf("%s: %w", others[1], err)
+		}
 	}
-	write := func(w io.Writer) error { return p.write(w, raw, f.Reader) }
-	if out == "" {
+	write := func(w io.Writer) error { return p.write(w, raw) }
+	if *out == "" {
 		return write(a.out)
 	}
-	done, err := atomicfile.Stream(out, write)
+	done, err := atomicfile.Stream(*out, write)
 	if !done && err == nil {
-		err = atomicfile.Replace(out, write)
+		err = atomicfile.Replace(*out, write)
 	}
 	return err
 }
 
-// fresh reads the rows of a new file, each column as it is in the data of the fit.
-func (f *fitted) fresh(raw []byte, path string) (*data.Table, error) {
-	of := reader{Missing: f.Reader.Missing, Comma: f.Reader.Comma, Decimal: f.Reader.Decimal}
-	names := of.header(raw)
-	var columns, absent []string
-	for _, name := range f.model.Predictors() {
-		if !slices.Contains(names, name) {
-			absent = append(absent, strconv.Quote(name))
-			continue
-		}
+// fresh reads the rows of a new file, each column as it is in the data of the fit. Levels that those do not have are an
+// error of the reader, which knows the line, but for levels of groups that are to be predicted.
+func (f *fitted) fresh(raw []byte, path string, how regression.NewLevels) (*data.Table, error) {
+	of := data.CSV{Name: path, Missing: f.Reader.Missing, Comma: f.Reader.Comma, Decimal: f.Reader.Decimal,
+		Columns: f.model.Predictors(), Levels: map[string][]string{}}
+	for _, name := range of.Columns {
 		c, err := f.table.Column(name)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		columns = append(columns, name)
-		if c.Labels != nil {
-			of.Factors = append(of.Factors, name)
-		} else {
+		case c.Labels == nil:
 			of.Numbers = append(of.Numbers, name)
+		case how == regression.RefuseNew || slices.Contains(f.model.Covariates(), name):
+			of.Levels[name] = c.Levels
+		default:
+			of.Factors = append(of.Factors, name)
 		}
 	}
-	switch {
-	case absent != nil:
-		return nil, fmt.Errorf("%s, line 1: the formula %q needs the columns %s too, and the file has %q", path, f.Formula,
-			strings.Join(absent, ", "), names)
-	case len(columns) == 0: // of a formula of a constant: any column counts the rows
-		columns = names
-		of.Factors = names
+	table, err := of.Read(bytes.NewReader(raw))
+	if e := (*data.Error)(nil); errors.As(err, &e) && len(of.Levels[e.Column]) > 0 && how == regression.RefuseNew {
+		err = fmt.Errorf("%w; --new-levels draw or mean predicts for new levels of groups", err)
 	}
-	reads := of.csv(path)
-	reads.Columns = columns
-	return reads.Read(bytes.NewReader(raw))
-}
-
-// place is an error of new rows with the place in their file: of a level that the fit has not seen it is the first one.
-func (f *fitted) place(table *data.Table, raw []byte, path string, err error) error {
-	var of *data.Error
-	if errors.As(err, &of) && of.Line > 0 {
-		return inFile(err, path)
-	}
-	in := f.Reader.records(raw)
-	var lines []int
-	for _, e := in.Read(); e == nil; _, e = in.Read() {
-		line, _ := in.FieldPos(0)
-		lines = append(lines, line)
-	}
-	for _, name := range table.Names() {
-		c, e := table.Column(name)
-		seen, e2 := f.table.Column(name)
-		if e != nil || e2 != nil || c.Labels == nil {
-			continue
-		}
-		for i, label := range c.Labels {
-			if !slices.Contains(seen.Labels, label) && strings.Contains(err.Error(), strconv.Quote(label)) &&
-				i+1 < len(lines) {
-				return fmt.Errorf("%s, line %d, column %q: %w", path, lines[i+1], name, err)
-			}
-		}
-	}
-	return err
+	return table, err
 }
 
 // predictor makes the columns that predict adds.
@@ -153,70 +111,41 @@ type predictor struct {
 	columns  [][]string // for each, the values
 }
 
-// all predicts the rows of a table, some at a time.
-func (p *predictor) all(ctx context.Context, table *data.Table) error {
-	size := max(1, predictBlock/p.f.inf.Posterior.Total())
-	for from := 0; from < table.Len(); from += size {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		var rows []int
-		for i := from; i < min(from+size, table.Len()); i++ {
-			rows = append(rows, i)
-		}
-		part, err := table.Rows(rows...)
-		if err != nil {
-			return err
-		}
-		p.rows.Table = part
-		if err := p.block(len(rows)); err != nil {
-			return err
-		}
-		p.rows.Seed++
+// block predicts the rows from to to.
+func (p *predictor) block(table *data.Table, from, to int) (err error) {
+	var rows []int
+	for i := from; i < to; i++ {
+		rows = append(rows, i)
 	}
-	return nil
-}
-
-// block predicts some rows.
-func (p *predictor) block(n int) error {
+	if p.rows.Table, err = table.Rows(rows...); err != nil {
+		return err
+	}
 	expected, err := p.f.model.Expected(p.f.inf.Posterior, p.rows)
 	if err != nil {
 		return err
 	}
 	at := 0
-	if k := expected.Dim() / n; k > 1 || p.f.Family == "cumulative" {
-		names := expected.Names()[:k]
-		for j, name := range names {
-			label := strings.TrimSuffix(name[strings.LastIndex(name, ",")+1:], "]")
-			if err := p.summarise(&at, label, expected, j, k); err != nil {
-				return err
-			}
+	if k := expected.Dim() / len(rows); p.f.categories() {
+		for j, name := range expected.Names()[:k] {
+			err = errors.Join(err, p.summarise(&at, category(name), expected, j, k))
 		}
-		return nil
+		return err
 	}
 	predicted, err := p.f.model.Predict(p.f.inf.Posterior, p.rows)
 	if err != nil {
 		return err
 	}
-	if err := p.summarise(&at, "predicted", predicted, 0, 1); err != nil {
-		return err
-	}
-	return p.summarise(&at, "expected", expected, 0, 1)
+	p.rows.Seed++
+	return errors.Join(p.summarise(&at, "predicted", predicted, 0, 1), p.summarise(&at, "expected", expected, 0, 1))
 }
 
 // summarise appends mean, sd and interval of every k-th element, from j on, to four columns.
 func (p *predictor) summarise(at *int, name string, d *draws.Draws, j, k int) error {
 	site := d.Sites()[0].Name
-	mean, err := d.Mean(site)
-	if err != nil {
-		return err
-	}
-	sd, err := d.SD(site)
-	if err != nil {
-		return err
-	}
-	ends, err := d.Quantile(site, (1-p.interval)/2, (1+p.interval)/2)
-	if err != nil {
+	mean, err1 := d.Mean(site)
+	sd, err2 := d.SD(site)
+	ends, err3 := d.Quantile(site, (1-p.interval)/2, (1+p.interval)/2)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
 	for c, values := range [][]float64{mean, sd, ends[0], ends[1]} {
@@ -233,37 +162,27 @@ func (p *predictor) summarise(at *int, name string, d *draws.Draws, j, k int) er
 }
 
 // write writes a file with the columns.
-func (p *predictor) write(w io.Writer, raw []byte, of reader) error {
-	in, out := of.records(raw), csv.NewWriter(w)
-	out.Comma = in.Comma
-	for row := -1; ; row++ {
-		record, err := in.Read()
-		switch {
-		case err == io.EOF:
-			out.Flush()
-			return out.Error()
-		case err != nil:
-			return err
-		case row < 0:
-			for _, name := range p.names {
-				if slices.Contains(record, name) {
-					return fmt.Errorf("the file has a column %q already: rename it", name)
-				}
-			}
-			record = append(record, p.names...)
-		default:
-			for _, c := range p.columns {
-				record = append(record, c[row])
-			}
-		}
-		if err := out.Write(record); err != nil {
-			return err
-		}
+func (p *predictor) write(w io.Writer, raw []byte) error {
+	in, out := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(raw, []byte("\ufeff")))), csv.NewWriter(w)
+	if c := p.f.Reader.Comma; c != 0 {
+		in.Comma, out.Comma = c, c
 	}
-}
-
-func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
+	records, err := in.ReadAll()
+	if err != nil {
+		return err
+	}
+	for row, record := range records {
+		for c, name := range p.names {
+			switch {
+			case row > 0:
+				record = append(record, p.columns[c][row-1])
+			case slices.Contains(records[0], name):
+				return fmt.Errorf("the file has a column %q already: rename it", name)
+			default:
+				record = append(record, name)
+			}
+		}
+		records[row] = record
+	}
+	return out.WriteAll(records)
 }

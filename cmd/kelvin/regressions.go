@@ -10,8 +10,7 @@ import (
 // regressions are the commands of the program that needs libtorch.
 var regressions = []string{"fit", "predict", "effects", "compare", "code"}
 
-// regression runs such a command: that program takes the place of this one, with its signals, its terminal and its exit
-// code.
+// regression runs such a command: that program takes the place of this one, with its signals, terminal and exit code.
 func (a *app) regression(ctx context.Context, args []string) int {
 	console := newConsole(a.err, a.terminal)
 	program, err := setup.FitProgram(ctx, a.sys, "", console)

@@ -16,7 +16,7 @@ import (
 
 // Band is a curve with an interval about it: Y over X, from Low to High.
 type Band struct {
-	Name            string // in the legend of several
+	Name            string // in the legend; empty is in none
 	X, Y, Low, High []float64
 }
 
@@ -31,21 +31,16 @@ func Bands(w io.Writer, bands []Band, levels []string, xLabel, yLabel string, op
 	var rows [][]float64
 	for _, b := range bands {
 		if n := len(b.X); len(b.Y) != n || len(b.Low) != n || len(b.High) != n {
-			return fmt.Errorf("diag/plot: %w: the band %q has %d, %d, %d and %d numbers", draws.ErrRange, b.Name, n, len(b.Y),
-				len(b.Low), len(b.High))
+			return fmt.Errorf("diag/plot: %w: the slices of the band %q have several lengths", draws.ErrRange, b.Name)
 		}
 		rows = append(rows, b.X, b.Y, b.Low, b.High)
 	}
 	if err := refuse("bands", 1, rows...); err != nil {
 		return err
 	}
+	shift := min(0.15, 0.6/float64(len(bands))) // between the bars of a level
 	for k, b := range bands {
-		if levels == nil {
-			err = addBand(p, b, k)
-		} else {
-			err = addBars(p, b, k, len(bands))
-		}
-		if err != nil {
+		if err := addBand(p, b, k, levels != nil, shift*(float64(k)-float64(len(bands)-1)/2)); err != nil {
 			return err
 		}
 	}
@@ -59,63 +54,39 @@ func Bands(w io.Writer, bands []Band, levels []string, xLabel, yLabel string, op
 		p.X.Tick.Marker = plot.ConstantTicks(ticks)
 	}
 	margin(&p.Y)
-	if bands[0].Name != "" { // room for the legend
-		p.Y.Max += (p.Y.Max - p.Y.Min) * math.Min(0.06*float64(len(bands)), 0.4)
+	if p.Legend.Top { // there is one, and it needs room
+		p.Y.Max += (p.Y.Max - p.Y.Min) * math.Min(0.06*float64(len(bands)), 0.5)
 	}
 	return write(w, p, opt)
 }
 
-// addBand adds an area with a line in it.
-func addBand(p *plot.Plot, b Band, k int) error {
+// addBand adds the k-th band: an area with a line in it, or points with bars, moved to the right by shift.
+func addBand(p *plot.Plot, b Band, k int, bars bool, shift float64) error {
 	var area, line plotter.XYs
-	for i := range b.X {
-		line = append(line, plotter.XY{X: b.X[i], Y: b.Y[i]})
-		area = append(area, plotter.XY{X: b.X[i], Y: b.Low[i]})
+	for i, x := range b.X {
+		if bars {
+			x += shift
+			if err := addWide(p, plotter.XYs{{X: x, Y: b.Low[i]}, {X: x, Y: b.High[i]}}, chainColour(k), nil, 1.6); err != nil {
+				return err
+			}
+		}
+		line, area = append(line, plotter.XY{X: x, Y: b.Y[i]}), append(area, plotter.XY{X: x, Y: b.Low[i]})
 	}
-	for i := range slices.Backward(b.X) {
-		area = append(area, plotter.XY{X: b.X[i], Y: b.High[i]})
+	for i, x := range slices.Backward(b.X) {
+		area = append(area, plotter.XY{X: x, Y: b.High[i]})
 	}
-	if err := addArea(p, area, translucent(chainColour(k), 50)); err != nil {
-		return err
-	}
-	if b.Name != "" {
-		return legend(p, b.Name, k, line)
-	}
-	return addWide(p, line, chainColour(k), nil, 1.6)
-}
-
-// legend adds a line that the legend names.
-func legend(p *plot.Plot, name string, k int, xy plotter.XYs) error {
-	line, err := plotter.NewLine(xy)
+	mark, err := plotter.NewLine(line)
 	if err != nil {
 		return fmt.Errorf("diag/plot: %w: line: %w", draws.ErrRange, err)
 	}
-	line.Color, line.Width = chainColour(k), vg.Points(1.6)
-	p.Add(line)
-	p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
-	p.Legend.Add(visible.Text(name), line)
-	return nil
-}
-
-// addBars adds points with lines for their intervals, those of the k-th of n bands beside those of the others.
-func addBars(p *plot.Plot, b Band, k, n int) error {
-	shift := 0.0
-	if n > 1 {
-		shift = math.Min(0.15, 0.6/float64(n)) * (float64(k) - float64(n-1)/2)
+	mark.Color, mark.Width = chainColour(k), vg.Points(1.6)
+	if b.Name != "" {
+		p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
+		p.Legend.Add(visible.Text(b.Name), mark)
 	}
-	var points plotter.XYs
-	for i, x := range b.X {
-		bar := plotter.XYs{{X: x + shift, Y: b.Low[i]}, {X: x + shift, Y: b.High[i]}}
-		points = append(points, plotter.XY{X: x + shift, Y: b.Y[i]})
-		var err error
-		if b.Name != "" && i == 0 {
-			err = legend(p, b.Name, k, bar)
-		} else {
-			err = addWide(p, bar, chainColour(k), nil, 1.6)
-		}
-		if err != nil {
-			return err
-		}
+	if bars {
+		return addPoints(p, line, chainColour(k))
 	}
-	return addPoints(p, points, chainColour(k))
+	p.Add(mark)
+	return addArea(p, area, translucent(chainColour(k), 50))
 }

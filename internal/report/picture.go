@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/base64"
-	"fmt"
 	"html/template"
 )
 
@@ -12,7 +11,7 @@ type Picture struct {
 	SVG  []byte
 }
 
-// pictureBudget is how many bytes pictures may take; those that find no room are named in a note.
+// pictureBudget is how many bytes pictures may take; those that find no room are left out.
 const pictureBudget = 120_000
 
 // pictureView is an image of the page.
@@ -21,17 +20,14 @@ type pictureView struct {
 	Data template.URL
 }
 
-// picturesOf are images, and notes on those that have no room.
-func picturesOf(all []Picture) (out []pictureView, notes []string) {
+// picturesOf are images.
+func picturesOf(all []Picture) (out []pictureView) {
 	size := 0
 	for _, p := range all {
 		text := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(p.SVG)
-		if size+len(text) > pictureBudget {
-			notes = append(notes, fmt.Sprintf("The picture %s has no room here.", shown(p.Name)))
-			continue
+		if size += len(text); size <= pictureBudget {
+			out = append(out, pictureView{shown(p.Name), template.URL(text)})
 		}
-		size += len(text)
-		out = append(out, pictureView{shown(p.Name), template.URL(text)})
 	}
-	return out, notes
+	return out
 }

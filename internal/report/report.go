@@ -156,8 +156,6 @@ func build(d *draws.Draws, o Options) (*page, error) {
 	if n := len(names) - len(order); n > 0 {
 		notes = append(notes, fmt.Sprintf("Constants of matrices, zeros and ones, have no row: %d.", n))
 	}
-	pictures, roomless := picturesOf(o.Pictures)
-	notes = append(notes, roomless...)
 	data, plotted, err := makeData(d, names, summary, order, o)
 	if err != nil {
 		return nil, err
@@ -180,7 +178,7 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		Table: tableOf(summary, names, order, plotted),
 		Plots: len(data.Elements), Details: min(o.Details, len(data.Elements)), Energy: data.Energy != nil,
 		LOO: looOf(o.LOO), Models: comparisonOf(o.Comparison), Forest: data.Forest, Checks: checks,
-		Pictures: pictures,
+		Pictures: picturesOf(o.Pictures),
 		Data:     template.JS(encoded),
 	}
 	style, err := files.ReadFile("style.css")
