@@ -40,6 +40,9 @@ func FitProgram(ctx context.Context, sys *System, dir string, report Reporter) (
 	made, fresh := path, !exists(path) // Go leaves a program that is up to date as it is
 	if fresh {
 		made += temporary
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return "", cache.unwritable(err)
+		}
 		report.Start("building the part of kelvin that needs libtorch (a minute, once)")
 	}
 	if _, err := sys.Run(ctx, Command{Name: "go", Args: []string{"build", "-o", made, Kelvin + "/cmd/" + fitProgram},
