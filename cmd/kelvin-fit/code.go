@@ -14,17 +14,12 @@ import (
 	"text/template"
 )
 
-const codeUsage = `usage: kelvin code fit/
-
-Prints a Go program that reads the data of a fit, and fits and stores the same regression.
-`
-
 //go:embed program.go.txt
 var program string
 
 // code runs `kelvin code`.
 func (a *app) code(_ context.Context, args []string) error {
-	dirs, err := a.parse(flag.NewFlagSet("code", flag.ContinueOnError), codeUsage, args, 1, 1)
+	dirs, err := a.parse(flag.NewFlagSet("code", flag.ContinueOnError), args, 1, 1)
 	if err != nil {
 		return err
 	}

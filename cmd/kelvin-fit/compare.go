@@ -10,14 +10,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 )
 
-const compareUsage = `usage: kelvin compare fit1/ fit2/...
-
-Ranks fits of the same outcomes by leave-one-out cross-validation (PSIS-LOO), and says where that cannot be trusted.
-`
-
 // compare runs `kelvin compare`.
 func (a *app) compare(_ context.Context, args []string) error {
-	dirs, err := a.parse(flag.NewFlagSet("compare", flag.ContinueOnError), compareUsage, args, 2, 1000)
+	dirs, err := a.parse(flag.NewFlagSet("compare", flag.ContinueOnError), args, 2, 1000)
 	if err != nil {
 		return err
 	}
@@ -36,13 +31,13 @@ func (a *app) compare(_ context.Context, args []string) error {
 		if y := f.inf.ObservedData[0].Values; k == 0 {
 			observed = y
 		} else if !slices.Equal(y, observed) {
-			return fmt.Errorf("%s and %s have different outcomes: cross-validation compares models of the same rows, in the "+
-				"same order and on the same scale", dirs[0], dir)
+			return fmt.Errorf("%s and %s have different outcomes: cross-validation compares models of the same rows, in "+
+				"the same order and on the same scale", dirs[0], dir)
 		}
 		models = append(models, r.Model(filepath.Clean(dir)))
 		if r.Unreliable > 0 {
-			notes += fmt.Sprintf("%s: %d of %d observations have a Pareto k above %.2f\n", dir, r.Unreliable, len(r.Pointwise),
-				loo.KThreshold(r.Draws))
+			notes += fmt.Sprintf("%s: %d of %d observations have a Pareto k above %.2f\n", dir, r.Unreliable,
+				len(r.Pointwise), loo.KThreshold(r.Draws))
 		}
 	}
 	ranked, err := loo.Compare(models, loo.Options{})

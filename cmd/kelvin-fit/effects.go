@@ -11,20 +11,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/regression"
 )
 
-const effectsUsage = `usage: kelvin effects fit/ --by age [--column treatment]
-
-Prints what a column does to the expected outcome, averaged over the rows of the data: the slope of a column of numbers,
-the differences of the levels of a factor. With --column it is the effect of that column, with all rows at each level of
---by, or at the quartiles of its numbers. It draws what is expected over --by, in a line for each level of --column or
-at its quartiles, into the folder of the fit; the other columns have their mean or first level there.
-`
-
 // effects runs `kelvin effects`.
 func (a *app) effects(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("effects", flag.ContinueOnError)
 	by := flags.String("by", "", "the effect of, or by, this `COLUMN`")
 	column := flags.String("column", "", "the effect of this `COLUMN`, by the other")
-	others, err := a.parse(flags, effectsUsage, args, 1, 1)
+	others, err := a.parse(flags, args, 1, 1)
 	if err != nil {
 		return err
 	}

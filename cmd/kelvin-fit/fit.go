@@ -17,13 +17,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-const fitUsage = `usage: kelvin fit data.csv 'y ~ x + (1 | g)' [flags]
-
-Fits a regression, prints its priors, the summary and what is wrong with the draws, and makes a folder with the data,
-the model, the draws, a report and pictures of the effect of each column. kelvin predict, effects, compare and code take
-the folder; kelvin summary, diagnose and report take its draws.zarr. Flags with 'several' may be given several times.
-`
-
 // job is one fit.
 type job struct {
 	saved
@@ -39,26 +32,25 @@ func jobFlags(j *job) *flag.FlagSet {
 	flags.StringVar(&j.Method, "method", "nuts", "sample by `METHOD`: "+methodNames())
 	flags.Float64Var(&j.TargetAccept, "target-accept", 0, "nuts makes steps that are accepted with probability `P`")
 	flags.IntVar(&j.Chains, "chains", 0, "run `N` chains (default: the method's own, mostly 4)")
-	flags.IntVar(&j.Warmup, "warmup", 0, "make `N` updates of each chain before its first draw (default: the method's own)")
+	flags.IntVar(&j.Warmup, "warmup", 0, "make `N` updates of each chain before its draws (default: the method's own)")
 	flags.IntVar(&j.Draws, "draws", 0, "keep `N` draws of each chain (default: the method's own)")
 	flags.Uint64Var(&j.Seed, "seed", 0, "take the random numbers of `SEED`")
 	flags.StringVar(&j.out, "out", "fit", "make the folder `DIR`")
 	flags.BoolVar(&j.force, "force", false, "replace the folder, if it is one of an earlier fit")
 	flags.BoolVar(&j.DropMissing, "drop-missing", false, "leave out rows with missing values in columns of the formula")
-	for name, r := range map[string]*rune{"comma": &j.Reader.Comma, "decimal": &j.Reader.Decimal} {
-		flags.Func(name, "the `CHARACTER` that the file has for it", func(text string) error {
-			*r, _ = utf8.DecodeRuneInString(text)
-			return nil
-		})
+	character := func(r *rune) func(string) error {
+		return func(text string) error { *r, _ = utf8.DecodeRuneInString(text); return nil }
 	}
+	flags.Func("comma", "the `CHARACTER` between values (default ,)", character(&j.Reader.Comma))
+	flags.Func("decimal", "the `CHARACTER` before decimals (default .)", character(&j.Reader.Decimal))
 	for name, list := range map[string]*[]string{"factor": &j.Reader.Factors, "missing": &j.Reader.Missing} {
 		flags.Func(name, map[string]string{"factor": "the `COLUMN` has codes, not numbers (several)",
 			"missing": "the `WORD` means a missing value, in the place of NA, NaN and nan (several)"}[name],
 			func(text string) error { *list = append(*list, text); return nil })
 	}
 	j.Params, j.Priors, j.Reader.Levels = map[string]string{}, map[string]string{}, map[string][]string{}
-	pair := func(name, separator, example string, set func(key, value string) error) {
-		flags.Func(name, "as '"+example+"' (several)", func(text string) error {
+	pair := func(name, separator, what, example string, set func(key, value string) error) {
+		flags.Func(name, "the "+what+", as '"+example+"' (several)", func(text string) error {
 			at := strings.LastIndex(text, separator) // a name may have an = in it, as that of a basis
 			if at < 1 {
 				return fmt.Errorf("write it as '%s'", example)
@@ -66,13 +58,13 @@ func jobFlags(j *job) *flag.FlagSet {
 			return set(strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:]))
 		})
 	}
-	pair("param", "~", "sigma ~ x", func(name, text string) error { j.Params[name] = "~ " + text; return nil })
-	pair("prior", "=", "b[age]=normal(0, 1)", func(name, text string) error {
+	pair("param", "~", "formula of another parameter", "sigma ~ x", func(name, text string) error { j.Params[name] = "~ " + text; return nil })
+	pair("prior", "=", "prior in the place of the default", "b[age]=normal(0, 1)", func(name, text string) error {
 		j.Priors[name] = text
 		_, _, err := parseLaw(text)
 		return err
 	})
-	pair("levels", "=", "rating=low,mid,high", func(name, text string) error {
+	pair("levels", "=", "levels of a factor in their order", "rating=low,mid,high", func(name, text string) error {
 		j.Reader.Levels[name] = strings.Split(text, ",")
 		return nil
 	})
@@ -117,7 +109,7 @@ func (j *job) check() error {
 func (a *app) fit(ctx context.Context, args []string) error {
 	begin := time.Now()
 	j := &job{saved: saved{Version: version}}
-	others, err := a.parse(jobFlags(j), fitUsage, args, 2, 2)
+	others, err := a.parse(jobFlags(j), args, 2, 2)
 	if err != nil {
 		return err
 	}

@@ -60,8 +60,8 @@ func TestCommands(t *testing.T) {
 	root := fits(t)
 	out, said := must(t, append([]string{"fit", "plots.csv", formula, "-param", "sigma ~ seed", "--prior",
 		"b[rain]=normal(0, 1)"}, few...)...)
-	for _, text := range []string{"family gaussian", "b[rain]", "given: b[rain] = normal(0, 1)", "sd_block[Intercept]", "r_hat",
-		"2 chains of 100 draws; checked"} {
+	for _, text := range []string{"family gaussian", "b[rain]", "given: b[rain] = normal(0, 1)", "sd_block[Intercept]",
+		"r_hat", "2 chains of 100 draws; checked"} {
 		assert.Contains(t, out, text)
 	}
 	assert.Contains(t, said, "wrote fit, with report.html")
@@ -162,9 +162,10 @@ func testCode(t *testing.T, repository string) {
 		path := filepath.Join(dir, fit, "main.go")
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(out), 0o644))
-		library := filepath.Join(dir, fit, "library", "main.go") // as a library it is compiled and not linked, which takes long
+		library := filepath.Join(dir, fit, "library", "main.go") // compiled and not linked, which takes long
 		require.NoError(t, os.MkdirAll(filepath.Dir(library), 0o755))
-		require.NoError(t, os.WriteFile(library, []byte(strings.Replace(out, "package main", "package library", 1)), 0o644))
+		text := strings.Replace(out, "package main", "package library", 1)
+		require.NoError(t, os.WriteFile(library, []byte(text), 0o644))
 		for _, args := range [][]string{{"gofmt", "-l", path}, {"go", "vet", path}, {"go", "build", library}} {
 			c := exec.Command(args[0], args[1:]...)
 			c.Dir, c.Env = repository, append(os.Environ(), "PWD="+repository)

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/internal/visible"
 )
+
+//go:embed usage.txt
+var usage string
 
 // app is where the command writes to: results to out, what it does to err.
 type app struct{ out, err io.Writer }
@@ -78,12 +82,14 @@ func inShell(text string) string {
 }
 
 // parse reads flags that stand before, between or after arguments, of which there must be from least to most.
-func (a *app) parse(flags *flag.FlagSet, usage string, args []string, least, most int) (others []string, err error) {
+func (a *app) parse(flags *flag.FlagSet, args []string, least, most int) (others []string, err error) {
 	flags.SetOutput(io.Discard)
 	for len(args) > 0 {
 		err := flags.Parse(args)
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(a.err, usage, "\n")
+			_, text, _ := strings.Cut(usage, "usage: kelvin "+flags.Name())
+			text, _, _ = strings.Cut(text, "usage:")
+			fmt.Fprint(a.err, "usage: kelvin ", flags.Name(), strings.TrimRight(text, "\n"), "\n\n")
 			flags.SetOutput(a.err)
 			flags.PrintDefaults()
 			return nil, err

@@ -6,12 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
+	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/kelvin-ppl/kelvin/store"
 )
@@ -150,4 +156,23 @@ func open(dir string) (*fitted, error) {
 	}
 	f.table, f.model, err = f.fit(raw, path)
 	return f, err
+}
+
+// methods are the ways to the posterior.
+var methods = map[string]infer.Method{"nuts": hmc.NUTS{}, "mams": hmc.MAMS{}, "vi": vi.Dense{}, "meanfield": vi.Diag{},
+	"laplace": laplace.DenseHessian{}, "pathfinder": pathfinder.Pathfinder{}}
+
+func methodNames() string { return strings.Join(slices.Sorted(maps.Keys(methods)), ", ") }
+
+// method is that of a fit, with its options.
+func (s *saved) method() infer.Method {
+	if s.TargetAccept != 0 { // of nuts alone
+		return hmc.NUTS{TargetAccept: s.TargetAccept}
+	}
+	return methods[s.Method]
+}
+
+// options are those of the run.
+func (s *saved) options() infer.Options {
+	return infer.Options{Chains: s.Chains, Warmup: s.Warmup, Draws: s.Draws, Seed: s.Seed}
 }

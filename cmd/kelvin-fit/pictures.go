@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -70,7 +71,8 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 		return '_'
 	}, name)
 	draw := func(w io.Writer, format string) error {
-		return plot.Bands(w, bands, over.Levels, by, label, plot.Options{Width: 6, Height: 4, Format: format, Title: title})
+		return plot.Bands(w, bands, over.Levels, by, label,
+			plot.Options{Width: 6, Height: 4, Format: format, Title: title})
 	}
 	path = filepath.Join(f.dir, name+".png")
 	if err := atomicfile.Replace(path, func(w io.Writer) error { return draw(w, "png") }); err != nil {
@@ -92,26 +94,22 @@ func variants(table, of *data.Table, column string, quantiles ...float64) (out [
 		return nil, err
 	}
 	n := table.Len()
+	add := func(name string, at data.Column) {
+		with, e := table.With(at)
+		out, err = append(out, part{column + " " + name, with}), errors.Join(err, e)
+	}
 	for _, level := range c.Levels {
-		with, err := table.With(data.Column{Name: column, Labels: slices.Repeat([]string{level}, n), Levels: c.Levels})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, part{column + " " + level, with})
+		add(level, data.Column{Name: column, Labels: slices.Repeat([]string{level}, n), Levels: c.Levels})
+	}
+	if c.Labels != nil {
+		return out, err
 	}
 	sorted := slices.Sorted(slices.Values(c.Numbers))
 	for _, p := range quantiles {
-		if c.Labels != nil {
-			break
-		}
 		v := sample.Quantile(sorted, p)
-		with, err := table.With(data.Column{Name: column, Numbers: slices.Repeat([]float64{v}, n)})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, part{fmt.Sprintf("%s %.4g", column, v), with})
+		add(fmt.Sprintf("%.4g", v), data.Column{Name: column, Numbers: slices.Repeat([]float64{v}, n)})
 	}
-	return out, nil
+	return out, err
 }
 
 // addBands adds the expected outcome over a column: one band, or one for each category.
@@ -124,6 +122,10 @@ func (f *fitted) addBands(bands []plot.Band, p part, by string) ([]plot.Band, er
 	if err != nil {
 		return nil, err
 	}
+	all, err := statistics(expected, 0.95)
+	if err != nil {
+		return nil, err
+	}
 	n := p.table.Len()
 	categories := expected.Dim() / n
 	for k := range categories {
@@ -132,15 +134,11 @@ func (f *fitted) addBands(bands []plot.Band, p part, by string) ([]plot.Band, er
 			b.Name = strings.TrimSpace(p.name + " " + category(expected.Names()[k]))
 		}
 		for i := range n {
-			x := expected.Pooled(i*categories + k)
-			mean, _ := sample.Moments(x)
-			slices.Sort(x)
-			at := float64(i)
-			if over.Labels == nil {
-				at = over.Numbers[i]
+			if b.X = append(b.X, float64(i)); over.Labels == nil {
+				b.X[i] = over.Numbers[i]
 			}
-			b.X, b.Y = append(b.X, at), append(b.Y, mean)
-			b.Low, b.High = append(b.Low, sample.Quantile(x, 0.025)), append(b.High, sample.Quantile(x, 0.975))
+			at := i*categories + k
+			b.Y, b.Low, b.High = append(b.Y, all[0][at]), append(b.Low, all[2][at]), append(b.High, all[3][at])
 		}
 		bands = append(bands, b)
 	}

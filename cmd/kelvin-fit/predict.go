@@ -18,13 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/regression"
 )
 
-const predictUsage = `usage: kelvin predict fit/ new.csv [flags]
-
-Predicts the outcome of each row of a file by the draws of a fit. It writes the file with more columns: mean, sd, lower
-and upper end of the interval of a new outcome (predicted_mean, ...) and of its mean (expected_mean, ...); of categories
-those of the probability of each (high_mean, ...).
-`
-
 // newLevels are the words of -new-levels.
 var newLevels = map[string]regression.NewLevels{"refuse": regression.RefuseNew, "draw": regression.DrawNew,
 	"mean": regression.MeanNew}
@@ -36,12 +29,12 @@ const predictBlock = 1 << 24
 func (a *app) predict(ctx context.Context, args []string) error {
 	var p predictor
 	flags := flag.NewFlagSet("predict", flag.ContinueOnError)
-	levels := flags.String("new-levels", "refuse", "`WHAT` to do with levels of groups that the data of the fit do not "+
-		"have: refuse them, draw their effects, or take the mean effect")
+	levels := flags.String("new-levels", "refuse", "`WHAT` to do with levels of groups that the fit has not seen: "+
+		"refuse them, draw their effects, or take the mean effect")
 	flags.Float64Var(&p.interval, "interval", 0.9, "the intervals have the probability `P`")
 	out := flags.String("o", "", "write to `FILE` (default: standard output)")
 	flags.Uint64Var(&p.rows.Seed, "seed", 0, "take the random numbers of `SEED`")
-	others, err := a.parse(flags, predictUsage, args, 2, 2)
+	others, err := a.parse(flags, args, 2, 2)
 	if err != nil {
 		return err
 	}
@@ -141,14 +134,11 @@ func (p *predictor) block(table *data.Table, from, to int) (err error) {
 
 // summarise appends mean, sd and interval of every k-th element, from j on, to four columns.
 func (p *predictor) summarise(at *int, name string, d *draws.Draws, j, k int) error {
-	site := d.Sites()[0].Name
-	mean, err1 := d.Mean(site)
-	sd, err2 := d.SD(site)
-	ends, err3 := d.Quantile(site, (1-p.interval)/2, (1+p.interval)/2)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	all, err := statistics(d, p.interval)
+	if err != nil {
 		return err
 	}
-	for c, values := range [][]float64{mean, sd, ends[0], ends[1]} {
+	for c, values := range all {
 		if len(p.columns) <= *at {
 			p.names = append(p.names, name+"_"+[]string{"mean", "sd", "lower", "upper"}[c])
 			p.columns = append(p.columns, nil)
@@ -159,6 +149,15 @@ func (p *predictor) summarise(at *int, name string, d *draws.Draws, j, k int) er
 		*at++
 	}
 	return nil
+}
+
+// statistics are mean, sd, lower and upper end of an interval of each element of draws of one site.
+func statistics(d *draws.Draws, interval float64) ([][]float64, error) {
+	site := d.Sites()[0].Name
+	mean, err1 := d.Mean(site)
+	sd, err2 := d.SD(site)
+	ends, err3 := d.Quantile(site, (1-interval)/2, (1+interval)/2)
+	return append([][]float64{mean, sd}, ends...), errors.Join(err1, err2, err3)
 }
 
 // write writes a file with the columns.

@@ -120,9 +120,7 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 		func() error { return atomicfile.Write(filepath.Join(dir, modelFile), append(text, '\n'), 0o644) },
 		func() error { return store.WriteZarr(filepath.Join(dir, drawsFile), r.inf, store.ZarrOptions{Zlib: 1}) },
 		func() (err error) { drawn, err = r.pictures(dir); return err },
-		func() error {
-			return atomicfile.Replace(filepath.Join(dir, pageFile), func(w io.Writer) error { return r.report(w, drawn) })
-		},
+		func() error { return r.report(filepath.Join(dir, pageFile), drawn) },
 		ctx.Err,
 	} {
 		if err := errors.Join(ctx.Err(), step()); err != nil {
@@ -133,7 +131,7 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 }
 
 // report writes the page.
-func (r *results) report(w io.Writer, drawn []page.Picture) error {
+func (r *results) report(path string, drawn []page.Picture) error {
 	j := r.j
 	o := page.Options{Title: j.Formula, Sources: []string{filepath.Base(j.Source)}, LOO: r.loo, Pictures: drawn,
 		Sites: r.model.Reported(r.inf.Posterior), Facts: [][2]string{{"family", j.Family + " " + j.Link},
@@ -153,5 +151,5 @@ func (r *results) report(w io.Writer, drawn []page.Picture) error {
 	if r.looError != nil {
 		o.Notes = append(o.Notes, fmt.Sprintf("Pareto k was not checked: %v", r.looError))
 	}
-	return page.Report(w, r.inf.Posterior, o)
+	return atomicfile.Replace(path, func(w io.Writer) error { return page.Report(w, r.inf.Posterior, o) })
 }

@@ -13,8 +13,8 @@
 //	kelvin compare DIR...    rank fits by cross-validation
 //	kelvin code DIR          print the Go program that does the same
 //
-// It builds without libtorch. Fit and the commands below it are a second program, with libtorch, that it builds once. It
-// exits with 0 when all went well, 1 when something failed or diagnose has a serious warning, 2 when it was called
+// It builds without libtorch. Fit and the commands below it are a second program, with libtorch, that it builds once.
+// It exits with 0 when all went well, 1 when something failed or diagnose has a serious warning, 2 when it was called
 // wrongly.
 package main
 
@@ -113,7 +113,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if command, ok := stored[name]; ok {
 		return a.stored(command, rest)
 	}
-	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, and "+
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, "+
 		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, compare and code\n", name)
 	return exitUsage
 }

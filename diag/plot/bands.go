@@ -66,7 +66,8 @@ func addBand(p *plot.Plot, b Band, k int, bars bool, shift float64) error {
 	for i, x := range b.X {
 		if bars {
 			x += shift
-			if err := addWide(p, plotter.XYs{{X: x, Y: b.Low[i]}, {X: x, Y: b.High[i]}}, chainColour(k), nil, 1.6); err != nil {
+			bar := plotter.XYs{{X: x, Y: b.Low[i]}, {X: x, Y: b.High[i]}}
+			if err := addWide(p, bar, chainColour(k), nil, 1.6); err != nil {
 				return err
 			}
 		}
