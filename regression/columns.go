@@ -37,3 +37,9 @@ func (m *Model) Predictors() []string {
 
 // Observed is the outcome of each row of the training data, as numbers: the index of its level for a factor.
 func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
+
+// countsTrials says whether a column is a number of trials, which is whole.
+func (m *Model) countsTrials(column string) bool {
+	f := &formula.Formula{Outcome: formula.Outcome{Trials: m.predictors[0].design.Formula().Outcome.Trials}}
+	return slices.Contains(f.Columns(), column)
+}

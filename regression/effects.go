@@ -215,6 +215,9 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 			c.Labels = slices.Clone(c.Levels)
 		case c.Labels == nil:
 			mean, _ := moments(c.Numbers, 0, 1)
+			if m.countsTrials(name) {
+				mean = math.Round(mean)
+			}
 			c.Numbers = slices.Repeat([]float64{mean}, n)
 		default:
 			c.Labels = slices.Repeat(c.Levels[:1], n)

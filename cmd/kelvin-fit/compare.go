@@ -31,8 +31,8 @@ func (a *app) compare(_ context.Context, args []string) error {
 		if y := f.inf.ObservedData[0].Values; k == 0 {
 			observed = y
 		} else if !slices.Equal(y, observed) {
-			return fmt.Errorf("%s and %s have different outcomes: cross-validation compares models of the same rows, in "+
-				"the same order and on the same scale", dirs[0], dir)
+			return fmt.Errorf("%s and %s have different outcomes: cross-validation compares models of the same rows, "+
+				"in the same order and on the same scale", dirs[0], dir)
 		}
 		models = append(models, r.Model(filepath.Clean(dir)))
 		if r.Unreliable > 0 {

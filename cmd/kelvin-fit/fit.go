@@ -58,10 +58,13 @@ func jobFlags(j *job) *flag.FlagSet {
 			return set(strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:]))
 		})
 	}
-	pair("param", "~", "formula of another parameter", "sigma ~ x", func(name, text string) error { j.Params[name] = "~ " + text; return nil })
-	pair("prior", "=", "prior in the place of the default", "b[age]=normal(0, 1)", func(name, text string) error {
+	pair("param", "~", "formula of another parameter", "sigma ~ x", func(name, text string) error {
+		j.Params[name] = "~ " + text
+		return nil
+	})
+	pair("prior", "=", "prior in the place of the default", "b[age]=normal(0, 1)", func(name, text string) (err error) {
 		j.Priors[name] = text
-		_, _, err := parseLaw(text)
+		_, _, err = parseLaw(text)
 		return err
 	})
 	pair("levels", "=", "levels of a factor in their order", "rating=low,mid,high", func(name, text string) error {

@@ -21,17 +21,19 @@ import (
 // gridSteps is how many values of a column of numbers a picture has.
 const gridSteps = 50
 
-// pictures writes the conditional effect of each column of the mean, and returns them for the report.
-func (r *results) pictures(dir string) (out []page.Picture, err error) {
+// pictures writes the conditional effect of each column of the mean, and returns them for the report. One that cannot
+// be drawn is a note: the fit is worth more.
+func (r *results) pictures(dir string) (out []page.Picture) {
 	f := &fitted{saved: r.j.saved, dir: dir, model: r.model, inf: r.inf}
 	for _, column := range r.model.Covariates() {
 		var b bytes.Buffer
-		if _, err = f.picture(column, "", &b); err != nil {
-			return nil, fmt.Errorf("the picture of %s: %w", column, err)
+		if _, err := f.picture(column, "", &b); err != nil {
+			r.notes = append(r.notes, fmt.Sprintf("The effect of %s was not drawn: %v", column, err))
+			continue
 		}
 		out = append(out, page.Picture{Name: column, SVG: b.Bytes()})
 	}
-	return out, nil
+	return out
 }
 
 // picture draws what is expected over a column to a PNG in the folder of the fit, and as SVG: in a line for each level

@@ -22,11 +22,11 @@ import (
 
 // results are what a fit leaves.
 type results struct {
-	j        *job
-	model    *regression.Model
-	inf      *store.Inference
-	loo      *loo.Result
-	looError error
+	j     *job
+	model *regression.Model
+	inf   *store.Inference
+	loo   *loo.Result
+	notes []string
 }
 
 // newResults makes of draws what follows them. Stored are those that are reported, first, and those that predictions
@@ -58,7 +58,9 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if r.inf.Posterior, err = posterior.Select(names...); err != nil {
 		return nil, err
 	}
-	r.loo, r.looError = crossValidation(r.inf.LogLikelihood)
+	if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
+		r.notes = append(r.notes, fmt.Sprintf("Pareto k was not checked: %v", err))
+	}
 	return r, nil
 }
 
@@ -87,7 +89,7 @@ func (r *results) print(w io.Writer) error {
 	if r.loo != nil {
 		report.Join(r.loo.Diagnose())
 	}
-	_, err = fmt.Fprintf(w, "\n%s\n%s", table, inShell(report.String()))
+	_, err = fmt.Fprintf(w, "\n%s\n%s%s", table, inShell(report.String()), strings.Join(append(r.notes, ""), "\n"))
 	return err
 }
 
@@ -119,7 +121,7 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 		func() error { return atomicfile.Write(filepath.Join(dir, dataFile), raw, 0o644) },
 		func() error { return atomicfile.Write(filepath.Join(dir, modelFile), append(text, '\n'), 0o644) },
 		func() error { return store.WriteZarr(filepath.Join(dir, drawsFile), r.inf, store.ZarrOptions{Zlib: 1}) },
-		func() (err error) { drawn, err = r.pictures(dir); return err },
+		func() error { drawn = r.pictures(dir); return nil },
 		func() error { return r.report(filepath.Join(dir, pageFile), drawn) },
 		ctx.Err,
 	} {
@@ -147,9 +149,6 @@ func (r *results) report(path string, drawn []page.Picture) error {
 	for _, p := range r.model.Priors() {
 		o.Notes = append(o.Notes, fmt.Sprintf("prior of %s: %s", p.Name, p.Law))
 	}
-	o.Notes = append(o.Notes, j.given()...)
-	if r.looError != nil {
-		o.Notes = append(o.Notes, fmt.Sprintf("Pareto k was not checked: %v", r.looError))
-	}
+	o.Notes = slices.Concat(o.Notes, j.given(), r.notes)
 	return atomicfile.Replace(path, func(w io.Writer) error { return page.Report(w, r.inf.Posterior, o) })
 }

@@ -25,7 +25,8 @@ func picturesOf(all []Picture) (out []pictureView) {
 	size := 0
 	for _, p := range all {
 		text := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(p.SVG)
-		if size += len(text); size <= pictureBudget {
+		if size+len(text) <= pictureBudget {
+			size += len(text)
 			out = append(out, pictureView{shown(p.Name), template.URL(text)})
 		}
 	}

@@ -9,9 +9,11 @@ import (
 // Pictures are images inside the page, as many as have room.
 func TestPictures(t *testing.T) {
 	large := bytes.Repeat([]byte("<svg/>"), pictureBudget/6)
-	text := render(t, "pictures", funnel(t, 2, 50), Options{Pictures: []Picture{{"age", []byte("<svg/>")}, {"big", large},
-		{"x<y", []byte("<svg/>")}}})
-	for _, want := range []string{`href="#effects"`, `alt="effect of age"`, "data:image/svg&#43;xml;base64,PHN2Zy8&#43;"} {
+	small := []byte("<svg/>")
+	text := render(t, "pictures", funnel(t, 2, 50), Options{Pictures: []Picture{{"age", small}, {"big", large},
+		{"x<y", small}}})
+	for _, want := range []string{`href="#effects"`, `alt="effect of age"`, `alt="effect of x&lt;y"`,
+		"data:image/svg&#43;xml;base64,PHN2Zy8&#43;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not have %s", want)
 		}

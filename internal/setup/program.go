@@ -26,8 +26,8 @@ func FitProgram(ctx context.Context, sys *System, dir string, report Reporter) (
 		if old, e := os.ReadFile(last); e == nil && exists(string(old)) {
 			return string(old), nil
 		}
-		return "", fail(err, "run `"+SetupCommand+"` (kelvin setup) in the folder of a module that requires Kelvin; from "+
-			"then on this runs anywhere", "this needs libtorch")
+		return "", fail(err, "run `"+SetupCommand+"` (kelvin setup) in the folder of a module that requires Kelvin; "+
+			"from then on this runs anywhere", "this needs libtorch")
 	}
 	if project == nil {
 		return path, nil
@@ -47,7 +47,7 @@ func FitProgram(ctx context.Context, sys *System, dir string, report Reporter) (
 	}
 	if _, err := sys.Run(ctx, Command{Name: "go", Args: []string{"build", "-o", made, Kelvin + "/cmd/" + fitProgram},
 		Dir: project.Dir}); err != nil {
-		return "", fail(err, "run `"+SetupCommand+"` in "+project.Dir, "%s, which needs libtorch, does not build", fitProgram)
+		return "", fail(err, "run `"+SetupCommand+"` in "+project.Dir, "%s does not build", fitProgram)
 	}
 	if fresh {
 		if err = os.Rename(made, path); err == nil {
