@@ -154,8 +154,8 @@ func testEffects(t *testing.T) {
 // The program is formatted, compiles and is vetted, with all options.
 func testCode(t *testing.T, repository string) {
 	must(t, append([]string{"fit", "plots.csv", "yield ~ seed", "--drop-missing", "--levels", "seed=old,new",
-		"--missing", "-", "--decimal", ".", "--prior", "sigma=gamma(2, 1)", "--family", "student", "--out", "more", "--method",
-		"laplace"}, few...)...)
+		"--missing", "-", "--decimal", ".", "--prior", "sigma=gamma(2, 1)", "--family", "student", "--out", "more",
+		"--method", "laplace"}, few...)...)
 	dir := t.TempDir()
 	for _, fit := range []string{"fit", "more"} {
 		out, _ := must(t, "code", fit)

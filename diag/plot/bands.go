@@ -2,6 +2,7 @@ package plot
 
 import (
 	"fmt"
+	"image/color"
 	"io"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/visible"
@@ -24,25 +26,23 @@ type Band struct {
 // example. With levels, the X of all bands are places in them, and each Y is a point with its interval as a line. The
 // labels are those of the axes. Slices have one length, and numbers that are finite.
 func Bands(w io.Writer, bands []Band, levels []string, xLabel, yLabel string, opt Options) error {
-	p, err := start(w, &opt, "")
-	if err != nil {
-		return err
-	}
 	var rows [][]float64
 	for _, b := range bands {
-		if n := len(b.X); len(b.Y) != n || len(b.Low) != n || len(b.High) != n {
-			return fmt.Errorf("diag/plot: %w: the slices of the band %q have several lengths", draws.ErrRange, b.Name)
-		}
 		rows = append(rows, b.X, b.Y, b.Low, b.High)
 	}
-	if err := refuse("bands", 1, rows...); err != nil {
+	wrong := refuse("bands", 1, rows...)
+	for _, b := range bands {
+		if n := len(b.X); len(b.Y) != n || len(b.Low) != n || len(b.High) != n {
+			wrong = fmt.Errorf("diag/plot: %w: the slices of the band %q have several lengths", draws.ErrRange, b.Name)
+		}
+	}
+	p, err := start(w, &opt, "", wrong)
+	if err != nil {
 		return err
 	}
 	shift := min(0.15, 0.6/float64(len(bands))) // between the bars of a level
 	for k, b := range bands {
-		if err := addBand(p, b, k, levels != nil, shift*(float64(k)-float64(len(bands)-1)/2)); err != nil {
-			return err
-		}
+		p.band(b, chainColour(k), levels != nil, shift*(float64(k)-float64(len(bands)-1)/2))
 	}
 	p.X.Label.Text, p.Y.Label.Text = xLabel, yLabel
 	if levels != nil {
@@ -57,37 +57,30 @@ func Bands(w io.Writer, bands []Band, levels []string, xLabel, yLabel string, op
 	if p.Legend.Top { // there is one, and it needs room
 		p.Y.Max += (p.Y.Max - p.Y.Min) * math.Min(0.06*float64(len(bands)), 0.5)
 	}
-	return write(w, p, opt)
+	return p.write(w, opt)
 }
 
-// addBand adds the k-th band: an area with a line in it, or points with bars, moved to the right by shift.
-func addBand(p *plot.Plot, b Band, k int, bars bool, shift float64) error {
+// band adds an area with a line in it, or points with bars, moved to the right by shift.
+func (p *canvas) band(b Band, c color.Color, bars bool, shift float64) {
 	var area, line plotter.XYs
 	for i, x := range b.X {
 		if bars {
 			x += shift
-			bar := plotter.XYs{{X: x, Y: b.Low[i]}, {X: x, Y: b.High[i]}}
-			if err := addWide(p, bar, chainColour(k), nil, 1.6); err != nil {
-				return err
-			}
+			p.wide(plotter.XYs{{X: x, Y: b.Low[i]}, {X: x, Y: b.High[i]}}, c, nil, 1.6)
 		}
 		line, area = append(line, plotter.XY{X: x, Y: b.Y[i]}), append(area, plotter.XY{X: x, Y: b.Low[i]})
 	}
 	for i, x := range slices.Backward(b.X) {
 		area = append(area, plotter.XY{X: x, Y: b.High[i]})
 	}
-	mark, err := plotter.NewLine(line)
-	if err != nil {
-		return fmt.Errorf("diag/plot: %w: line: %w", draws.ErrRange, err)
+	if bars {
+		p.points(line, c)
+	} else {
+		p.area(area, translucent(c, 50))
+		p.wide(line, c, nil, 1.6)
 	}
-	mark.Color, mark.Width = chainColour(k), vg.Points(1.6)
 	if b.Name != "" {
 		p.Legend.Top, p.Legend.Padding = true, vg.Points(2)
-		p.Legend.Add(visible.Text(b.Name), mark)
+		p.Legend.Add(visible.Text(b.Name), &plotter.Line{LineStyle: draw.LineStyle{Color: c, Width: vg.Points(1.6)}})
 	}
-	if bars {
-		return addPoints(p, line, chainColour(k))
-	}
-	p.Add(mark)
-	return addArea(p, area, translucent(chainColour(k), 50))
 }
