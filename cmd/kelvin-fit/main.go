@@ -66,7 +66,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 
 // words are what Go's packages tell a caller to set, and the flags for it.
 var words = strings.NewReplacer("CSV.Factors", "--factor", "CSV.Missing", "--missing", "CSV.Levels", "--levels",
-	"CSV.Comma", "--comma", "CSV.Decimal", "--decimal", "CSV.Columns names it", "the formula needs it", "CSV.Numbers", "the fit",
+	"CSV.Comma", "--comma", "CSV.Decimal", "--decimal",
+	"CSV.Columns names it", "the formula needs it", "CSV.Numbers", "the fit",
 	"drop such rows with Table.DropMissing", "leave such rows out with --drop-missing",
 	"with infer.Options{Draws: ...}", "with --draws", "infer.Options.Warmup", "--warmup",
 	"sample with hmc.NUTS{}", "sample with --method nuts", "set NewLevels to regression.DrawNew or MeanNew",
