@@ -200,8 +200,12 @@ func (t *Table) complete(c column) error {
 	}
 	for row := range t.n {
 		if c.absent(row) {
-			return t.wrong(row, c.name, "", fmt.Sprintf("it is missing, and so are %d more of the column: "+
-				"drop such rows with Table.DropMissing, or model them", n-1))
+			more := ""
+			if n > 1 {
+				more = fmt.Sprintf(", and so are %d more of the column", n-1)
+			}
+			return t.wrong(row, c.name, "", "it is missing"+more+
+				": drop such rows with Table.DropMissing, or model them")
 		}
 	}
 	return nil

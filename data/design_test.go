@@ -113,8 +113,8 @@ func TestDesignErrors(t *testing.T) {
 		{data.Spec{}, "data: f.csv: the Spec is empty: it needs Terms, an Outcome or Columns"},
 		{terms(data.Term{Column: "ages"}), `data: f.csv, column "ages": there is no such column: there are "age", "one", ` +
 			`"huge", "region", "single"`},
-		{terms(data.Term{Column: "age"}), `data: f.csv, line 4, column "age": it is missing, and so are 0 more of the ` +
-			`column: drop such rows with Table.DropMissing, or model them`},
+		{terms(data.Term{Column: "age"}), `data: f.csv, line 4, column "age": it is missing: drop such ` +
+			`rows with Table.DropMissing, or model them`},
 		{terms(data.Term{Column: "one", Scale: 1}), `data: f.csv, column "one": it is 7 in every row and cannot be scaled`},
 		{terms(data.Term{Column: "huge", Scale: 2}), `data: f.csv, column "huge": 2 standard deviations are +Inf, beyond ` +
 			`the range of numbers`},

@@ -182,7 +182,8 @@ func TestPriors(t *testing.T) {
 			own = append(own, p.Name+" "+p.Law)
 		}
 	}
-	require.Equal(t, []string{"b[treatment[none]] StudentT", "b[age] Normal", "sd_clinic[Intercept] Exponential"}, own)
+	require.Equal(t, []string{"b[treatment[none]] StudentT(df 3, loc 0, scale 1)", "b[age] Normal(loc 0, scale 0.1)",
+		"sd_clinic[Intercept] Exponential(rate 2)"}, own)
 	d := sampled(t, m, 4)
 	require.Equal(t, []string{"intercept", "b", "b[age]", "sd_clinic"}, m.Reported(d))
 	got, err := m.Expected(d, regression.Rows{})

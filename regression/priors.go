@@ -132,11 +132,32 @@ func (m *Model) describe(name, says string, keys ...string) {
 	p := Prior{Name: name, Law: says}
 	for _, k := range keys {
 		if d, ok := m.formula.Priors[k]; ok {
-			p.Own, p.Law = true, d.Name()
+			p.Own, p.Law = true, inWords(d)
 			break
 		}
 	}
 	m.priors = append(m.priors, p)
+}
+
+// inWords is a distribution with its parameters, where they are numbers: "Normal(loc 0, scale 1)".
+func inWords(d dist.Distribution) string {
+	of, ok := d.(dist.Parameterised)
+	if !ok {
+		return d.Name()
+	}
+	var parts []string
+	params := of.Params()
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		if t, ok := params[name].(torch.Tensor); ok {
+			if v, number := t.Number(); number {
+				parts = append(parts, fmt.Sprintf("%s %.3g", name, v))
+			}
+		}
+	}
+	if len(parts) < len(params) {
+		return d.Name()
+	}
+	return d.Name() + "(" + strings.Join(parts, ", ") + ")"
 }
 
 // note remembers the labels of a site.

@@ -298,8 +298,8 @@ func TestRowsErrors(t *testing.T) {
 			`data: column "g": it is a number here, and was a factor in the training data`},
 		{"~ log(x)", table(t, numbers(1, 0)),
 			`data: row 1, column "x", value "0": log of it is -Inf: it must be above 0`},
-		{"~ x", table(t, numbers(1, math.NaN())), `data: row 1, column "x": it is missing, and so are 0 more of ` +
-			`the column: drop such rows with Table.DropMissing, or model them`},
+		{"~ x", table(t, numbers(1, math.NaN())), `data: row 1, column "x": it is missing: drop ` +
+			`such rows with Table.DropMissing, or model them`},
 		{"y ~ 1", table(t, labels("y", "maybe")), `data: row 0, column "y", value "maybe": the outcome does not ` +
 			`have this level in the training data: it has "no", "yes"`},
 		{"~ x:I(2 * x)", table(t, numbers(1, 1e200)), `data: row 1, column "x:I(2 * x)": the product is beyond the ` +

@@ -78,9 +78,12 @@ func (s *source) column(e Expr) (data.Column, error) {
 		return data.Column{}, err
 	}
 	if len(missing) > 0 {
+		more := ""
+		if n := len(missing) - 1; n > 0 {
+			more = fmt.Sprintf(", and so are %d more of the column", n)
+		}
 		return data.Column{}, &data.Error{Row: missing[0].Row, Line: missing[0].Line, Column: e.Name,
-			Problem: fmt.Sprintf("it is missing, and so are %d more of the column: drop such rows with "+
-				"Table.DropMissing, or model them", len(missing)-1)}
+			Problem: "it is missing" + more + ": drop such rows with Table.DropMissing, or model them"}
 	}
 	c, err := s.t.Column(e.Name)
 	s.columns[e.Name] = c
