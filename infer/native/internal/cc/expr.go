@@ -39,7 +39,7 @@ var functions = map[ir.Op]string{
 	ir.Abs: "__builtin_fabs", ir.Sqrt: "__builtin_sqrt",
 	ir.Exp: "exp", ir.Expm1: "expm1", ir.Log: "log", ir.Log1p: "log1p",
 	ir.Sin: "sin", ir.Cos: "cos", ir.Tan: "tan", ir.Asin: "asin", ir.Acos: "acos", ir.Atan: "atan",
-	ir.Sinh: "sinh", ir.Cosh: "cosh", ir.Tanh: "tanh", ir.Erf: "erf", ir.Erfc: "erfc", ir.Pow: "pow", ir.Atan2: "atan2",
+	ir.Sinh: "sinh", ir.Cosh: "cosh", ir.Tanh: "kelvin_tanh", ir.Erf: "erf", ir.Erfc: "erfc", ir.Pow: "pow", ir.Atan2: "atan2",
 	ir.Floor: "__builtin_floor", ir.Ceil: "__builtin_ceil", ir.Trunc: "__builtin_trunc", ir.Round: "__builtin_rint",
 	ir.Lgamma: "kelvin_lgamma", ir.Digamma: "kelvin_digamma", ir.Trigamma: "kelvin_trigamma", ir.Erfcx: "kelvin_erfcx",
 	ir.Erfinv: "kelvin_erfinv", ir.I0e: "kelvin_i0e", ir.I1e: "kelvin_i1e", ir.Sign: "kelvin_sign",
