@@ -212,8 +212,8 @@ KELVIN_INLINE double kelvin_i1e(double x) {
 }
 #undef T
 
-// exp(x) for 0 <= x <= 40, with the polynomial of the virtual machine: x = k·log 2 + r. A sum with 1.5·2^52 has k in its
-// low bits.
+// exp(x) for 0 <= x <= 40, with the polynomial of the virtual machine: x = k·log 2 + r. A sum with 1.5·2^52 has k in
+// its low bits.
 KELVIN_INLINE double kelvin_exp_part(double x) {
   double k = __builtin_rint(x * 0x1.71547652b82fep+0);
   union {
