@@ -127,7 +127,7 @@ func (s Source) planned(points [][]float64, tier Tier, o Options, report *Report
 	report.Loops = len(leaves)
 	report.Notes = plan.Notes
 	for _, step := range plan.Steps {
-		if step.Kind == ir.Repeat {
+		if step.Kind == ir.Repeat && !step.Blocks {
 			report.OverTime++
 		}
 	}

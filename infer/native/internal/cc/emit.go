@@ -58,31 +58,15 @@ func common() string { return Header + "\n" + helpers + "\n" + special }
 
 // emitPlan writes the two functions of a plan; the suffix ends their names.
 func emitPlan(p *ir.Plan, suffix string) (string, error) {
-	n := 0
-	for _, steps := range [][]ir.Step{p.Prologue, p.Steps} {
-		for _, s := range ir.Leaves(steps) {
-			n += 1 + len(s.Body)
-		}
-	}
-	if n > maxInstructions {
+	if n := instructions(p.Prologue) + instructions(p.Steps); n > maxInstructions {
 		return "", &TooLargeError{Instructions: n}
 	}
 	var text strings.Builder
-	for _, part := range []struct {
-		name  string
-		steps []ir.Step
-	}{{"prologue", p.Prologue}, {"main", p.Steps}} {
-		f := function{plan: p, layout: p.Place(), sums: newSums()}
-		f.plans(part.steps)
-		for i := range part.steps {
-			if err := f.step(i, &part.steps[i]); err != nil {
-				return "", err
-			}
-		}
-		f.write(&text, part.name, suffix)
-		if text.Len() > maxText {
-			return "", &TooLargeError{Instructions: n, Bytes: text.Len()}
-		}
+	if err := emitPart(p, &text, "prologue", suffix, p.Prologue); err != nil {
+		return "", err
+	}
+	if err := emitPart(p, &text, "main", suffix, p.Steps); err != nil {
+		return "", err
 	}
 	return text.String(), nil
 }

@@ -20,6 +20,7 @@ const (
 	literal       // the number stands in the text
 	scalar        // a local variable
 	array         // a local array
+	member        // memory that the functions of a part share
 	pointer       // memory of the caller
 )
 
@@ -38,24 +39,19 @@ func (f *function) line(format string, args ...any) {
 }
 
 // plans decides where each buffer lives.
-func (f *function) plans(steps []ir.Step) {
+func (f *function) plans(steps []ir.Step, shared map[int]place) {
 	n := len(f.plan.Buffers)
 	f.places = make([]place, n)
 	used, addressed := make([]bool, n), make([]bool, n)
+	accesses(steps, func(buf, _ int) { used[buf] = true })
 	for _, s := range ir.Leaves(steps) {
 		for k := range s.Body {
 			in := &s.Body[k]
-			if in.Op == ir.Load || in.Op.Writes() {
-				used[in.At.Buf] = true
-				if x := in.At.Index; x != nil {
-					used[x.Buf], addressed[in.At.Buf] = true, true
-				}
-			}
+			addressed[in.At.Buf] = addressed[in.At.Buf] || in.At.Index != nil
 		}
 		if s.Kind != ir.Loop {
 			f.dense = f.dense || dense(s)
 			for _, m := range matrices(s) {
-				used[m.Buf] = true
 				addressed[m.Buf] = addressed[m.Buf] || dense(s) || s.Kind == ir.Call
 			}
 		}
@@ -66,6 +62,8 @@ func (f *function) plans(steps []ir.Step) {
 		case !used[i]:
 		case b.Kind == ir.Const && b.Len == 1 && b.Elem == ir.F64 && !addressed[i]:
 			f.places[i] = literal
+		case shared[i] != unused:
+			f.places[i] = shared[i]
 		case b.Kind == ir.Work:
 			f.places[i] = pointer
 			work = append(work, i)
@@ -114,7 +112,7 @@ func (p *parameters) block(b ir.Buffer, name, block, constant string, offset int
 func (p *parameters) buffer(f *function, i int, main bool) {
 	b, v := f.plan.Buffers[i], "b"+strconv.Itoa(i)
 	switch f.places[i] {
-	case unused, literal:
+	case unused, literal, member:
 		return
 	case scalar:
 		p.decls = append(p.decls, "double "+v+";")
@@ -151,27 +149,36 @@ func (p *parameters) buffer(f *function, i int, main bool) {
 	}
 }
 
-// write puts the function together. Its body is a function of its own, since compilers heed restrict of parameters
-// alone.
-func (f *function) write(text *strings.Builder, name, suffix string) {
-	p := parameters{blocks: map[string]bool{}}
+// write puts the function of a piece together. Its body is a function of its own, since compilers heed restrict of
+// parameters alone.
+func (f *function) write(text *strings.Builder, w *whole, all []piece, k int) {
+	p, several := parameters{blocks: map[string]bool{}}, len(all) > 1
 	if f.dense {
 		p.add("const kelvin_dense *const dense", "c->dense")
 	}
+	if several {
+		p.add(w.shared()+" *restrict shared", "&shared")
+	}
+	if all[k].times > 0 {
+		p.add("const long turn", "turn")
+	}
 	for i := range f.plan.Buffers {
-		p.buffer(f, i, name == "main")
+		p.buffer(f, i, w.name == "main")
 	}
 	if len(p.list) == 0 {
 		p.list = []string{"void"}
 	}
-	fmt.Fprintf(text, "\nstatic KELVIN_BODY int %s_body%s(%s) {\n", name, suffix, strings.Join(p.list, ", "))
+	name, cold := w.of(k, several), ""
+	if all[k].cold(all) {
+		cold = "__attribute__((cold)) "
+	}
+	fmt.Fprintf(text, "\nstatic KELVIN_BODY %sint %s(%s) {\n", cold, name, strings.Join(p.list, ", "))
 	for _, l := range append(p.decls, f.lines...) {
 		text.WriteString(l)
 		text.WriteByte('\n')
 	}
-	text.WriteString("return 0;\n}\n\n")
-	fmt.Fprintf(text, "KELVIN_EXPORT int kelvin_%s%s(const kelvin_call *c) {\n(void)c;\n", name, suffix)
-	fmt.Fprintf(text, "return %s_body%s(%s);\n}\n", name, suffix, strings.Join(p.args, ", "))
+	text.WriteString("return 0;\n}\n")
+	w.calls = append(w.calls, name+"("+strings.Join(p.args, ", ")+")")
 }
 
 var ctype = [...]string{ir.F64: "double", ir.F32: "float", ir.I64: "int64_t", ir.U8: "uint8_t", ir.I32: "int32_t"}
@@ -183,6 +190,8 @@ func (f *function) at(buf int, index string) string {
 		return number(f.plan.Buffers[buf].Data[0])
 	case scalar:
 		return "b" + strconv.Itoa(buf)
+	case member:
+		return "shared->b" + strconv.Itoa(buf) + "[" + index + "]"
 	}
 	return "b" + strconv.Itoa(buf) + "[" + index + "]"
 }

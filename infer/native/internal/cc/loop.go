@@ -308,6 +308,9 @@ func (n *nest) instruction(k int) error {
 		case ir.Lgamma, ir.Digamma, ir.Trigamma, ir.Erfcx, ir.Erfinv, ir.I0e, ir.I1e:
 			n.add(l, "const double %s = %s_one(%s);", v, functions[in.Op], a)
 			return nil
+		case ir.Tanh:
+			n.add(l, "const double %s = tanh(%s);", v, a)
+			return nil
 		}
 	}
 	switch in.Op {

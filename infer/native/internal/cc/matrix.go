@@ -29,7 +29,7 @@ func dense(s *ir.Step) bool {
 func (o operands) call() {
 	s := o.s
 	at := func(m ir.Matrix, row, col int) string {
-		return fmt.Sprintf("&b%d[%s], %d, %d", m.Buf, o.index(m, "0", "0"), row, col)
+		return fmt.Sprintf("&%s, %d, %d", o.at(m, "0", "0"), row, col)
 	}
 	upright := func(m ir.Matrix) string { return at(m, m.Row, m.Col) }
 	switch {
@@ -37,7 +37,7 @@ func (o operands) call() {
 		o.f.line("dense->product(%d, %d, %d, %d, %d, %s, %s, %s);", s.M, s.N, s.K, bit(s.Upper), bit(s.Lower),
 			upright(s.A), upright(s.B), upright(s.Out))
 	case s.Kind == ir.Cholesky:
-		o.f.line("dense->cholesky(%d, %s, &b%d[%s], %d);", s.N, upright(s.A), s.Out.Buf, o.index(s.Out, "0", "0"), s.Out.Row)
+		o.f.line("dense->cholesky(%d, %s, &%s, %d);", s.N, upright(s.A), o.at(s.Out, "0", "0"), s.Out.Row)
 	case s.Right: // Out·A = B is Aᵀ·Outᵀ = Bᵀ
 		turned := func(m ir.Matrix) string { return at(m, m.Col, m.Row) }
 		o.f.line("dense->solve(%d, %d, %d, %d, %s, %s, %s);", s.N, s.M, bit(!s.Upper), bit(s.Unit), turned(s.A),

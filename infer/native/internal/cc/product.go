@@ -20,6 +20,8 @@ func (o operands) product() {
 		o.sums()
 	case s.K <= few:
 		o.terms(tall > wide)
+	case dot > wide && dot > tall && s.N == 1 && s.M >= 8:
+		o.rows()
 	case dot > wide && dot > tall:
 		f.line("%s %s {", plain("i", s.M), plain("j", s.N))
 		f.line("double sum = 0.0;")
@@ -58,8 +60,31 @@ func (o operands) terms(tall bool) {
 	o.f.line("%s %s %s = %s;", outer, inner, o.at(s.Out, "i", "j"), strings.Join(sum, " + "))
 }
 
-// updates adds multiples of lines of one operand to each line of the result, four at a time. A line is a row, or a
-// column where tall is set. An operand whose lines are no neighbours in memory is laid out anew first, if it is small.
+// rows writes a product with a vector, four rows at a time: each number of the vector is loaded once for them.
+func (o operands) rows() {
+	s, f := o.s, o.f
+	rest := s.M % 4
+	f.line("for (long i = 0; i < %d; i += 4) {\ndouble t0 = 0.0, t1 = 0.0, t2 = 0.0, t3 = 0.0;", s.M-rest)
+	f.line("%s {\nconst double e = %s;", count("k", s.K, " reduction(+:t0,t1,t2,t3)"), o.at(s.B, "k", "0"))
+	rows := []string{"i", "(i+1)", "(i+2)", "(i+3)"}
+	for r, i := range rows {
+		f.line("t%d += %s*e;", r, o.at(s.A, i, "k"))
+	}
+	f.line("}")
+	for r, i := range rows {
+		f.line("%s = t%d;", o.at(s.Out, i, "0"), r)
+	}
+	f.line("}")
+	if rest > 0 {
+		f.line("for (long i = %d; i < %d; i++) {\ndouble sum = 0.0;", s.M-rest, s.M)
+		f.line("%s sum += %s*%s;", count("k", s.K, " reduction(+:sum)"), o.at(s.A, "i", "k"), o.at(s.B, "k", "0"))
+		f.line("%s = sum;\n}", o.at(s.Out, "i", "0"))
+	}
+}
+
+// updates adds multiples of lines of one operand to each line of the result, four at a time, or eight to one line. A
+// line is a row, or a column where tall is set. An operand whose lines are no neighbours in memory is laid out anew
+// first, if it is small.
 func (o operands) updates(tall bool) {
 	s, f := o.s, o.f
 	lines, n, line, inner := s.M, s.N, "i", "j"
@@ -78,10 +103,13 @@ func (o operands) updates(tall bool) {
 	}
 	out := o.at(s.Out, "i", "j")
 	f.line("%s {", plain(line, lines))
-	first := s.K % 4
+	next := []string{"k", "(k+1)", "(k+2)", "(k+3)", "(k+4)", "(k+5)", "(k+6)", "(k+7)"}
+	if lines > 1 || s.K < 64 {
+		next = next[:4]
+	}
+	first := s.K % len(next)
 	f.line("%s %s = %s;", count(inner, n, ""), out, o.sum(factor, other, first))
-	f.line("for (long k = %d; k < %d; k += 4) {", first, s.K)
-	next := []string{"k", "(k+1)", "(k+2)", "(k+3)"}
+	f.line("for (long k = %d; k < %d; k += %d) {", first, s.K, len(next))
 	products := make([]string, len(next))
 	for i, k := range next {
 		f.line("const double e%d = %s;", i, factor(k))

@@ -212,6 +212,40 @@ KELVIN_INLINE double kelvin_i1e(double x) {
 }
 #undef T
 
+// exp(x) for 0 <= x <= 40, with the polynomial of the virtual machine: x = k·log 2 + r. A sum with 1.5·2^52 has k in
+// its low bits.
+KELVIN_INLINE double kelvin_exp_part(double x) {
+  double k = __builtin_rint(x * 0x1.71547652b82fep+0);
+  union {
+    double d;
+    int64_t i;
+  } t = {k + 0x1.8p52};
+  double r = KELVIN_KEEP(x - k * 0x1.62e42fefa39efp-1) - k * 0x1.abc9e3b39803fp-56;
+  double s = r * r, p = 0x1.1f73102e57f8bp-29, q = 0x1.af4e000e84be8p-26;
+  p = p * s + 0x1.27e4db5e389d2p-22, q = q * s + 0x1.71de0226bd07ap-19;
+  p = p * s + 0x1.a01a01a6da7e2p-16, q = q * s + 0x1.a01a01abeb69fp-13;
+  p = p * s + 0x1.6c16c16c162d1p-10, q = q * s + 0x1.11111111100d5p-7;
+  p = p * s + 0x1.5555555555556p-5, q = q * s + 0x1.5555555555557p-3;
+  p = p * s + 0.5;
+  t.i = (t.i + 1023) << 52;
+  return KELVIN_KEEP(1 + KELVIN_KEEP(r + s * KELVIN_KEEP(p + r * q))) * t.d;
+}
+
+// tanh(x): up to 0.55 by a polynomial, then 1 - 2/(exp(2x) + 1), which is 1 from 20 on.
+KELVIN_INLINE double kelvin_tanh(double x) {
+  double y = __builtin_fabs(x), z = x * x, s = z * z;
+  double p = -0x1.59a834187ce22p-16, q = 0x1.64fd88e9900a5p-14;
+  p = p * s - 0x1.ec1091436eb2ap-13, q = q * s + 0x1.34c5a8a996cd4p-11;
+  p = p * s - 0x1.7d97cfd138c28p-10, q = q * s + 0x1.d6d339333f329p-9;
+  p = p * s - 0x1.226e32f00cf0cp-7, q = q * s + 0x1.664f487713373p-6;
+  p = p * s - 0x1.ba1ba1b9fec84p-5, q = q * s + 0x1.1111111111032p-3;
+  p = p * s - 0x1.5555555555555p-2;
+  double near = y + y * z * KELVIN_KEEP(p + z * q);
+  double far = 1 - 2 / KELVIN_KEEP(kelvin_exp_part(y > 20 ? 40 : 2 * y) + 1);
+  double v = y < 0.55 ? near : far;
+  return x != x ? x : __builtin_copysign(v, x);
+}
+
 // The same for single numbers, as calls: there is no loop to be part of.
 #define ONE(f) \
   static __attribute__((noinline, unused)) double f##_one(double x) { return f(x); }

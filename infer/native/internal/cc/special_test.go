@@ -24,7 +24,8 @@ var units = []struct {
 	{"lgamma", ir.Lgamma, 8, 0}, {"digamma", ir.Digamma, 8, 1}, {"trigamma", ir.Trigamma, 8, 0},
 	{"erfcx", ir.Erfcx, 8, 0}, {"erfinv", ir.Erfinv, 8, 0}, {"i0e", ir.I0e, 8, 0}, {"i1e", ir.I1e, 8, 0},
 	{"exp", ir.Exp, 4, 0}, {"log", ir.Log, 4, 0}, {"log1p", ir.Log1p, 4, 0}, {"expm1", ir.Expm1, 4, 0},
-	{"tanh", ir.Tanh, 4, 0}, {"erf", ir.Erf, 4, 0}, {"erfc", ir.Erfc, 4, 0}, {"sin", ir.Sin, 4, 0}, {"cos", ir.Cos, 4, 0},
+	{"tanh", ir.Tanh, 2, 0}, {"erf", ir.Erf, 4, 0}, {"erfc", ir.Erfc, 4, 0},
+	{"sin", ir.Sin, 4, 0}, {"cos", ir.Cos, 4, 0},
 	{"hypot", ir.Hypot, 2, 0},
 }
 

@@ -168,8 +168,9 @@ type Step struct {
 	Lower              bool
 	Product            bool
 
-	Times int    // of a Repeat
-	Inner []Step // of a Repeat; none is a Repeat
+	Times  int    // of a Repeat
+	Inner  []Step // of a Repeat; none is a Repeat
+	Blocks bool   // a Repeat goes through blocks of rows, and not through time; of no meaning for a machine
 }
 
 // Matrix is an operand of a step: element (i, j) of repetition s is at Off + Σ_d Strides[d]·s_d + Row·i + Col·j, plus

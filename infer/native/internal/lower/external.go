@@ -42,6 +42,7 @@ func (l *lowering) external(t *Tensor) *image {
 	if s.Data == nil {
 		refuse("the contents of a tensor are not known")
 	}
+	l.rec.Storages[t.Storage].used = true
 	img.array = single(img.array.sizes, ref{v: l.g.constant(decode(s.Data, t.Type)), strides: []int{1}})
 	return img
 }

@@ -128,7 +128,7 @@ func parse(words []int64, bytes []byte) (*Recording, error) {
 			r.next() // storages come in the order of their numbers
 			s := Storage{Bytes: r.next(), External: r.next() != 0}
 			if copied, at := r.next() != 0, r.next(); copied {
-				s.Data = bytes[at : at+s.Bytes]
+				s.Data, s.at = bytes[at:at+s.Bytes], at
 			}
 			out.Storages = append(out.Storages, s)
 		default:

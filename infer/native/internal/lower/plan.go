@@ -59,6 +59,7 @@ func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	if err := emit(plan, l.g, outs); err != nil {
 		return nil, err
 	}
+	inBlocks(plan)
 	if err := plan.Check(); err != nil {
 		return nil, fmt.Errorf("lower: the plan is not sound: %w", err)
 	}

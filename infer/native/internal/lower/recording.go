@@ -40,6 +40,8 @@ type Storage struct {
 	Bytes    int
 	External bool   // it was there before the recording, or filled without an operation
 	Data     []byte // the contents of an external one, unless it is that of a known tensor
+	at       int    // where they are in the bytes of the recording
+	used     bool   // the plan depends on them
 }
 
 // Kind is the type of an argument or result.

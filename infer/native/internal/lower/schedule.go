@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -71,6 +72,7 @@ func itemsOf(v *value) []*item {
 		for _, c := range v.cells {
 			out = append(out, storeOf(v, sizes, c))
 		}
+		out = inStep(out)
 		if v.kind == scatter {
 			dst := v.place
 			dst.v = v
@@ -96,6 +98,64 @@ func storeOf(v *value, sizes []int, c cell) *item {
 	}
 	space, refs := collapse(space, []ref{c.ref.pick(dims), dst.pick(dims)})
 	return &item{v: v, what: store, space: space, args: refs[:1], dst: refs[1]}
+}
+
+// inStep makes one of stores that follow one another at equal distances, as those of what turns make in turn.
+func inStep(stores []*item) []*item {
+	if len(stores) < fewestTurns {
+		return stores
+	}
+	alike, keys := map[string][]*item{}, []string{}
+	for i, it := range stores {
+		key := fmt.Sprintf("%p %v %v %v", it.args[0].v, it.space, it.args[0].strides, it.dst.strides)
+		if it.args[0].ix != nil || it.dst.ix != nil {
+			key = fmt.Sprint(i)
+		}
+		if alike[key] == nil {
+			keys = append(keys, key)
+		}
+		alike[key] = append(alike[key], it)
+	}
+	var out []*item
+	for _, key := range keys {
+		all := alike[key]
+		slices.SortStableFunc(all, func(a, b *item) int { return a.dst.off - b.dst.off })
+		for len(all) > 0 {
+			n := evenly(all)
+			if n < fewestTurns {
+				out, all = append(out, all[0]), all[1:]
+				continue
+			}
+			out, all = append(out, oneStore(all[:n])), all[n:]
+		}
+	}
+	return out
+}
+
+// evenly is how many stores are at equal distances, from the first on.
+func evenly(all []*item) int {
+	distance := func(i int) [2]int {
+		a, b := all[i], all[i+1]
+		return [2]int{b.args[0].off - a.args[0].off, b.dst.off - a.dst.off}
+	}
+	n := 1
+	for n < len(all) && distance(n-1) == distance(0) {
+		n++
+	}
+	return n
+}
+
+// oneStore is several stores as one, with a dimension in front that goes from one to the next.
+func oneStore(all []*item) *item {
+	it := *all[0]
+	ahead := func(r, next ref) ref {
+		r.strides = append([]int{next.off - r.off}, r.strides...)
+		return r
+	}
+	space, refs := collapse(append([]int{len(all)}, it.space...),
+		[]ref{ahead(it.args[0], all[1].args[0]), ahead(it.dst, all[1].dst)})
+	it.space, it.args, it.dst = space, refs[:1], refs[1]
+	return &it
 }
 
 // schedule orders the work for some values of a stage.

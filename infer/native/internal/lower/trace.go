@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -47,7 +48,8 @@ type Options struct {
 type trace struct {
 	words     []int64 // the recording, as it was told, until it is read: of a long loop both are many bytes
 	bytes     []byte
-	digest    [sha256.Size]byte // of words and bytes
+	digest    [sha256.Size]byte // of the words
+	unused    [][2]int          // parts of the bytes that the plan does not depend on
 	foreign   [][2]float64      // the addresses of the calls in C
 	recording *Recording        // nil until the words are read
 	aux       []ir.Slot
@@ -60,7 +62,6 @@ func (t *trace) told(words []int64, bytes []byte) {
 	t.words, t.bytes = words, bytes
 	h := sha256.New()
 	h.Write(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words)))
-	h.Write(bytes)
 	h.Sum(t.digest[:0])
 }
 
@@ -78,7 +79,7 @@ func (t *trace) read() error {
 		out.Foreign = append(out.Foreign, Foreign{In: out.Outputs[own+2*k], Out: out.Outputs[own+2*k+1], Address: address})
 	}
 	out.Outputs = out.Outputs[:own]
-	t.recording, t.words, t.bytes = out, nil, nil
+	t.recording, t.words = out, nil
 	return nil
 }
 
@@ -134,14 +135,31 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 	return nil, Difference(first.recording, second.recording)
 }
 
-// same says whether two recordings are equal in every bit. Where they are not, their plans may be.
+// same says whether two recordings are equal in every bit that a plan of the first depends on. Where they are not,
+// their plans may be. Memory that an operation writes is there before, with contents that differ each time.
 func (t *trace) same(u *trace) bool {
 	slot := func(a, b ir.Slot) bool { return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape) }
 	address := func(a, b [2]float64) bool {
 		return math.Float64bits(a[0]) == math.Float64bits(b[0]) && math.Float64bits(a[1]) == math.Float64bits(b[1])
 	}
-	return t.digest == u.digest && t.jacobian == u.jacobian && slices.EqualFunc(t.aux, u.aux, slot) &&
+	return t.digest == u.digest && t.sameBytes(u.bytes) && t.jacobian == u.jacobian &&
+		slices.EqualFunc(t.aux, u.aux, slot) &&
 		slices.EqualFunc(t.foreign, u.foreign, address)
+}
+
+// sameBytes compares the texts and contents of a recording with others.
+func (t *trace) sameBytes(others []byte) bool {
+	if len(t.bytes) != len(others) {
+		return false
+	}
+	at := 0
+	for _, gap := range t.unused {
+		if !bytes.Equal(t.bytes[at:gap[0]], others[at:gap[0]]) {
+			return false
+		}
+		at = gap[1]
+	}
+	return bytes.Equal(t.bytes[at:], others[at:])
 }
 
 // beside runs f on a goroutine of its own. The function that it returns waits for f, and panics where f did.
@@ -177,6 +195,11 @@ func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
 		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
 		GradientOnly: o.GradientOnly, NoAux: o.NoAux,
 	})
+	for _, s := range t.recording.Storages {
+		if s.Data != nil && !s.used {
+			t.unused = append(t.unused, [2]int{s.at, s.at + s.Bytes})
+		}
+	}
 	return err
 }
 

@@ -59,7 +59,28 @@ static void rows_times(long m, long k, double *out, long step, const double *a, 
 // Likewise for contiguous columns of a.
 static void columns_times(long m, long k, double *out, long step, const double *a, long col, const double *b,
                           long gap) {
-  for (long i = 0; i < m; i += W) {
+  long i = 0;
+  for (; i + 4 * W <= m; i += 4 * W) { // four vectors of rows: what lies side by side is read at once
+    V s[2][4];
+    for (int u = 0; u < 4; u++) s[0][u] = s[1][u] = splat(0);
+    long l = 0;
+    for (; l + 2 <= k; l += 2)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; h++)
+#pragma GCC unroll 4
+        for (int u = 0; u < 4; u++)
+          s[h][u] = fma_(ld(a + i + u * W + col * (l + h)), splat(b[gap * (l + h)]), s[h][u]);
+    for (; l < k; l++)
+      for (int u = 0; u < 4; u++) s[0][u] = fma_(ld(a + i + u * W + col * l), splat(b[gap * l]), s[0][u]);
+    for (int u = 0; u < 4; u++) {
+      V sums = s[0][u] + s[1][u];
+      if (step == 1)
+        st(out + i + u * W, sums);
+      else
+        for (int r = 0; r < W; r++) out[step * (i + u * W + r)] = sums[r];
+    }
+  }
+  for (; i < m; i += W) {
     M t = first(m - i < W ? m - i : W);
     V s[4] = {splat(0), splat(0), splat(0), splat(0)};
     const double *p = a + i;
