@@ -17,7 +17,8 @@ import (
 func TestLargeColumns(t *testing.T) {
 	const n = 40
 	families := map[string][]regression.Family{
-		"share ~ ": {regression.Beta{}, regression.Beta{Link: "probit"}, regression.Beta{Link: "cloglog"}, regression.VonMises{}},
+		"share ~ ": {regression.Beta{}, regression.Beta{Link: "probit"}, regression.Beta{Link: "cloglog"},
+			regression.VonMises{}},
 		"amount ~ ": {regression.Gaussian{}, regression.Gaussian{Link: "log"}, regression.StudentT{}, regression.SkewNormal{},
 			regression.LogNormal{}, regression.Gamma{}, regression.InverseGaussian{}, regression.Exponential{},
 			regression.Weibull{}},
@@ -90,8 +91,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// Log odds and shares keep their digits where probabilities are nearly 0 or 1: a binary outcome that a link makes all but
-// impossible has a finite log density, by the tail of the normal law and by -e^η.
+// Log odds keep their digits where probabilities are nearly 0 or 1: a binary outcome that is all but impossible has a
+// finite log density, by the tail of the normal law and by -e^η.
 func TestTails(t *testing.T) {
 	for link, want := range map[string][2]float64{ // log P(1) at η = -30, log P(0) at 5
 		"probit":  {-454.3212439955, -15.0649983939},

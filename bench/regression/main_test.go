@@ -16,7 +16,7 @@ import (
 )
 
 // fields are the declarations in the data block of a Stan program.
-var fields = regexp.MustCompile(`(?m)^  (?:array\[\w+\] )?(?:int|real|vector|matrix)\S*(?: K\]| \d\]| D\])?(?: upper=\S+)? (\w+);$`)
+var fields = regexp.MustCompile(`(?m)^  (?:array\[N\] )?(?:int|real|vector|matrix)(?:<[^>]*>)?(?:\[[^\]]*\])? (\w+);$`)
 
 // Each formula compiles on its data, and its columns, less their means, are those that Stan gets; Stan's program
 // declares what it is given and nothing else.
