@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/regression"
 )
@@ -31,7 +31,7 @@ type regressionCase struct {
 	columns string
 	groups  []group
 	more    func(m *stanMaker) // data of this program alone
-	accept  float64            // target of the acceptance of both sides; 0 is 0.8
+	accept  float64            // target of the acceptance of both sides; 0 is 0.8, the default of both
 }
 
 // cases are the regressions. The README of the data says where they are from.
@@ -83,17 +83,14 @@ var cases = []regressionCase{
 }
 
 // choose finds cases by names that are separated by commas; all for none.
-func choose(names string) ([]regressionCase, error) {
-	if names == "" {
-		return cases, nil
-	}
-	var out []regressionCase
-	for _, name := range strings.Split(names, ",") {
-		at := slices.IndexFunc(cases, func(c regressionCase) bool { return c.name == name })
-		if at < 0 {
-			return nil, fmt.Errorf("-models: there is no %q; there are %s", name, allNames())
+func choose(names string) (out []regressionCase, err error) {
+	for _, c := range cases {
+		if names == "" || slices.Contains(strings.Split(names, ","), c.name) {
+			out = append(out, c)
 		}
-		out = append(out, cases[at])
+	}
+	if names != "" && len(out) != len(strings.Split(names, ",")) {
+		return nil, fmt.Errorf("-models %s: the models are %s", names, allNames())
 	}
 	return out, nil
 }
@@ -107,12 +104,7 @@ func allNames() string {
 }
 
 // source is the name of the file of the data.
-func (c regressionCase) source() string {
-	if c.file != "" {
-		return "data/" + c.file + ".csv"
-	}
-	return "data/" + c.name + ".csv"
-}
+func (c regressionCase) source() string { return "data/" + cmp.Or(c.file, c.name) + ".csv" }
 
 // table reads the data.
 func (c regressionCase) table() (*data.Table, error) {
@@ -124,29 +116,13 @@ func (c regressionCase) table() (*data.Table, error) {
 	return data.CSV{Factors: c.factors, Name: c.source()}.Read(f)
 }
 
-// program is the text of the Stan program.
-func (c regressionCase) program() (string, error) {
-	text, err := files.ReadFile("stan/" + c.name + ".stan")
-	return string(text), err
-}
-
-// request is what Stan compiles.
-func (c regressionCase) request(t *data.Table, m *regression.Model) (peer.Request, error) {
-	text, err := c.program()
-	if err != nil {
-		return nil, err
-	}
-	of, err := c.stanData(t, m)
-	return peer.Request{"code": text, "data": of}, err
-}
-
-// lines is how many lines the formulas and the Stan program have, without comments and empty ones.
-func (c regressionCase) lines() (formula, stan int, err error) {
-	text, err := c.program()
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-			stan++
+// program is the text of the Stan program, and how many lines it has without comments.
+func (c regressionCase) program() (text string, lines int, err error) {
+	b, err := files.ReadFile("stan/" + c.name + ".stan")
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, "//") {
+			lines++
 		}
 	}
-	return 1 + len(c.formula.Params), stan, err
+	return string(b), lines, err
 }

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
@@ -44,7 +45,7 @@ type settings struct {
 	json, venv, python string
 	peers              bool
 	environments       *peer.Environments // nil without peers
-	scratch            string
+	file               string             // of Stan's draws
 }
 
 func parse(args []string) (s settings, err error) {
@@ -61,12 +62,9 @@ func parse(args []string) (s settings, err error) {
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
-	if f.NArg() > 0 {
-		return s, fmt.Errorf("%q is not a flag", f.Arg(0))
-	}
-	if o := s.options; o.Chains < 1 || o.Warmup < 1 || o.Draws < 8 || s.seeds < 1 {
-		return s, fmt.Errorf("-chains %d -warmup %d -draws %d -seeds %d: there must be at least 1, 1, 8 and 1", o.Chains,
-			o.Warmup, o.Draws, s.seeds)
+	if f.NArg() > 0 || s.seeds < 1 || s.options.Draws < 8 {
+		return s, fmt.Errorf("%q, -seeds %d, -draws %d: there must be flags alone, 1 seed and 8 draws", f.Args(), s.seeds,
+			s.options.Draws)
 	}
 	s.cases, err = choose(*names)
 	return s, err
@@ -87,10 +85,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err := s.environments.Install(ctx, peer.Groups[0]); err != nil {
 			return err
 		}
-		if s.scratch, err = os.MkdirTemp("", "kelvin-regression"); err != nil {
+		scratch, err := os.MkdirTemp("", "kelvin-regression")
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(s.scratch)
+		defer os.RemoveAll(scratch)
+		s.file = filepath.Join(scratch, "draws")
 	}
 	return s.compare(ctx, out)
 }
@@ -106,14 +106,15 @@ func (s settings) compare(ctx context.Context, out io.Writer) error {
 		}
 		rows = append(rows, r)
 		r.write(out)
-		if s.json != "" {
-			text, err := json.MarshalIndent(map[string]any{"models": rows}, "", "  ")
-			if err != nil {
-				return err
-			}
-			if err := atomicfile.Write(s.json, append(text, '\n'), 0o644); err != nil {
-				return err
-			}
+		if s.json == "" {
+			continue
+		}
+		text, err := json.MarshalIndent(map[string]any{"models": rows}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := atomicfile.Write(s.json, append(text, '\n'), 0o644); err != nil {
+			return err
 		}
 	}
 	return writeEnd(out, rows)
@@ -121,8 +122,8 @@ func (s settings) compare(ctx context.Context, out io.Writer) error {
 
 // measure runs a model with all seeds on both sides, which take turns.
 func (s settings) measure(ctx context.Context, c regressionCase) (r row, err error) {
-	r.Name = c.name
-	if r.FormulaLines, r.StanLines, err = c.lines(); err != nil {
+	r.Name, r.FormulaLines = c.name, 1+len(c.formula.Params)
+	if _, r.StanLines, err = c.program(); err != nil {
 		return r, err
 	}
 	k, err := newKelvin(c)
@@ -132,8 +133,8 @@ func (s settings) measure(ctx context.Context, c regressionCase) (r row, err err
 	r.Kelvin = &k.side
 	var other *stan
 	if s.peers {
-		if other, err = newStan(ctx, s.environments, s.scratch, k); err != nil {
-			return r, err
+		if other, err = newStan(ctx, s.environments, k); err != nil {
+			return r, fmt.Errorf("stan: %w", err)
 		}
 		defer other.process.Close()
 		r.Stan = &other.side
@@ -147,13 +148,13 @@ func (s settings) measure(ctx context.Context, c regressionCase) (r row, err err
 		if other == nil {
 			continue
 		}
-		if err := other.sample(k, o); err != nil {
+		if err := other.sample(k, s.file, o); err != nil {
 			return r, fmt.Errorf("stan: %w", err)
 		}
 	}
 	if other != nil {
-		z, of := apart(r.Kelvin, r.Stan)
-		r.Z, r.ZOf, r.Ratio = z, of, r.Kelvin.rate()/r.Stan.rate()
+		r.Z, r.ZOf = apart(r.Kelvin, r.Stan)
+		r.Ratio = r.Kelvin.rate() / r.Stan.rate()
 	}
 	return r, nil
 }

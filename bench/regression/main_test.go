@@ -44,10 +44,9 @@ func TestCases(t *testing.T) {
 				}
 			}
 			declared(t, c, of)
-			formula, stan, err := c.lines()
+			_, lines, err := c.program()
 			require.NoError(t, err)
-			require.LessOrEqual(t, formula, 2)
-			require.Greater(t, stan, 25)
+			require.Greater(t, lines, 25)
 		})
 	}
 }
@@ -55,7 +54,7 @@ func TestCases(t *testing.T) {
 // declared says that a program's data block has names of the data.
 func declared(t *testing.T, c regressionCase, of map[string]any) {
 	t.Helper()
-	text, err := c.program()
+	text, _, err := c.program()
 	require.NoError(t, err)
 	_, block, ok := strings.Cut(text, "\ndata {\n")
 	if !ok {
@@ -119,7 +118,7 @@ func TestApart(t *testing.T) {
 	require.Equal(t, "mean of b[1]", of)
 	require.Equal(t, 20.0, a.Gradients)
 	z, _ = apart(&a, &side{})
-	require.True(t, math.IsNaN(z))
+	require.Equal(t, math.MaxFloat64, z)
 	require.False(t, row{Stan: &b, Z: z}.agrees())
 }
 
@@ -128,5 +127,5 @@ func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(context.Background(), []string{"-models", "penguins", "-warmup", "200", "-draws", "100"}, &out))
 	require.Regexp(t, `(?m)^penguins +1, 3\d +- +0 +\S+ +\S+ +- +-$`, out.String())
-	require.ErrorContains(t, run(context.Background(), []string{"-models", "pinguins"}, &out), `there is no "pinguins"`)
+	require.ErrorContains(t, run(context.Background(), []string{"-models", "pinguins"}, &out), "the models are sleepstudy")
 }

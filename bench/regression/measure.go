@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math"
-	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/bench/internal/peer"
@@ -16,6 +19,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/regression"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // side is what the runs of one side were. The tags are a format that other programs read.
@@ -54,16 +59,8 @@ func (s *side) add(numbers map[string][][]float64, seconds, gradients, divergenc
 }
 
 func momentsOf(x [][]float64) moments {
-	n, mean, square := 0.0, 0.0, 0.0
-	for _, chain := range x {
-		for _, v := range chain {
-			n++
-			d := v - mean
-			mean += d / n
-			square += d * (v - mean)
-		}
-	}
-	return moments{mean, math.Sqrt(square / (n - 1)), diag.MCSEMean(x), diag.MCSESD(x)}
+	mean, sd := stat.MeanStdDev(slices.Concat(x...), nil)
+	return moments{mean, sd, diag.MCSEMean(x), diag.MCSESD(x)}
 }
 
 // together are the moments over all runs, which are independent.
@@ -83,14 +80,18 @@ func (s *side) together() map[string]moments {
 func apart(a, b *side) (z float64, name string) {
 	other := b.together()
 	take := func(x, y, errorX, errorY float64, of string) {
-		if v := math.Abs(x-y) / math.Hypot(errorX, errorY); !(v <= z) {
+		v := math.Abs(x-y) / math.Hypot(errorX, errorY)
+		if v != v {
+			v = math.MaxFloat64
+		}
+		if v > z {
 			z, name = v, of
 		}
 	}
 	for key, x := range a.together() {
 		y, ok := other[key]
 		if !ok {
-			return math.NaN(), "no " + key + " in Stan's draws"
+			return math.MaxFloat64, key + ", which Stan does not have"
 		}
 		take(x.mean, y.mean, x.meanError, y.meanError, "mean of "+key)
 		take(x.sd, y.sd, x.sdError, y.sdError, "sd of "+key)
@@ -126,19 +127,11 @@ func newKelvin(c regressionCase) (*kelvin, error) {
 	return k, err
 }
 
-// accept is the target of the acceptance.
-func (c regressionCase) target() float64 {
-	if c.accept == 0 {
-		return 0.8
-	}
-	return c.accept
-}
-
 // sample is one run.
 func (k *kelvin) sample(ctx context.Context, o infer.Options) error {
 	o.Observer = infer.Silent
 	began := time.Now()
-	r, err := infer.Run(ctx, k.model, hmc.NUTS{TargetAccept: k.c.target()}, o)
+	r, err := infer.Run(ctx, k.model, hmc.NUTS{TargetAccept: k.c.accept}, o)
 	if err != nil {
 		return err
 	}
@@ -148,9 +141,7 @@ func (k *kelvin) sample(ctx context.Context, o infer.Options) error {
 		if err != nil {
 			return err
 		}
-		for _, v := range values {
-			divergences += v
-		}
+		divergences += floats.Sum(values)
 	}
 	numbers, err := k.reported(r.Draws)
 	k.add(numbers, seconds, float64(r.Gradients), divergences)
@@ -167,10 +158,7 @@ func (k *kelvin) reported(d *draws.Draws) (map[string][][]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Name = unnamed.ReplaceAllString(s.Name, "_")
-		if at := len(s.Name) - 1; s.Name[at] == '_' {
-			s.Name = s.Name[:at]
-		}
+		s.Name = strings.TrimRight(unnamed.ReplaceAllString(s.Name, "_"), "_")
 		for i := range s.Size {
 			x := make([][]float64, d.Chains())
 			for c := range x {
@@ -186,48 +174,39 @@ func (k *kelvin) reported(d *draws.Draws) (map[string][][]float64, error) {
 type stan struct {
 	side
 	process *peer.Process
-	accept  float64
-	scratch string
 }
 
 // newStan compiles the program of a case.
-func newStan(ctx context.Context, e *peer.Environments, scratch string, k *kelvin) (*stan, error) {
-	request, err := k.c.request(k.table, k.model)
+func newStan(ctx context.Context, e *peer.Environments, k *kelvin) (*stan, error) {
+	text, _, err := k.c.program()
 	if err != nil {
 		return nil, err
 	}
-	process, err := e.Start(ctx, peer.Groups[0])
+	of, err := k.c.stanData(k.table, k.model)
 	if err != nil {
 		return nil, err
 	}
-	a, err := process.Ask("compile", request, 15*time.Minute)
-	if err != nil {
-		process.Close()
+	s := &stan{}
+	if s.process, err = e.Start(ctx, peer.Groups[0]); err != nil {
 		return nil, err
 	}
-	s := &stan{process: process, accept: k.c.target(), scratch: scratch}
+	a, err := s.process.Ask("compile", peer.Request{"code": text, "data": of}, 15*time.Minute)
+	if err != nil {
+		s.process.Close()
+	}
 	s.Compile = a.Seconds
-	return s, nil
+	return s, err
 }
 
 // sample is one run. Only the numbers that Kelvin reports count.
-func (s *stan) sample(k *kelvin, o infer.Options) error {
-	file := filepath.Join(s.scratch, "draws")
+func (s *stan) sample(k *kelvin, file string, o infer.Options) error {
 	a, err := s.process.Ask("sample", peer.Request{"sampler": "stan", "chains": o.Chains, "warmup": o.Warmup,
-		"draws": o.Draws, "seed": o.Seed, "accept": s.accept, "file": file}, 15*time.Minute)
+		"draws": o.Draws, "seed": o.Seed, "accept": cmp.Or(k.c.accept, 0.8), "file": file}, 15*time.Minute)
 	if err != nil {
 		return err
 	}
 	all, err := peer.ReadDraws(file, a)
-	if err != nil {
-		return err
-	}
-	numbers := map[string][][]float64{}
-	for name := range k.of[0] {
-		if x, ok := all[name]; ok {
-			numbers[name] = x
-		}
-	}
-	s.add(numbers, a.Seconds, a.WarmupGradients+a.Gradients, a.Divergences)
-	return nil
+	maps.DeleteFunc(all, func(name string, _ [][]float64) bool { _, ok := k.of[0][name]; return !ok })
+	s.add(all, a.Seconds, a.WarmupGradients+a.Gradients, a.Divergences)
+	return err
 }

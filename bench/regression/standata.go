@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -19,7 +21,7 @@ type stanMaker struct {
 	model *regression.Model
 	n     int
 	data  map[string]any
-	err   error // the first
+	err   error
 }
 
 // stanData is the data of the Stan program of a case.
@@ -46,18 +48,12 @@ func (c regressionCase) stanData(t *data.Table, model *regression.Model) (map[st
 
 // numbers are a product of columns and indicators.
 func (m *stanMaker) numbers(product string) []float64 {
-	out := make([]float64, m.n)
-	for i := range out {
-		out[i] = 1
-	}
+	out := slices.Repeat([]float64{1}, m.n)
 	for _, factor := range strings.Split(product, "*") {
 		name, level, indicator := strings.Cut(factor, "=")
 		column, err := m.table.Column(name)
-		if err == nil && indicator == (column.Numbers != nil) {
-			err = fmt.Errorf("column %s of %s: a level, or numbers, are wanted", factor, m.c.name)
-		}
-		if err != nil {
-			m.fail(err)
+		if err != nil || indicator == (column.Numbers != nil) {
+			m.err = fmt.Errorf("%s: column %s: it is not there, or of the other kind", m.c.name, factor)
 			return out
 		}
 		for i := range out {
@@ -70,12 +66,6 @@ func (m *stanMaker) numbers(product string) []float64 {
 		}
 	}
 	return out
-}
-
-func (m *stanMaker) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
 }
 
 // columns are those of X.
@@ -96,11 +86,7 @@ func (m *stanMaker) scale(y []float64) (s, centre float64) {
 	case nil, regression.Gaussian, regression.StudentT:
 		return stat.StdDev(y, nil), centre
 	case regression.Binomial:
-		shares, of := make([]float64, m.n), m.numbers("size")
-		for i := range shares {
-			shares[i] = y[i] / of[i]
-		}
-		centre = stat.Mean(shares, nil)
+		centre = stat.Mean(floats.DivTo(make([]float64, m.n), y, m.numbers("size")), nil)
 		return s, math.Log(centre / (1 - centre))
 	case regression.Bernoulli, regression.Beta:
 		return s, math.Log(centre / (1 - centre))
@@ -114,7 +100,7 @@ func (m *stanMaker) scale(y []float64) (s, centre float64) {
 func (m *stanMaker) group(g group, s float64) {
 	column, err := m.table.Column(g.by)
 	if err != nil {
-		m.fail(err)
+		m.err = err
 		return
 	}
 	at, index := map[string]int{}, make([]int, m.n)
@@ -135,16 +121,10 @@ func (m *stanMaker) group(g group, s float64) {
 
 // smooth gives the basis of a spline, which is Kelvin's, and the predictor of sigma.
 func smooth(m *stanMaker) {
-	z := m.batch("z0")
-	square := 0.0
-	for _, row := range z {
-		for _, v := range row {
-			square += v * v
-		}
-	}
-	x := m.numbers("times")
+	z, x := m.batch("z0"), m.numbers("times")
 	m.data["D"], m.data["Z"] = len(z[0]), z
-	m.data["sd_s_times_sd"] = m.data["intercept_prior"].([]float64)[1] / math.Sqrt(square/float64(m.n))
+	span := floats.Norm(slices.Concat(z...), 2) / math.Sqrt(float64(m.n))
+	m.data["sd_s_times_sd"] = m.data["intercept_prior"].([]float64)[1] / span
 	m.data["x_sigma"], m.data["intercept_sigma_prior"] = x, []float64{0, 2.5}
 	m.data["b_sigma_sd"] = 2.5 / stat.StdDev(x, nil)
 }
@@ -153,14 +133,10 @@ func smooth(m *stanMaker) {
 func (m *stanMaker) batch(key string) [][]float64 {
 	flat, err := torch.ToSlice[float64](m.model.Batch()[key])
 	if err != nil {
-		m.fail(err)
+		m.err = err
 		return [][]float64{{0}}
 	}
-	out, k := make([][]float64, m.n), len(flat)/m.n
-	for i := range out {
-		out[i] = flat[i*k : (i+1)*k]
-	}
-	return out
+	return slices.Collect(slices.Chunk(flat, len(flat)/m.n))
 }
 
 // transposed turns columns of n numbers into rows, or rows into columns.

@@ -33,19 +33,13 @@ func writeHeading(w io.Writer) {
 
 // write writes both sides, Kelvin's first.
 func (r row) write(w io.Writer) {
-	k, s := r.Kelvin, r.Stan
+	lines, k, s := fmt.Sprintf("%d, %d", r.FormulaLines, r.StanLines), r.Kelvin, r.Stan
 	if s == nil {
-		fmt.Fprintf(w, line, r.Name, fmt.Sprintf("%d, %d", r.FormulaLines, r.StanLines), "-", fmt.Sprint(k.Divergences),
-			show(k.cost()), show(k.rate()), "-", "-")
+		fmt.Fprintf(w, line, r.Name, lines, "-", show(k.Divergences), show(k.cost()), show(k.rate()), "-", "-")
 		return
 	}
-	star := ""
-	if !r.agrees() {
-		star = "*"
-	}
-	fmt.Fprintf(w, line, r.Name, fmt.Sprintf("%d, %d", r.FormulaLines, r.StanLines), fmt.Sprintf("%.1f%s", r.Z, star),
-		fmt.Sprintf("%g, %g", k.Divergences, s.Divergences), show(k.cost())+", "+show(s.cost()), show(k.rate()),
-		show(s.rate()), fmt.Sprintf("%.2f", r.Ratio))
+	fmt.Fprintf(w, line, r.Name, lines, fmt.Sprintf("%.1f", r.Z), show(k.Divergences)+", "+show(s.Divergences),
+		show(k.cost())+", "+show(s.cost()), show(k.rate()), show(s.rate()), show(r.Ratio))
 	if !r.agrees() {
 		fmt.Fprintf(w, "%s disagrees: |z| %.1f of the %s.\n", r.Name, r.Z, r.ZOf)
 	}
