@@ -104,7 +104,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 		}
 		p.learn()
 		if name == "" {
-			p.centred = p.informed(m.working())
+			p.centred = p.informed(m.working(), rows.Trials)
 		}
 		m.predictors = append(m.predictors, p)
 	}
