@@ -249,39 +249,31 @@ var probabilities = []string{"logit", "probit", "cloglog"}
 func (f Beta) spec() *spec {
 	return &spec{name: "beta", link: f.Link, links: probabilities, params: []string{"phi"}, allowed: unit,
 		dist: func(a args) dist.Distribution {
-			phi := a.of["phi"]
-			return dist.Beta(a.mu.Mul(phi), torch.Of(1).Sub(a.mu).Mul(phi))
+			yes, no := shares(f.Link, a.eta)
+			return dist.Beta(yes.Mul(a.of["phi"]), no.Mul(a.of["phi"]))
 		}}
 }
 
 func (f Bernoulli) spec() *spec {
-	s := &spec{name: "bernoulli", link: f.Link, links: probabilities, allowed: binary,
-		dist: func(a args) dist.Distribution { return dist.Bernoulli(a.mu) },
+	return &spec{name: "bernoulli", link: f.Link, links: probabilities, allowed: binary,
+		dist: func(a args) dist.Distribution { return dist.BernoulliLogits(logOdds(f.Link, a.eta)) },
 		glm: func(x, w, rest torch.Tensor, _ args) dist.Distribution {
 			return dist.BernoulliLogitGLM(x, w, rest)
 		}}
-	if s.canonical() {
-		s.dist = func(a args) dist.Distribution { return dist.BernoulliLogits(a.eta) }
-	}
-	return s
 }
 
 func (f Binomial) spec() *spec {
-	s := &spec{name: "binomial", link: f.Link, links: probabilities, trials: true, allowed: ofTrials,
-		dist: func(a args) dist.Distribution { return dist.Binomial(a.trials, a.mu) },
+	return &spec{name: "binomial", link: f.Link, links: probabilities, trials: true, allowed: ofTrials,
+		dist: func(a args) dist.Distribution { return dist.BinomialLogits(a.trials, logOdds(f.Link, a.eta)) },
 		mean: func(a args) torch.Tensor { return a.mu.Mul(a.trials) }}
-	if s.canonical() {
-		s.dist = func(a args) dist.Distribution { return dist.BinomialLogits(a.trials, a.eta) }
-	}
-	return s
 }
 
 func (f BetaBinomial) spec() *spec {
 	return &spec{name: "beta_binomial", link: f.Link, links: probabilities, params: []string{"phi"}, trials: true,
 		allowed: ofTrials,
 		dist: func(a args) dist.Distribution {
-			phi := a.of["phi"]
-			return dist.BetaBinomial(a.trials, a.mu.Mul(phi), torch.Of(1).Sub(a.mu).Mul(phi))
+			yes, no := shares(f.Link, a.eta)
+			return dist.BetaBinomial(a.trials, yes.Mul(a.of["phi"]), no.Mul(a.of["phi"]))
 		},
 		mean: func(a args) torch.Tensor { return a.mu.Mul(a.trials) }}
 }

@@ -3,6 +3,7 @@ package regression
 import (
 	"math"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -21,6 +22,26 @@ func inverse(link string, eta torch.Tensor) torch.Tensor {
 		return arctan(eta).Mul(2)
 	}
 	return eta
+}
+
+// logOdds are those of the probability at a linear predictor, without a loss of digits where it is nearly 0 or 1.
+func logOdds(link string, eta torch.Tensor) torch.Tensor {
+	switch link {
+	case "probit":
+		lower, upper := dist.LogTails(dist.Normal(0, 1), eta)
+		return lower.Sub(upper)
+	case "cloglog": // log(exp(e^η) - 1)
+		hazard := eta.Exp()
+		return hazard.Add(hazard.Neg().Expm1().Neg().Log())
+	}
+	return eta
+}
+
+// shares are the probability at a linear predictor and what it lacks to 1, both above 0.
+func shares(link string, eta torch.Tensor) (yes, no torch.Tensor) {
+	const least = 1e-300
+	odds := logOdds(link, eta)
+	return odds.Sigmoid().Add(least), odds.Neg().Sigmoid().Add(least)
 }
 
 // arctan is by the half angle, arctan(x) = 2 arctan(x/(1 + √(1 + x²))), four times, and then Taylor's series: its

@@ -24,9 +24,10 @@ import (
 //	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
 //	r_g          [levels, columns], the effects themselves
 //	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
+//	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
 //
-// and what these are made of: L_g, z_g and z_s(x).
+// and what these are made of: L_g, z_g, z_s(x), and unit_b where the scales of the priors of b are small.
 type Model struct {
 	*ppl.Program
 	formula    Formula
@@ -103,7 +104,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 		}
 		p.learn()
 		if name == "" {
-			p.centred = p.informed(m.working())
+			p.centred = p.informed(m.working(), rows.Trials)
 		}
 		if m.family.nominal {
 			m.forEachCategory(p)
@@ -291,7 +292,7 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 		a.trials = data("trials")
 	}
 	if m.family.ordinal {
-		a.of["thresholds"] = m.thresholds(g)
+		a.of["thresholds"] = m.thresholds(g, e.b)
 	}
 	_, fused := g.(inModel)
 	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil &&
@@ -328,16 +329,26 @@ func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor)
 	return m.scalar(g, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
 }
 
-// thresholds are the cutpoints of ordered categories: numbers in order, each from N(0, 2.5²) before they are ordered.
-func (m *Model) thresholds(g getter) torch.Tensor {
-	n := m.categories - 1
+// thresholds are the cutpoints of ordered categories where each column has its mean: numbers in order, each from
+// N(0, 2.5²) before they are ordered. Kept are those where all columns are 0.
+func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
+	n, p := m.categories-1, m.predictors[0]
 	var labels []string
 	for i := range n {
 		labels = append(labels, fmt.Sprint(i+1))
 	}
+	site := "thresholds"
+	if len(p.means) > 0 {
+		site = "thresholds_centred"
+	}
 	m.note("thresholds", labels)
-	m.describe("thresholds", "Normal(0, 2.5), in order")
-	return g.sample("thresholds", func() dist.Distribution { return models.OrderedNormal(0, 2.5, n) })
+	m.note(site, labels)
+	m.describe(site, "Normal(0, 2.5), in order")
+	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(0, 2.5, n) })
+	if len(p.means) > 0 {
+		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
+	}
+	return at
 }
 
 // law is the distribution of the outcome.

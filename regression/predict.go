@@ -191,8 +191,8 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 		var in []*ts.Tensor
 		var names []string
 		for _, s := range q.posterior.Sites() {
-			if strings.HasPrefix(s.Name, "z_") && !strings.HasPrefix(s.Name, "z_s(") {
-				continue // of group effects, which are there
+			if strings.HasPrefix(s.Name, "unit_") || strings.HasPrefix(s.Name, "z_") && !strings.HasPrefix(s.Name, "z_s(") {
+				continue // what is made of them is there
 			}
 			var flat []float64
 			for i := from; i < to; i++ {

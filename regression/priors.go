@@ -79,12 +79,11 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 			names[k], scales[k] = labels[i], scale[i]
 		}
 		m.note(site, names)
-		parts = append(parts, g.sample(site, func() dist.Distribution {
-			if d, ok := m.find(class...); ok {
-				return d.Expand(int64(len(rest)))
-			}
-			return of(torch.Of(torch.Must(torch.FromSlice(scales))))
-		}))
+		if d, ok := m.find(class...); ok {
+			parts = append(parts, g.sample(site, func() dist.Distribution { return d.Expand(int64(len(rest))) }))
+		} else {
+			parts = append(parts, scaled(g, site, scales, of))
+		}
 		for k, name := range names {
 			m.describe(element(site, name), fmt.Sprintf(says, scales[k]), class...)
 		}
@@ -106,6 +105,24 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 		at++
 	}
 	return torch.Cat(0, parts...).IndexSelect(0, torch.Must(torch.FromSlice(order)))
+}
+
+// small is a scale below which a vector is made of numbers of scale 1. Chains start within 2 of 0: without it the first
+// predictors of a column in thousands are too large for exp.
+const small = 0.5
+
+// scaled is a site of default priors of the given scales.
+func scaled(g getter, site string, scale []float64, of func(scale any) dist.Distribution) torch.Tensor {
+	by := torch.Of(torch.Must(torch.FromSlice(scale)))
+	if slices.Min(scale) >= small {
+		return g.sample(site, func() dist.Distribution { return of(by) })
+	}
+	if v, ok := g.known(site); ok {
+		return v
+	}
+	v := g.sample("unit_"+site, func() dist.Distribution { return of(1).Expand(int64(len(scale))) }).Mul(by)
+	g.keep(site, v)
+	return v
 }
 
 // scalar is a site of one number.

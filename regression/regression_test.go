@@ -39,7 +39,7 @@ func one(t *testing.T, values map[string][]float64) *draws.Draws {
 	var row []float64
 	for name, v := range values {
 		s := draws.Site{Name: name, Offset: len(row), Size: len(v)}
-		if strings.HasPrefix(name, "b") || name == "thresholds" {
+		if strings.HasPrefix(name, "b") || strings.HasPrefix(name, "thresholds") {
 			s.Shape = []int64{int64(len(v))}
 		}
 		sites, row = append(sites, s), append(row, v...)
@@ -173,7 +173,7 @@ func TestCumulative(t *testing.T) {
 	m, err := regression.Formula{Mean: "y ~ x", Family: regression.Cumulative{}}.Fit(
 		tableOf(t, data.Column{Name: "y", Labels: y, Levels: []string{"low", "mid", "high"}}, numbers("x", x...)))
 	require.NoError(t, err)
-	d := one(t, map[string][]float64{"b": {0.4}, "thresholds": {-0.5, 1}})
+	d := one(t, map[string][]float64{"b": {0.4}, "thresholds_centred": {-0.5, 1}})
 	loglik, err := m.LogLikelihood(d)
 	require.NoError(t, err)
 	expected, err := m.Expected(d, regression.Rows{})

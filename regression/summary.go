@@ -27,7 +27,8 @@ func (m *Model) Reported(posterior *draws.Draws) []string {
 		return 2
 	}
 	hidden := func(name string) bool {
-		return slices.ContainsFunc([]string{"z_", "L_", "r_", "horseshoe", "intercept_centred"}, func(start string) bool {
+		return slices.ContainsFunc([]string{"z_", "unit_", "L_", "r_", "horseshoe", "intercept_centred",
+			"thresholds_centred"}, func(start string) bool {
 			return strings.HasPrefix(name, start)
 		})
 	}

@@ -78,6 +78,7 @@ type Answer struct {
 
 	WarmupGradients float64 `json:"warmup_gradients"` // of all chains, where the side counts them
 	Gradients       float64 `json:"gradients"`        // of the draws
+	Divergences     float64 `json:"divergences"`      // of the draws
 }
 
 // Ask sends a request. A program that does not answer in time is ended, and answers nothing more.

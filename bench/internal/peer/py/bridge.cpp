@@ -186,10 +186,10 @@ void bs_rng_destruct(bs_rng *r) { delete r; }
 int bs_set_print_callback(void (*)(const char *, size_t), char **) { return 0; }
 
 // kelvin_sample runs one chain of Stan's NUTS with a diagonal metric at CmdStan's defaults, but for delta, the target
-// of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, gradients how many gradients
-// the transitions of the warm-up and those of the draws took.
+// of the acceptance probability. draws gets [number, bs_param_num(true, false)] numbers, counts how many gradients the
+// transitions of the warm-up and those of the draws took, and how many of the latter diverged.
 int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int warmup, int number, double delta,
-                  double *draws, double *gradients, char **error) {
+                  double *draws, double *counts, char **error) {
   return guarded(error, [&] {
     stan::io::empty_var_context start;
     stan::callbacks::interrupt interrupt;
@@ -203,10 +203,11 @@ int kelvin_sample(const bs_model *m, unsigned int seed, unsigned int chain, int 
         *m->model, start, seed, chain, 2, warmup, number, 1, true, 0, 1, 0, 10, delta, 0.05, 0.75, 10, 75, 50, 25,
         interrupt, logger, nowhere, out, nowhere);
     if (status != 0 || out.numbers.size() != (warmup + number) * row) throw std::runtime_error("Stan's sampler failed");
-    gradients[0] = gradients[1] = 0;
+    counts[0] = counts[1] = counts[2] = 0;
     for (int i = 0; i < warmup + number; i++) {
       const double *from = out.numbers.data() + i * row;
-      gradients[i >= warmup] += from[4];
+      counts[i >= warmup] += from[4];
+      if (i >= warmup) counts[2] += from[5];
       if (i >= warmup) std::copy(from + before, from + before + width, draws + (i - warmup) * width);
     }
   });

@@ -49,8 +49,9 @@ class Stan:
             took.write_text(str(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
         object = next(folder.glob("build/**/model_*.o"))
         self.library = folder / "build" / "bridged.so"  # PyStan takes the first .so of the folder itself
-        if not self.library.exists():
-            subprocess.run(["g++", "-shared", str(bridge()), str(object), f"-L{package}/lib", "-ltbb",
+        made = bridge()
+        if not self.library.exists() or self.library.stat().st_mtime < made.stat().st_mtime:
+            subprocess.run(["g++", "-shared", str(made), str(object), f"-L{package}/lib", "-ltbb",
                             f"-Wl,-rpath,{package}/lib", "-o", str(self.library)], check=True)
         self.c = c = ctypes.CDLL(str(self.library))
         c.bs_model_construct.restype = ctypes.c_void_p
@@ -70,7 +71,7 @@ class Stan:
         names = c.bs_param_names(self.model, True, False).decode().split(",")
         out = np.empty((chains, draws, len(names)))
 
-        counts = np.empty((chains, 2))  # gradients of the warm-up and of the draws
+        counts = np.empty((chains, 3))  # gradients of the warm-up and of the draws, and divergences of the draws
 
         def one(chain):
             error = ctypes.c_char_p()
@@ -109,7 +110,9 @@ class Stan:
         trace = nutpie.sample(model, draws=draws, tune=warmup, chains=chains, seed=seed, progress_bar=False,
                               save_warmup=True, target_accept=accept, adaptation=adaptation)
         seconds = time.perf_counter() - start
-        counts = np.stack([g["n_steps"].values.sum(axis=1) for g in (trace.warmup_sample_stats, trace.sample_stats)], 1)
+        drawn = trace.sample_stats
+        counts = np.stack([trace.warmup_sample_stats["n_steps"].values.sum(axis=1),
+                           drawn["n_steps"].values.sum(axis=1), drawn["diverging"].values.sum(axis=1)], 1)
         return counted(counts, write(file, seconds, {n: v.values for n, v in trace.posterior.data_vars.items()}))
 
     def nutpie_low_rank(self, **options):
@@ -126,9 +129,9 @@ class Stan:
 
 
 def counted(counts, answer):
-    """Adds the gradients of all chains."""
-    warmup, draws = counts.sum(axis=0)
-    return answer | {"warmup_gradients": float(warmup), "gradients": float(draws)}
+    """Adds the gradients and the divergences of all chains."""
+    warmup, draws, divergences = counts.sum(axis=0)
+    return answer | {"warmup_gradients": float(warmup), "gradients": float(draws), "divergences": float(divergences)}
 
 
 def bracketed(name):
