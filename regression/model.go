@@ -343,8 +343,15 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	}
 	m.note("thresholds", labels)
 	m.note(site, labels)
-	m.describe(site, "Normal(0, 2.5), in order")
-	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(0, 2.5, n) })
+	loc, scale := 0.0, 2.5
+	if d, ok := m.find("thresholds"); ok {
+		if loc, scale, ok = normalNumbers(d); !ok {
+			panic(&ppl.SiteError{Site: "thresholds", Message: "their prior must be a dist.Normal of numbers: each is drawn " +
+				"from it, and then they are put in order"})
+		}
+	}
+	m.describe(site, fmt.Sprintf("Normal(%.3g, %.3g), in order", loc, scale))
+	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(loc, scale, n) })
 	if len(p.means) > 0 {
 		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
 	}

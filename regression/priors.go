@@ -177,6 +177,19 @@ func inWords(d dist.Distribution) string {
 	return d.Name() + "(" + strings.Join(parts, ", ") + ")"
 }
 
+// normalNumbers are the parameters of a normal distribution of Go numbers.
+func normalNumbers(d dist.Distribution) (loc, scale float64, ok bool) {
+	of, parameterised := d.(dist.Parameterised)
+	if !parameterised || d.Name() != "Normal" {
+		return 0, 0, false
+	}
+	p := of.Params()
+	var first, second bool
+	loc, first = torch.Of(p["loc"]).Number()
+	scale, second = torch.Of(p["scale"]).Number()
+	return loc, scale, first && second
+}
+
 // note remembers the labels of a site.
 func (m *Model) note(site string, along ...[]string) {
 	if !m.sealed {

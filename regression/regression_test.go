@@ -345,3 +345,16 @@ func TestMethods(t *testing.T) {
 		require.InDelta(t, xy/xx, b[0], 0.3*se, name)
 	}
 }
+
+// Thresholds have a normal prior, ordered: another family is refused, and a given one is in the table.
+func TestPriorOfThresholds(t *testing.T) {
+	table := tableOf(t, labels("y", "a", "b", "c", "b"), numbers("x", -1, 0.5, 2, 0.5))
+	f := regression.Formula{Mean: "y ~ x", Family: regression.Cumulative{},
+		Priors: regression.Priors{"thresholds": dist.Normal(1, 4)}}
+	m, err := f.Fit(table)
+	require.NoError(t, err)
+	require.Contains(t, m.String(), "Normal(1, 4), in order")
+	f.Priors["thresholds"] = dist.Exponential(1)
+	_, err = f.Fit(table)
+	require.ErrorContains(t, err, "must be a dist.Normal of numbers")
+}
