@@ -37,6 +37,7 @@ type move struct {
 	temperature float64
 	adapting    bool
 	before      float64 // what the density was before the update
+	norm        float64 // of its gradient there
 	accept      float64 // the probability of the proposal; 1 where nothing is proposed
 	evaluations int64
 	undefined   int64     // values that were NaN or +Inf

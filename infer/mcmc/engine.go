@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -152,7 +153,7 @@ func (e *engine) updates(m *move, k int, table *desk, from, n int64, each func(k
 		if err := m.begin(k, e.graded); err != nil {
 			return err
 		}
-		m.accept, m.before = 1, e.logp(m)
+		m.accept, m.before, m.norm = 1, e.logp(m), floats.Norm(m.G, 2)
 		e.step(m)
 		if m.adapting && e.learn != nil {
 			read, forget := windowed(step+1, e.warmup)

@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -319,7 +320,8 @@ func (t *transform) Update(old infer.State, b infer.Batch) (infer.State, infer.I
 		return fail(err)
 	}
 	k := len(next.Chains)
-	info := infer.Info{Temperature: t.temperature(s.Step), LogPosterior: make([]float64, k),
+	unknown := slices.Repeat([]float64{math.NaN()}, k)
+	info := infer.Info{Temperature: t.temperature(s.Step), LogPosterior: unknown, GradNorm: slices.Clone(unknown),
 		Stats: map[string][]float64{"evaluations": make([]float64, k)}}
 	if !t.moves {
 		info.Stats[draws.StatAccept] = make([]float64, k)
@@ -329,6 +331,9 @@ func (t *transform) Update(old infer.State, b infer.Batch) (infer.State, infer.I
 	}
 	err = e.run(next.Chains, s.Step, 1, func(k int, _ int64, m *move) {
 		info.LogPosterior[k] = m.before / t.data
+		if t.graded {
+			info.GradNorm[k] = m.norm * m.temperature / t.data
+		}
 		info.Stats["evaluations"][k] = float64(m.evaluations)
 		if !t.moves {
 			info.Stats[draws.StatAccept][k] = m.accept
