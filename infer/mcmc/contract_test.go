@@ -2,7 +2,6 @@ package mcmc_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -104,5 +103,3 @@ func TestPlainNames(t *testing.T) {
 	assert.Greater(t, detail.Evaluations, int64(16000))
 	assert.Zero(t, detail.Undefined)
 }
-
-var errBoom = errors.New("boom")

@@ -48,10 +48,11 @@ func (c Elliptical) Build(target infer.Target) (infer.Transform, error) {
 	a.prior = func(at infer.Params, b infer.Batch, temperature float64) (*gaussian, error) {
 		return priorOf(target, at, b, temperature)
 	}
+	likelihood := target
 	if target.Parts != nil {
-		target = target.Weighted(infer.Weights{Likelihood: 1})
+		likelihood = target.Weighted(infer.Weights{Likelihood: 1})
 	}
-	return a.build(target)
+	return a.build(likelihood)
 }
 
 // Defaults are 4 chains of 1000 draws after 1000 updates.
