@@ -45,6 +45,9 @@ func NewEvaluator(t Target, gradients bool) (*Evaluator, error) {
 
 // On is the evaluator at points like p, of shape [d] or [K, d], on a batch.
 func (e *Evaluator) On(p Params, b Batch) (*Evaluator, error) {
+	if e == nil || e.external == nil {
+		return nil, fmt.Errorf("infer.Evaluator: it is the zero value: make one with infer.NewEvaluator: %w", ErrConfig)
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -74,14 +77,24 @@ func (e *Evaluator) For(j Job) (*Evaluator, error) {
 
 // Concurrent says that several goroutines may evaluate at once, and that a block of points costs as much as its points
 // one by one. Otherwise a block is one evaluation of tensors.
-func (e *Evaluator) Concurrent() bool { return e.target.plain != nil || e.f != nil }
+func (e *Evaluator) Concurrent() bool { return e != nil && (e.target.plain != nil || e.f != nil) }
 
 // Eval evaluates K points, x of K·d numbers row after row: N·LogPosterior + temperature·LogJacobian into values, and
 // its gradients into grads, which is nil for values alone. A row at which linear algebra fails has NaN.
 func (e *Evaluator) Eval(x []float64, temperature float64, values, grads []float64) error {
-	if e.layout == nil || len(x) != len(values)*e.layout.Dim() || e.graded && len(grads) != len(x) {
-		return fmt.Errorf("infer.Evaluator: %d numbers and %d of gradients for %d values, of points like none or others: %w",
-			len(x), len(grads), len(values), ErrConfig)
+	if e == nil || e.layout == nil {
+		return fmt.Errorf("infer.Evaluator: it has no points: make one with On or For: %w", ErrConfig)
+	}
+	want := 0 // of the gradients
+	if e.graded {
+		want = len(x)
+	}
+	if len(x) != len(values)*e.layout.Dim() || len(grads) != want {
+		return fmt.Errorf("infer.Evaluator: %d numbers, room for %d values and %d numbers of gradients, at points of %d: %w",
+			len(x), len(values), len(grads), e.layout.Dim(), ErrConfig)
+	}
+	if len(values) == 0 {
+		return nil
 	}
 	if err := e.rows(x, temperature/e.scale, values, grads); err != nil {
 		return err

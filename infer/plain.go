@@ -12,11 +12,11 @@ import (
 )
 
 // Plain is a log density in plain Go as a [Program]: f gets the named numbers in the order of names, and knows nothing
-// of tensors. It has no gradient, so that the samplers of package mcmc draw from it and no other method does. Where f is
-// −Inf its support ends. Draws have the names.
+// of tensors. It has no gradient, so that the samplers of package mcmc draw from it and no other method does. Where f
+// is −Inf its support ends. Draws have the names.
 //
-// f is called from several goroutines at once, each time with numbers of its own. Chain 0 starts at start; the others start around
-// it, up to a tenth of 1 + |start| away in each number.
+// f is called from several goroutines at once, each time with numbers of its own. Chain 0 starts at start; the others
+// start around it, up to a tenth of 1 + |start| away in each number.
 func Plain(f func(x []float64) float64, names []string, start []float64) Program {
 	p := plain{layout: &Layout{}}
 	for i, name := range slices.Sorted(slices.Values(names)) {
@@ -123,7 +123,9 @@ func (p plain) finite(chain int, source *rand.Rand) ([]float64, error) {
 }
 
 // Draws are the draws.
-func (p plain) Draws(unconstrained *draws.Draws, _ Batch) (*draws.Draws, error) { return unconstrained, nil }
+func (p plain) Draws(unconstrained *draws.Draws, _ Batch) (*draws.Draws, error) {
+	return unconstrained, nil
+}
 
 // callPlain calls a log density, whose panic is an error.
 func callPlain(f func(x []float64) float64, x []float64) (v float64, err error) {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// desk evaluates what chains in goroutines of their own ask for, in batches: a chain that needs a value waits until all
-// live chains do, and the last one evaluates all points at once, in the order of the chains. Which points are in a batch
-// depends on how many each chain has asked for, never on timing.
+// desk evaluates what chains in goroutines of their own ask for, in batches: a chain that needs a value waits until
+// all live chains do, and the last one evaluates all points at once, in the order of the chains. Which points are in a
+// batch depends on how many each chain has asked for, never on timing.
 type desk struct {
 	mu      sync.Mutex
 	live    int

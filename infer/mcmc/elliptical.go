@@ -12,13 +12,13 @@ import (
 //
 //	x' = m + (x − m) cos θ + ν sin θ
 //
-// with log L(x') > y: θ is uniform on an interval of length 2π that ends at 0 and at a uniform θ, and each point that is
-// not in the slice shrinks the interval towards θ = 0. Nothing is refused, and nothing is to be set.
+// with log L(x') > y. The first θ is uniform, on an interval of length 2π that ends there; each point that is not in
+// the slice shrinks the interval towards θ = 0. Nothing is refused, and nothing is to be set.
 //
-// The prior of a model is found by itself: its gradient, in one evaluation of d + 1 points, must be linear, or the error
-// names the latent variables that are not normal. On a density of functions, such as [infer.Plain], Mean and Covariance
-// say what the prior is; any normal distribution leaves the density as it is, and one near to it mixes best. Their order
-// is that of the layout: of named numbers, the alphabet's.
+// The prior of a model is found by itself: its gradient, at d + 2 points, must be linear, or the error names the latent
+// variables that are not normal. On a density of functions, such as [infer.Plain], Mean and Covariance say what the
+// prior is; any normal distribution leaves the density as it is, and one near to it mixes best. Their order is that of
+// the layout, which sorts names.
 type Elliptical struct {
 	Mean        []float64      // m, one number for each of d; nil takes the prior of the model
 	Covariance  []float64      // Σ, d·d numbers row after row; given with Mean

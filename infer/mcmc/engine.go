@@ -58,8 +58,8 @@ func (e *engine) block(every int) int64 {
 	return 64
 }
 
-// run makes n updates of all chains from a number of them on, and calls each after every one. Chains of an ensemble move
-// in two halves, those of even numbers first.
+// run makes n updates of all chains from a number of them on, and calls each after every one. Chains of an ensemble
+// move in two halves, those of even numbers first.
 func (e *engine) run(chains []*chain, from, n int64, each func(k int, step int64, m *move)) error {
 	if _, err := e.heated(from); err != nil {
 		return err

@@ -103,6 +103,7 @@ func TestMethodsThatNeedGradients(t *testing.T) {
 
 // What does not fit is named.
 func TestFields(t *testing.T) {
+	one := []float64{1}
 	for text, m := range map[string]infer.Method{
 		"mcmc.Slice: Width is -1":                        mcmc.Slice{Width: -1},
 		"mcmc.Slice: MaxSteps is -2":                     mcmc.Slice{MaxSteps: -2},
@@ -113,7 +114,7 @@ func TestFields(t *testing.T) {
 		"mcmc.Elliptical: Covariance is 1: it must have": mcmc.Elliptical{Mean: []float64{1, 2}, Covariance: []float64{1}},
 		"Covariance is given: it must be positive definite": mcmc.Elliptical{Mean: []float64{1, 2},
 			Covariance: []float64{1, 2, 2, 1}},
-		"Mean is of 1 numbers: it must have d = 2":                         mcmc.Elliptical{Mean: []float64{1}, Covariance: []float64{1}},
+		"Mean is of 1 numbers: it must have d = 2":                         mcmc.Elliptical{Mean: one, Covariance: one},
 		"Chains is 4: mcmc.Stretch needs at least 2d + 2 = 6 for d = 2":    mcmc.Stretch{},
 		"Chains is 4: mcmc.DifferentialEvolution needs at least 6, better": mcmc.DifferentialEvolution{},
 	} {
@@ -121,8 +122,8 @@ func TestFields(t *testing.T) {
 		require.ErrorIs(t, err, infer.ErrConfig, text)
 		require.ErrorContains(t, err, text)
 	}
-	flat := infertest.Params(infertest.Layout(infer.Shapes{"a": {}, "b": {}}), []float64{1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6},
-		6)
+	flat := infertest.Params(infertest.Layout(infer.Shapes{"a": {}, "b": {}}), []float64{1, 1, 2, 2, 3, 3, 4, 4,
+		5, 5, 6, 6}, 6)
 	_, err := run(normal, mcmc.Stretch{}, infer.Options{Chains: 6, Start: flat})
 	require.ErrorContains(t, err, "the chains start in a plane of fewer than d = 2 dimensions")
 	for text, p := range map[string]infer.Program{

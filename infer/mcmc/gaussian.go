@@ -99,6 +99,58 @@ func (c Elliptical) given() (*gaussian, error) {
 //
 // It is an error that another gradient is not what P says.
 func priorOf(target infer.Target, at infer.Params, b infer.Batch, temperature float64) (*gaussian, error) {
+	d := at.Layout.Dim()
+	x, err := at.Values()
+	if err != nil {
+		return nil, err
+	}
+	x = x[:d]
+	points := make([][]float64, d+2) // x₀, one beside it, and x₀ + e_i
+	for k := range points {
+		points[k] = slices.Clone(x)
+	}
+	for i := range d {
+		points[1][i] += 0.3 + 0.7*math.Cos(2.4*float64(i))
+		points[i+2][i]++
+	}
+	g, err := priorGradients(target, at, b, temperature, points)
+	if err != nil {
+		return nil, err
+	}
+	p := mat.NewSymDense(d, nil)
+	for i := range d {
+		for j := range i + 1 {
+			p.SetSym(i, j, (g[0][j]-g[i+2][j]+g[0][i]-g[j+2][i])/2)
+		}
+	}
+	var off []string
+	scale := 1 + floats.Norm(g[0], math.Inf(1)) + mat.Norm(p, math.Inf(1))
+	for i, have := range g[1] {
+		for j := range d {
+			have += p.At(i, j) * (points[1][j] - x[j])
+		}
+		if name := at.Layout.At(i); !(math.Abs(have-g[0][i]) <= 1e-7*scale) && len(off) < 4 {
+			off = append(off, name)
+		}
+	}
+	if len(off) > 0 {
+		return nil, fmt.Errorf("the prior is no normal distribution: its log density is not quadratic in %s, on "+
+			"unconstrained space: use mcmc.Slice or hmc.NUTS, or fix such variables: %w", strings.Join(off, ", "),
+			infer.ErrConfig)
+	}
+	var factor mat.Cholesky
+	shift := mat.NewVecDense(d, nil)
+	if !factor.Factorize(p) || factor.SolveVecTo(shift, mat.NewVecDense(d, g[0])) != nil {
+		return nil, fmt.Errorf("the prior is no normal distribution: its precision is not positive definite; a flat prior "+
+			"or a param has none: %w", infer.ErrConfig)
+	}
+	floats.Add(x, shift.RawVector().Data)
+	return newGaussian(x, p), nil
+}
+
+// priorGradients are those of the log prior to the power 1/T, with the Jacobian.
+func priorGradients(target infer.Target, at infer.Params, b infer.Batch, temperature float64,
+	points [][]float64) ([][]float64, error) {
 	e, err := infer.NewEvaluator(infer.Target{
 		LogPosterior: target.Weigh(infer.Weights{Prior: 1 / temperature, Jacobian: 1})}, true)
 	if err != nil {
@@ -107,60 +159,15 @@ func priorOf(target infer.Target, at infer.Params, b infer.Batch, temperature fl
 	if e, err = e.On(at, b); err != nil {
 		return nil, err
 	}
-	d := at.Layout.Dim()
-	all, err := at.Values()
-	if err != nil {
-		return nil, err
-	}
-	rows, values, grads := make([]float64, (d+2)*d), make([]float64, d+2), make([]float64, (d+2)*d)
-	for k := range d + 2 {
-		row := rows[k*d : (k+1)*d]
-		copy(row, all[:d])
-		switch {
-		case k < d:
-			row[k]++
-		case k == d:
-			for i := range row {
-				row[i] += 0.3 + 0.7*math.Cos(2.4*float64(i))
-			}
+	const atOnce = 64 // of the points
+	var out [][]float64
+	for some := range slices.Chunk(points, atOnce) {
+		x := slices.Concat(some...)
+		grads := make([]float64, len(x))
+		if err := e.Eval(x, 1, make([]float64, len(some)), grads); err != nil {
+			return nil, err
 		}
+		out = slices.AppendSeq(out, slices.Chunk(grads, len(points[0])))
 	}
-	if err := e.Eval(rows, 1, values, grads); err != nil {
-		return nil, err
-	}
-	g := grads[(d+1)*d:]
-	p := mat.NewSymDense(d, nil)
-	for i := range d {
-		for j := range i + 1 {
-			p.SetSym(i, j, (g[j]-grads[i*d+j]+g[i]-grads[j*d+i])/2)
-		}
-	}
-	var off []string
-	scale := 1 + floats.Norm(g, math.Inf(1)) + mat.Norm(p, math.Inf(1))
-	for i := range d {
-		want := g[i]
-		for j := range d {
-			want -= p.At(i, j) * (rows[d*d+j] - all[j])
-		}
-		if name := at.Layout.At(i); !(math.Abs(grads[d*d+i]-want) <= 1e-7*scale) && !slices.Contains(off, name) {
-			off = append(off, name)
-		}
-	}
-	if len(off) > 4 {
-		off = append(off[:4], "...")
-	}
-	if len(off) > 0 {
-		return nil, fmt.Errorf("the prior is no normal distribution: its log density is not quadratic in %s, on "+
-			"unconstrained space: use mcmc.Slice or hmc.NUTS, or fix those variables: %w", strings.Join(off, ", "),
-			infer.ErrConfig)
-	}
-	var factor mat.Cholesky
-	shift := mat.NewVecDense(d, nil)
-	if !factor.Factorize(p) || factor.SolveVecTo(shift, mat.NewVecDense(d, g)) != nil {
-		return nil, fmt.Errorf("the prior is no normal distribution: its precision is not positive definite; a flat prior "+
-			"or a param has none: %w", infer.ErrConfig)
-	}
-	mean := slices.Clone(all[:d])
-	floats.Add(mean, shift.RawVector().Data)
-	return newGaussian(mean, p), nil
+	return out, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// Stretch is the affine-invariant ensemble of Goodman and Weare (2010): the chains are its walkers. Walker k moves along
-// the line through one walker j of the other half of the ensemble,
+// Stretch is the affine-invariant ensemble of Goodman and Weare (2010): the chains are its walkers. Walker k moves
+// along the line through one walker j of the other half of the ensemble,
 //
 //	x_k' = x_j + z (x_k − x_j), z of density ∝ 1/√z on [1/a, a]
 //
