@@ -49,13 +49,14 @@ func (e *engine) heated(step int64) (float64, error) {
 
 // block is how many updates chains make before they meet.
 func (e *engine) block(every int) int64 {
-	if e.fewest != nil || !e.at.Concurrent() || e.algorithm.prior != nil {
+	const most = 16
+	switch {
+	case e.fewest != nil || !e.at.Concurrent() || e.algorithm.prior != nil && e.scheduled:
 		return 1
+	case every > 0:
+		return int64(min(every, most))
 	}
-	if every > 0 && every < 64 {
-		return int64(every)
-	}
-	return 64
+	return most
 }
 
 // run makes n updates of all chains from a number of them on, and calls each after every one. Chains of an ensemble

@@ -28,6 +28,7 @@ type algorithm struct {
 	name        string
 	check       *method.Checks
 	temperature infer.Schedule
+	scheduled   bool                              // it may change from update to update
 	graded      bool                              // it needs gradients
 	moves       bool                              // it refuses nothing, and tells no acceptance
 	step        func(m *move)                     // one update of one chain
@@ -39,7 +40,8 @@ type algorithm struct {
 }
 
 func newAlgorithm(name string, temperature infer.Schedule) *algorithm {
-	a := &algorithm{name: name, check: &method.Checks{Name: name}, temperature: temperature}
+	a := &algorithm{name: name, check: &method.Checks{Name: name}, temperature: temperature,
+		scheduled: temperature != nil}
 	a.check.Schedule("Temperature", &a.temperature, 1, true)
 	return a
 }
@@ -310,10 +312,7 @@ func (t *transform) Update(old infer.State, b infer.Batch) (infer.State, infer.I
 	fail := func(err error) (infer.State, infer.Info, error) {
 		return nil, infer.Info{}, fmt.Errorf("%s: %w", t.name, err)
 	}
-	next := state{params: s.params, streams: s.streams}
-	if next.saved, err = s.copied(); err != nil {
-		return fail(err)
-	}
+	next := state{params: s.params, streams: s.streams, saved: s.copied()}
 	e := &engine{algorithm: t.algorithm, like: s.params, batch: b, seed: s.streams.Seed, streams: s.streams.Chains,
 		warmup: warmup, detail: &Detail{}}
 	if e.at, err = t.at.On(s.params, b); err != nil {

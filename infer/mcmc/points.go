@@ -28,7 +28,7 @@ func points(old infer.Params, chains []*chain) (*ts.Tensor, error) {
 }
 
 // copied are the chains with memory of their own.
-func (s saved) copied() (saved, error) {
+func (s saved) copied() saved {
 	out := saved{Step: s.Step}
 	for _, c := range s.Chains {
 		own := *c
@@ -37,7 +37,7 @@ func (s saved) copied() (saved, error) {
 		}
 		out.Chains = append(out.Chains, &own)
 	}
-	return out, nil
+	return out
 }
 
 // refused is the mean acceptance below which proposals are too far, or the chains too far apart.
