@@ -155,6 +155,9 @@ func (l law) sampled(t *testing.T, name string, m infer.Method, seed uint64, o i
 func TestLaws(t *testing.T) {
 	for what, l := range laws() {
 		for temperature, want := range map[float64][]float64{1: l.want, 2: l.hot} {
+			if testing.Short() && temperature != 1 {
+				continue
+			}
 			for name, m := range samplers(l, infer.Constant(temperature)) {
 				t.Run(what+" "+name, func(t *testing.T) {
 					t.Parallel()
