@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -87,18 +88,11 @@ func (m *move) begin(number int, graded bool) error {
 		m.G = make([]float64, len(m.X))
 	}
 	m.At, m.V = m.temperature, m.graded(m.X, m.G)
-	if math.IsInf(m.V, 0) || finiteSum(m.G)-finiteSum(m.G) != 0 {
+	if math.IsInf(m.V, 0) || floats.Sum(m.G)-floats.Sum(m.G) != 0 {
 		return fmt.Errorf("the log density of chain %d or its gradient is not finite at the start, %.4g: %w", number, m.X,
 			infer.ErrNonFinite)
 	}
 	return nil
-}
-
-func finiteSum(x []float64) (sum float64) {
-	for _, v := range x {
-		sum += v
-	}
-	return sum
 }
 
 // normals are standard normal numbers.

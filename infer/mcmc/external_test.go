@@ -14,6 +14,25 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
+// A plain density is tempered as others are.
+func TestTemperedPlain(t *testing.T) {
+	program := infer.Plain(normal, []string{"a", "b"}, []float64{0, 0})
+	hot, err := infer.TemperFull(program.Target(), 4)
+	require.NoError(t, err)
+	e, err := infer.NewEvaluator(hot, false)
+	require.NoError(t, err)
+	start, err := infer.NewParams(program.Layout(), []float64{0, 0})
+	require.NoError(t, err)
+	e, err = e.On(start, nil)
+	require.NoError(t, err)
+	values := make([]float64, 2)
+	require.NoError(t, e.Eval([]float64{2, 2, 0, 4}, 1, values, nil))
+	assert.Equal(t, []float64{-1, -2}, values)
+	require.ErrorIs(t, e.Eval([]float64{2, 2}, 1, values, nil), infer.ErrConfig)
+	_, err = infer.NewEvaluator(hot, true)
+	require.ErrorContains(t, err, "has no gradient")
+}
+
 // A model with a term in plain Go, which comes with its gradient, is sampled too, and so is a target of functions that
 // is a mean over data.
 func TestTermsInGo(t *testing.T) {
