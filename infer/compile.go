@@ -189,9 +189,24 @@ type compilation struct {
 
 // compile is compileFor as the run asks for it.
 func (c *compilation) compile(t Target, start Params, b Batch, rows bool) (*native.Func, error) {
+	return c.make(t, start, b, rows, false)
+}
+
+// decide says who evaluates where nothing is compiled.
+func (c *compilation) decide(r native.Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.done {
+		c.report, c.done = r, true
+	}
+}
+
+// make is compile with values and gradients, or with values alone.
+func (c *compilation) make(t Target, start Params, b Batch, rows, valueOnly bool) (*native.Func, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o := c.options
+	o.GradientFree = valueOnly
 	if c.pinned != "" && o.Tier == native.Auto {
 		o.Tier = c.pinned
 	}
@@ -297,7 +312,7 @@ func (j Job) Compile(t Target) (*native.Func, error) {
 	t = withoutAux(t)
 	f, err := j.compilation.compile(t, j.Start, j.Batch, false)
 	if f != nil {
-		j.compilation.spots.keep(f, t, j.Start, j.Batch)
+		j.compilation.spots.keep(f, t, j.Start, j.Batch, false)
 	}
 	return f, err
 }

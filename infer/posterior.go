@@ -46,6 +46,9 @@ func NewGradient(t Target) (Gradient, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
+	if t.plain != nil {
+		return nil, errPlain
+	}
 	a := &autograd{target: t}
 	if t.compilation != nil {
 		a.native = &compiled{compilation: t.compilation}

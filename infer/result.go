@@ -21,7 +21,7 @@ type Result struct {
 	Average   *Average // with Options.Average, if there were updates after the warm-up
 	Updates   int64    // of each chain, or transitions of all chains of a method that drives itself
 	Held      int64    // updates of single chains that were held, because something was not finite
-	Gradients int64    // evaluated by this process, one for each chain
+	Gradients int64    // evaluated by this process, one for each chain; values, of a method without gradients
 	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
 
 	changed []draws.Note // that the model was not what was compiled

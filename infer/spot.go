@@ -49,6 +49,7 @@ type spot struct {
 	target Target
 	start  Params
 	batch  Batch
+	free   bool // of the gradient
 }
 
 // after counts gradients, and says whether a comparison is due.
@@ -66,10 +67,10 @@ func (s *spots) after(n int64) bool {
 }
 
 // keep remembers code that a driver has got.
-func (s *spots) keep(f *native.Func, t Target, start Params, b Batch) {
+func (s *spots) keep(f *native.Func, t Target, start Params, b Batch, free bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.compiled = append(s.compiled, spot{f, t, start, b})
+	s.compiled = append(s.compiled, spot{f, t, start, b, free})
 }
 
 // driven compares the code of drivers at a point. What they compile may have more coordinates.
@@ -85,7 +86,11 @@ func (s *spots) driven(x []float64) {
 			}
 			at = at[:c.start.Layout.Dim()]
 			copy(at, x)
-			return coded(c.f, c.start, at, 1/c.target.N())
+			p, weight, values, grads, err := coded(c.f, c.start, at, 1/c.target.N())
+			if c.free {
+				grads = nil
+			}
+			return p, weight, values, grads, err
 		})
 	}
 }

@@ -39,6 +39,9 @@ type Target struct {
 	// Nil for functions.
 	Program any
 
+	plain func(x []float64) float64 // the whole log density in plain Go; nil where it has tensors
+	wrong error                     // of what made the target
+
 	joint       bool         // Parts evaluate the Jacobian too
 	compilation *compilation // of the run that the target is built for; nil for eager gradients
 }
@@ -233,6 +236,9 @@ func (t Target) Compiled(tier native.Tier) Target {
 
 // check makes sure that there is a density.
 func (t Target) check() error {
+	if t.wrong != nil {
+		return t.wrong
+	}
 	if t.LogPosterior == nil {
 		return fmt.Errorf("the log posterior is nil: %w", ErrConfig)
 	}

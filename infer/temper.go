@@ -35,6 +35,9 @@ func TemperFull(t Target, temperature float64) (Target, error) {
 	if err := t.check(); err != nil {
 		return t, fmt.Errorf("infer.TemperFull: %w", err)
 	}
+	if own := t.plain; own != nil {
+		t.plain = func(x []float64) float64 { return own(x) / temperature }
+	}
 	f := t.LogPosterior
 	t.LogPosterior = func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := f(p, b)

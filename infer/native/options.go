@@ -55,6 +55,8 @@ type Options struct {
 	WriteTo string
 	// ValueFree leaves the value out, and what it alone needs: the gradient is all that is computed.
 	ValueFree bool
+	// GradientFree leaves the gradient out, and what it alone needs: the value is all that is computed.
+	GradientFree bool
 }
 
 // Report says what became of a log density.

@@ -75,7 +75,7 @@ var recordedWeights = [2]float64{weight, 0.6180339887498949}
 
 // replayed records the density at two points and compares what it makes of them with eager evaluation, to the bit.
 func (s Source) replayed(o Options, report *Report) (*Func, error) {
-	if s.Whole == nil || o.ValueFree {
+	if s.Whole == nil || o.ValueFree || o.GradientFree {
 		return nil, &refusal{"there is nothing to replay"}
 	}
 	first, err := torch.Copy(s.Point)

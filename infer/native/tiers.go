@@ -35,7 +35,7 @@ func planOf(s Source, x, y []float64, o Options) (*ir.Plan, error) {
 		}
 		return values, grads, aux, err
 	}
-	plan, err := lower.Compile(source, x, y, lower.Options{GradientOnly: o.ValueFree})
+	plan, err := lower.Compile(source, x, y, lower.Options{GradientOnly: o.ValueFree, ValueOnly: o.GradientFree})
 	var r *lower.Refusal
 	if errors.As(err, &r) {
 		return nil, &refusal{r.Error()}

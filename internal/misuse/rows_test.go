@@ -26,6 +26,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/mcmc"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
@@ -384,6 +385,10 @@ var rows = []row{
 	{"(*draws.Draws).Values", (*draws.Draws).Values},
 	{"draws.FormatTable", draws.FormatTable},
 	{"draws.New", draws.New},
+	{"(*infer.Evaluator).Concurrent", (*infer.Evaluator).Concurrent},
+	{"(*infer.Evaluator).Eval", (*infer.Evaluator).Eval},
+	{"(*infer.Evaluator).For", (*infer.Evaluator).For},
+	{"(*infer.Evaluator).On", (*infer.Evaluator).On},
 	{"(*infer.External).Error", (*infer.External).Error},
 	{"(*infer.External).RecoverAsError", (*infer.External).RecoverAsError},
 	{"(*infer.FieldError).Error", (*infer.FieldError).Error},
@@ -436,6 +441,7 @@ var rows = []row{
 	{"infer.Linear", infer.Linear},
 	{"infer.Mean", infer.Mean},
 	{"infer.Minibatches", infer.Minibatches},
+	{"infer.NewEvaluator", infer.NewEvaluator},
 	{"infer.NewGradient", infer.NewGradient},
 	{"infer.NewLayout", infer.NewLayout},
 	{"infer.NewParams", infer.NewParams},
@@ -452,6 +458,7 @@ var rows = []row{
 	{"infer.Params.Split", infer.Params.Split},
 	{"infer.Params.To", infer.Params.To},
 	{"infer.Params.Values", infer.Params.Values},
+	{"infer.Plain", infer.Plain},
 	{"infer.Polynomial", infer.Polynomial},
 	{"infer.Progress.String", infer.Progress.String},
 	{"infer.Ramp", infer.Ramp},
@@ -594,6 +601,18 @@ var rows = []row{
 	{"laplace.Probit", laplace.Probit},
 	{"laplace.Restrict", laplace.Restrict[func(p infer.Params, b infer.Batch) torch.Tensor]},
 	{"laplace.Softmax", laplace.Softmax},
+	{"mcmc.Barker.Build", mcmc.Barker.Build},
+	{"mcmc.Barker.Defaults", mcmc.Barker.Defaults},
+	{"mcmc.DifferentialEvolution.Build", mcmc.DifferentialEvolution.Build},
+	{"mcmc.DifferentialEvolution.Defaults", mcmc.DifferentialEvolution.Defaults},
+	{"mcmc.Elliptical.Build", mcmc.Elliptical.Build},
+	{"mcmc.Elliptical.Defaults", mcmc.Elliptical.Defaults},
+	{"mcmc.RandomWalk.Build", mcmc.RandomWalk.Build},
+	{"mcmc.RandomWalk.Defaults", mcmc.RandomWalk.Defaults},
+	{"mcmc.Slice.Build", mcmc.Slice.Build},
+	{"mcmc.Slice.Defaults", mcmc.Slice.Defaults},
+	{"mcmc.Stretch.Build", mcmc.Stretch.Build},
+	{"mcmc.Stretch.Defaults", mcmc.Stretch.Defaults},
 	{"(*method.Checks).Err", (*method.Checks).Err},
 	{"(*method.Checks).Fraction", (*method.Checks).Fraction},
 	{"(*method.Checks).LR", (*method.Checks).LR},

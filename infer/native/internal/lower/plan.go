@@ -14,6 +14,7 @@ type PlanOptions struct {
 	Outputs      []ir.Slot // what the aux outputs are
 	Jacobian     bool      // the recording has the value and gradient of the log Jacobian too
 	GradientOnly bool
+	ValueOnly    bool
 	NoAux        bool
 }
 
@@ -46,7 +47,9 @@ func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	if !o.GradientOnly {
 		outs = append(outs, output{ir.Value, 0, l.weighted(values, 0, nil)})
 	}
-	outs = append(outs, output{ir.Grad, 0, l.weighted(values, values, []int{o.Dim})})
+	if !o.ValueOnly {
+		outs = append(outs, output{ir.Grad, 0, l.weighted(values, values, []int{o.Dim})})
+	}
 	plan := &ir.Plan{Dim: o.Dim, Inputs: o.Inputs}
 	if !o.NoAux {
 		plan.Outputs = o.Outputs

@@ -197,6 +197,31 @@ func TestGradientOnly(t *testing.T) {
 	compare(t, "gradient", grad, want, 0, false)
 }
 
+func TestValueOnly(t *testing.T) {
+	s := source(func(x, y torch.Tensor) torch.Tensor { return y.Mul(x.At(0)).Add(x.At(1)).LogSigmoid().Sum() })
+	p := points(2, 2, 1, 9)
+	full, err := lower.Compile(s, p[0], p[1], lower.Options{})
+	require.NoError(t, err)
+	plan, err := lower.Compile(s, p[0], p[1], lower.Options{ValueOnly: true})
+	require.NoError(t, err)
+	size := func(p *ir.Plan) (n int) {
+		for _, s := range ir.Leaves(p.Steps) {
+			n += len(s.Body)
+		}
+		return n
+	}
+	assert.Less(t, size(plan), size(full), "the gradient needs more")
+	for _, b := range plan.Buffers {
+		assert.NotEqual(t, ir.Grad, b.Kind)
+	}
+	m := ir.NewMachine(plan)
+	require.NoError(t, m.Prepare(batchOf(t, s)))
+	value, err := m.Eval(p[0], 0, make([]float64, 2), nil)
+	require.NoError(t, err)
+	want, _, _ := eager(t, s, p[0], 0)
+	assert.InDelta(t, want, value, 1e-12)
+}
+
 // A sum of an array of many pieces and one that covers all of it ends: it is done box by box.
 func TestSumOfPiecesAndAll(t *testing.T) {
 	s := source(func(x, y torch.Tensor) torch.Tensor {

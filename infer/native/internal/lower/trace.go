@@ -40,6 +40,8 @@ type Source struct {
 type Options struct {
 	// GradientOnly leaves the value out of the plan, and with it all that only the value needs.
 	GradientOnly bool
+	// ValueOnly leaves the gradient out, and with it all that only the gradient needs.
+	ValueOnly bool
 	// NoAux leaves the further outputs out.
 	NoAux bool
 }
@@ -193,7 +195,7 @@ func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
 	}
 	t.plan, err = Plan(t.recording, PlanOptions{
 		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
-		GradientOnly: o.GradientOnly, NoAux: o.NoAux,
+		GradientOnly: o.GradientOnly, ValueOnly: o.ValueOnly, NoAux: o.NoAux,
 	})
 	for _, s := range t.recording.Storages {
 		if s.Data != nil && !s.used {
