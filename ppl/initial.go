@@ -114,7 +114,13 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 		}
 		return point.Values()
 	case "uniform":
-		return p.uniform(how.radius, source)
+		row, err := p.uniform(how.radius, source)
+		if err != nil || len(p.Discrete()) == 0 {
+			return row, err
+		}
+		drawn, err := p.prior(batch, source)
+		p.copyDiscrete(row, drawn)
+		return row, err
 	case "prior":
 		return p.prior(batch, source)
 	case "median":

@@ -1,0 +1,161 @@
+package ppl
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/kelvin-ppl/kelvin/dist/bijector"
+	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// CompileDiscrete is [Compile] of a model whose discrete latent variables stay: each is a site of the layout whose
+// coordinates are its values, as they are. It is for models whose discrete variables cannot be summed out, or are too
+// many, and for methods that move whole numbers: package infer/gibbs. The log density has no gradient in them.
+//
+// An evaluation rounds a coordinate to the nearest whole number of the support. Chains start at values drawn from the
+// prior, or where [FromValues] says.
+func CompileDiscrete(m Model, batch infer.Batch) (*Program, error) {
+	p, err := compile(m, batch, true)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.CompileDiscrete: %w", err)
+	}
+	return p, nil
+}
+
+// Discrete are the names of the discrete latent variables that are sites of the layout, in the order in which the model
+// declares them; nil but for a program of [CompileDiscrete].
+func (p *Program) Discrete() (names []string) {
+	for _, name := range p.order {
+		if p.latents[name].support.Discrete() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Ends are the least and the largest value of a discrete latent variable, infinite where it has none, or where they
+// depend on other variables. ok is false for other names.
+func (p *Program) Ends(name string) (low, high float64, ok bool) {
+	l := p.latents[name]
+	if l == nil || !l.support.Discrete() {
+		return 0, 0, false
+	}
+	return l.ends[0], l.ends[1], true
+}
+
+// Terms runs the model at a point, inside the caller's torch.Do, and shows the terms of its log density one by one:
+// their sum without the Jacobian is what methods evaluate. logp has the shape of the site's batch, and counts scale
+// times.
+func (p *Program) Terms(point infer.Params, b infer.Batch, see func(s *Site, logp *ts.Tensor, scale float64)) {
+	b = p.converted(point, b)
+	e := &evaluator{program: p, point: point, batch: b}
+	e.collect = func(s *Site) {
+		if s.counts() {
+			see(s, s.elementwise(), s.Scale*p.ofEpoch(s, b))
+		}
+	}
+	execute(p.model, b, nil, e)
+}
+
+// onto is the map from unconstrained space to a support: none for whole numbers.
+func (s *Site) onto(sup support.Support) (bijector.Bijector, error) {
+	if !sup.Discrete() {
+		return bijector.For(sup)
+	}
+	if sup.EventDims() > 0 {
+		return nil, fmt.Errorf("its values are %v: a vector of whole numbers with a sum cannot be a coordinate; write it as "+
+			"single variables", sup)
+	}
+	return bijector.Identity(), nil
+}
+
+// endsOf are the ends of a support of whole numbers.
+func endsOf(sup support.Support) [2]float64 {
+	if sup.Kind == support.KindBoolean {
+		return [2]float64{0, 1}
+	}
+	if low, high, ok := sup.Bounds(); ok {
+		return [2]float64{low, high}
+	}
+	return [2]float64{math.Inf(-1), math.Inf(1)}
+}
+
+// allowed is a whole number of the support, another for each i.
+func (l *latent) allowed(i int) float64 {
+	low, high := l.ends[0], l.ends[1]
+	span := min(high-low+1, 3)
+	if math.IsInf(low, -1) {
+		low, span = min(high, 0), 1
+	}
+	return low + math.Mod(float64(i), span)
+}
+
+// wholeLeaf is the value of a discrete variable while a model is compiled. It starts a graph, so that what depends on
+// it can be told.
+func (l *latent) wholeLeaf(attempt int) *ts.Tensor {
+	x := make([]float64, count(l.free))
+	for i := range x {
+		x[i] = l.allowed(i + attempt)
+	}
+	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, l.free...)...))))
+}
+
+// nearest is the value of the support that is nearest, without a gradient.
+func (l *latent) nearest(x *ts.Tensor) *ts.Tensor {
+	x = x.MustDetach(false).MustRound(false)
+	if low := l.ends[0]; !math.IsInf(low, -1) {
+		x = x.MustClampMin(ts.FloatScalar(low), false)
+	}
+	if high := l.ends[1]; !math.IsInf(high, 1) {
+		x = x.MustClampMax(ts.FloatScalar(high), false)
+	}
+	return x
+}
+
+// allow puts values of the support in the place of the discrete coordinates of a point.
+func (p *Program) allow(row []float64, attempt int) {
+	for _, s := range p.layout.Sites {
+		if l := p.latents[s.Name]; l.support.Discrete() {
+			for i := range s.Size {
+				row[s.Offset+i] = l.allowed(i + attempt)
+			}
+		}
+	}
+}
+
+// copyDiscrete copies the discrete coordinates of a point.
+func (p *Program) copyDiscrete(to, from []float64) {
+	for _, s := range p.layout.Sites {
+		if p.latents[s.Name].support.Discrete() && len(from) == len(to) {
+			copy(to[s.Offset:s.Offset+s.Size], from[s.Offset:s.Offset+s.Size])
+		}
+	}
+}
+
+// advised adds to the error of a model whose discrete variables cannot be summed out which they are, and what to write,
+// where the model is sound with them.
+func (p *Program) advised(err error, m Model) error {
+	if p == nil || p.sums == nil {
+		return err
+	}
+	p, other := compile(m, p.batch, true)
+	if other != nil || len(p.Discrete()) == 0 {
+		return err
+	}
+	names := p.Discrete()
+	text := fmt.Sprintf("%q", names[0])
+	if len(names) > 1 {
+		text = fmt.Sprintf("one of %q", names)
+	}
+	rest := ""
+	if len(names) < len(p.order) {
+		rest = ", {Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}"
+	}
+	return fmt.Errorf("the discrete variable %s cannot be summed out as the model is written: %w. To sample it, compile "+
+		"with ppl.CompileDiscrete and give the method gibbs.Blocks{{Sites: []string{%s}, Method: gibbs.Discrete{}}%s}",
+		text, err, `"`+strings.Join(names, `", "`)+`"`, rest)
+}
