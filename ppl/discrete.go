@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -114,6 +115,14 @@ func (l *latent) nearest(x *ts.Tensor) *ts.Tensor {
 		x = x.MustClampMax(ts.FloatScalar(high), false)
 	}
 	return x
+}
+
+// inverse is a value on unconstrained space, of float64 where it is discrete.
+func (l *latent) inverse(b bijector.Bijector, value *ts.Tensor) *ts.Tensor {
+	if l.support.Discrete() {
+		return value.MustTotype(gotch.Double, false)
+	}
+	return b.Inverse(torch.Of(value)).T()
 }
 
 // allow puts values of the support in the place of the discrete coordinates of a point.

@@ -199,7 +199,7 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 				return
 			}
 			s.Value = s.Dist.Sample(source).T()
-			free[s.Name] = b.Inverse(torch.Of(s.Value)).T().MustReshape(l.free, false)
+			free[s.Name] = l.inverse(b, s.Value).MustReshape(l.free, false)
 		}))
 		point, err := infer.FromTensors(free)
 		if err != nil {

@@ -93,7 +93,6 @@ func TestSelectionAgainstEnumeration(t *testing.T) {
 		{Sites: []string{"g"}, Method: gibbs.Discrete{}},
 		{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}},
 	}, infer.Options{Chains: 20, Warmup: 150, Draws: 300, Seed: 7})
-	fmt.Println(d.Attrs())
 	g, want := at(t, d, "g"), inclusion(x, y, n, p)
 	for j := range p {
 		agrees(t, fmt.Sprintf("g[%d]", j), means(t, d, func(row []float64) float64 { return row[g.Offset+j] }), want[j])
@@ -104,5 +103,4 @@ func TestSelectionAgainstEnumeration(t *testing.T) {
 		}
 		return s
 	}), want[p])
-	fmt.Println(want)
 }
