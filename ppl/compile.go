@@ -318,7 +318,7 @@ func (c *compiler) Process(s *Site) {
 	x := c.at(l.free)
 	if sup.Discrete() {
 		l.ends = endsOf(sup)
-		x = l.wholeLeaf(c.attempt)
+		x = torch.Must(torch.Leaf(l.nearest(x)))
 	} else if b.Name() == identityName {
 		c.onLine = true
 		if c.far {

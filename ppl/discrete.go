@@ -85,26 +85,6 @@ func endsOf(sup support.Support) [2]float64 {
 	return [2]float64{math.Inf(-1), math.Inf(1)}
 }
 
-// allowed is a whole number of the support, another for each i.
-func (l *latent) allowed(i int) float64 {
-	low, high := l.ends[0], l.ends[1]
-	span := min(high-low+1, 3)
-	if math.IsInf(low, -1) {
-		low, span = min(high, 0), 1
-	}
-	return low + math.Mod(float64(i), span)
-}
-
-// wholeLeaf is the value of a discrete variable while a model is compiled. It starts a graph, so that what depends on
-// it can be told.
-func (l *latent) wholeLeaf(attempt int) *ts.Tensor {
-	x := make([]float64, count(l.free))
-	for i := range x {
-		x[i] = l.allowed(i + attempt)
-	}
-	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, l.free...)...))))
-}
-
 // nearest is the value of the support that is nearest, without a gradient.
 func (l *latent) nearest(x *ts.Tensor) *ts.Tensor {
 	x = x.MustDetach(false).MustRound(false)
@@ -123,26 +103,6 @@ func (l *latent) inverse(b bijector.Bijector, value *ts.Tensor) *ts.Tensor {
 		return value.MustTotype(gotch.Double, false)
 	}
 	return b.Inverse(torch.Of(value)).T()
-}
-
-// allow puts values of the support in the place of the discrete coordinates of a point.
-func (p *Program) allow(row []float64, attempt int) {
-	for _, s := range p.layout.Sites {
-		if l := p.latents[s.Name]; l.support.Discrete() {
-			for i := range s.Size {
-				row[s.Offset+i] = l.allowed(i + attempt)
-			}
-		}
-	}
-}
-
-// copyDiscrete copies the discrete coordinates of a point.
-func (p *Program) copyDiscrete(to, from []float64) {
-	for _, s := range p.layout.Sites {
-		if p.latents[s.Name].support.Discrete() && len(from) == len(to) {
-			copy(to[s.Offset:s.Offset+s.Size], from[s.Offset:s.Offset+s.Size])
-		}
-	}
 }
 
 // advised adds to the error of a model whose discrete variables cannot be summed out which they are, and what to write,

@@ -119,7 +119,11 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 			return row, err
 		}
 		drawn, err := p.prior(batch, source)
-		p.copyDiscrete(row, drawn)
+		for _, name := range p.Discrete() {
+			if s, _ := p.layout.Site(name); err == nil {
+				copy(row[s.Offset:s.Offset+s.Size], drawn[s.Offset:])
+			}
+		}
 		return row, err
 	case "prior":
 		return p.prior(batch, source)

@@ -2,7 +2,6 @@ package gibbs
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -36,42 +35,21 @@ var defaults = infer.Options{Chains: 4, Warmup: 1000, Draws: 1000, Thin: 1}
 // name is that of errors and checkpoints.
 const name = "gibbs.Blocks"
 
-// Build checks the blocks and binds them to a target. Where the target does not tell its sites, as one of functions,
-// the sites of the blocks are compared with those of the first point.
-func (c Blocks) Build(target infer.Target) (infer.Transform, error) {
-	if len(c) == 0 {
-		return nil, c.fail(0, "", "there is no block: write gibbs.Blocks{{Sites: []string{...}, Method: ...}}")
-	}
-	for i, b := range c {
-		switch {
-		case b.Method == nil:
-			return nil, c.fail(i, ".Method", "it is nil: give the method that moves the sites %q", b.Sites)
-		case len(b.Sites) == 0:
-			return nil, c.fail(i, ".Sites", "it is empty: name the sites of the block, or gibbs.Rest")
-		}
-	}
-	t := &sweep{blocks: slices.Clone(c), target: target, warmup: unknown}
-	if p, ok := target.Program.(interface{ Layout() *infer.Layout }); ok && p.Layout() != nil {
-		if _, err := t.bind(p.Layout()); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
-}
+// Build checks the blocks and binds them to a target, which must tell its sites as its Program.
+func (c Blocks) Build(target infer.Target) (infer.Transform, error) { return c.build(target, unknown) }
 
 // fail is an error of block i.
 func (c Blocks) fail(i int, field, format string, args ...any) error {
-	at := name
-	if len(c) > 0 {
-		at = fmt.Sprintf("%s[%d]%s", name, i, field)
-	}
-	return fmt.Errorf("%s: %s: %w", at, fmt.Sprintf(format, args...), infer.ErrConfig)
+	return fmt.Errorf("%s[%d]%s: %s: %w", name, i, field, fmt.Sprintf(format, args...), infer.ErrConfig)
 }
 
 // sites gives each block its sites, in the order of the layout.
 func (c Blocks) sites(l *infer.Layout) ([][]string, error) {
 	owner, rest := map[string]int{}, -1
 	for i, b := range c {
+		if b.Method == nil || len(b.Sites) == 0 {
+			return nil, c.fail(i, "", "a block needs a Method and the names of its Sites, or gibbs.Rest")
+		}
 		for _, s := range b.Sites {
 			_, known := l.Site(s)
 			before, twice := owner[s]
@@ -113,7 +91,7 @@ func (c Blocks) String() string {
 	for i, b := range c {
 		parts[i] = fmt.Sprintf("%s: %T", strings.Join(b.Sites, " "), b.Method)
 		if inner, ok := b.Method.(Blocks); ok {
-			parts[i] = fmt.Sprintf("%s: %v", strings.Join(b.Sites, " "), inner)
+			parts[i] += inner.String()
 		}
 	}
 	return name + "{" + strings.Join(parts, "; ") + "}"

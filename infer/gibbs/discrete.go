@@ -2,14 +2,10 @@ package gibbs
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -39,160 +35,87 @@ func (Discrete) Defaults() infer.Options { return defaults }
 
 const discreteName = "gibbs.Discrete"
 
+// discreteState is the state of [Discrete].
+type discreteState struct {
+	method.State
+	widths *ts.Tensor // log(1 + w)
+}
+
 // Build checks the configuration and binds it to a target, whose sites must all be discrete.
 func (c Discrete) Build(target infer.Target) (infer.Transform, error) {
 	check := &method.Checks{Name: discreteName}
 	check.Schedule("Temperature", &c.Temperature, 1, true)
-	if c.Exact == 0 {
-		c.Exact = 64
+	exact, warmup := c.Exact, c.Warmup
+	if exact == 0 {
+		exact = 64
 	}
-	check.Require(c.Exact >= 2, "Exact", c.Exact, "it must be at least 2")
-	if c.Warmup == 0 {
-		c.Warmup = 1000
+	if warmup == 0 {
+		warmup = 1000
 	}
-	check.Require(c.Warmup >= infer.None, "Warmup", c.Warmup, "it must be at least 0, or infer.None")
-	if err := check.Err(); err != nil {
-		return nil, err
-	}
+	check.Require(exact >= 2, "Exact", c.Exact, "it must be at least 2")
+	check.Require(warmup >= infer.None, "Warmup", c.Warmup, "it must be at least 0, or infer.None")
 	program, ok := target.Program.(space)
-	if !ok || program.Layout() == nil {
+	if v, is := program.(*view); !ok || is && v.space == nil {
 		return nil, fmt.Errorf("%s: the target is of functions, and says nothing of discrete sites: it needs a model of "+
 			"ppl.CompileDiscrete: %w", discreteName, infer.ErrConfig)
 	}
-	t := &discrete{Discrete: c, n: target.N(), program: program, structure: &structure{}}
+	t := &discrete{target: target, program: program, n: target.N(), warmup: int64(warmup)}
+	t.rebuild = func(updates int) (infer.Transform, error) {
+		if c.Warmup = updates; updates == 0 {
+			c.Warmup = infer.None
+		}
+		return c.Build(target)
+	}
 	for _, s := range program.Layout().Sites {
 		low, high, ok := program.Ends(s.Name)
 		if !ok {
 			return nil, fmt.Errorf("%s: the site %q is not discrete: give it to a block with a method that has gradients, such "+
 				"as hmc.NUTS{}, in gibbs.Blocks: %w", discreteName, s.Name, infer.ErrConfig)
 		}
-		own := &site{Site: s, low: low, high: high, walks: !(high-low < float64(c.Exact))}
-		if own.plate = onePlate(s, program.Dims(s.Name)); own.plate != "" {
+		own := &site{Site: s, low: low, high: high, walks: !(high-low < float64(exact))}
+		t.sites = append(t.sites, own)
+		if dims := program.Dims(s.Name); len(s.Shape) == 1 && s.Size > 1 && len(dims) == 1 && dims[0] != "" {
 			var err error
-			if own.rows, err = infer.NewGradient(target.Replaced(own.rowTerms(program))); err != nil {
+			if own.rows, err = infer.NewGradient(target.Replaced(own.rowTerms(program, dims[0]))); err != nil {
 				return nil, err
 			}
 		}
-		t.sites = append(t.sites, own)
 	}
-	var err error
-	t.gradient, err = infer.NewGradient(target)
-	return t, err
+	built, err := method.Build(check, target, method.Algorithm[discreteState]{LR: infer.Constant(1),
+		Temperature: c.Temperature, Start: t.start, Step: t.step, Parts: func(s *discreteState) []method.Part {
+			return []method.Part{{Name: "widths", Tensor: &s.widths}}
+		}})
+	if err != nil {
+		return nil, err
+	}
+	t.updates = built.(updates)
+	return t, nil
+}
+
+// updates is what [method.Build] makes.
+type updates interface {
+	infer.Transform
+	infer.Seeded
+	infer.Restorer
+	infer.Named
 }
 
 // discrete is [Discrete] bound to a target.
 type discrete struct {
-	Discrete
-	n        float64 // N
-	program  space
-	gradient infer.Gradient
-	*structure
-}
+	updates
+	target  infer.Target
+	program space
+	n       float64 // N
+	warmup  int64
+	sites   []*site
+	rebuild func(warmup int) (infer.Transform, error)
 
-// structure is what is known of the sites, which transforms of one target share.
-type structure struct {
-	sites  []*site
 	mu     sync.Mutex
 	looked bool // at which sites have independent elements
 }
-
-// site is a discrete site.
-type site struct {
-	infer.Site
-	low, high float64
-	walks     bool           // by a random walk
-	plate     string         // of its elements; "" where they are not those of one plate
-	rows      infer.Gradient // whose aux has the log density of each row of the plate
-	apart     bool           // its elements are independent given the rest
-	met       map[string]bool
-}
-
-// discreteState is the state of [Discrete].
-type discreteState struct {
-	Params  infer.Params
-	Step    int64
-	Streams torch.Streams
-	widths  *ts.Tensor // log(1 + w), like Params
-}
-
-// Position is the point.
-func (s discreteState) Position() infer.Params { return s.Params }
-
-// Steps is the number of updates so far.
-func (s discreteState) Steps() int64 { return s.Step }
-
-// Tensors are the point and the widths.
-func (s discreteState) Tensors() (owned, shared infer.Tensors) {
-	return infer.Tensors{"params": s.Params.Flat, "widths": s.widths}, nil
-}
-
-// Save is all of the state: the random numbers of an update depend on seed, chain and the number of the update alone.
-func (s discreteState) Save() infer.Saved {
-	owned, _ := s.Tensors()
-	return infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: owned}
-}
-
-// Name is that of the method.
-func (t *discrete) Name() string { return discreteName }
 
 // MovesWholeNumbers says that it does.
 func (t *discrete) MovesWholeNumbers() {}
 
 // WithWarmup is the transform whose first updates adapt, as many as are given.
-func (t *discrete) WithWarmup(updates int) (infer.Transform, error) {
-	own := &discrete{Discrete: t.Discrete, n: t.n, program: t.program, gradient: t.gradient, structure: t.structure}
-	own.Warmup = updates
-	return own, nil
-}
-
-// Init starts with seed 0.
-func (t *discrete) Init(p infer.Params) (infer.State, error) {
-	return t.InitStreams(p, torch.NewStreams(0, p.Chains()))
-}
-
-// InitStreams starts at a point, whose numbers must be whole.
-func (t *discrete) InitStreams(p infer.Params, streams torch.Streams) (infer.State, error) {
-	if err := method.CheckStreams(discreteName, p, streams); err != nil {
-		return nil, err
-	}
-	x, err := p.Values()
-	if err != nil {
-		return nil, err
-	}
-	d := p.Layout.Dim()
-	for i, v := range x {
-		s := t.sites[slices.IndexFunc(t.sites, func(s *site) bool { return i%d < s.Offset+s.Size })]
-		if v != math.Trunc(v) || v < s.low || v > s.high {
-			return nil, fmt.Errorf("%s: %s of chain %d starts at %v, which is no whole number from %v to %v: %w", discreteName,
-				p.Layout.At(i%d), i/d, v, s.low, s.high, infer.ErrConfig)
-		}
-	}
-	s := discreteState{Params: infer.Params{Layout: p.Layout}, Streams: streams}
-	if s.Params.Flat, err = torch.Copy(p.Flat); err == nil {
-		s.widths, err = p.Flat.ZerosLike(false)
-	}
-	return s, err
-}
-
-// Restore makes a state of what was saved.
-func (t *discrete) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
-	s := discreteState{Params: infer.Params{Layout: layout}, Step: saved.Steps, Streams: saved.Streams}
-	var err error
-	if s.Params.Flat, err = saved.Tensor("params"); err == nil {
-		s.widths, err = saved.Tensor("widths")
-	}
-	return s, err
-}
-
-// random are the random numbers of an update of a chain.
-func random(s torch.Streams, chain int, step int64) *rand.Rand {
-	a := mix(s.Seed + 0x9e3779b97f4a7c15*mix(s.Chains[chain]+1))
-	return rand.New(rand.NewPCG(mix(a^uint64(step)), mix(a+mix(uint64(step)+1))))
-}
-
-// mix scrambles the bits of a number (Steele, Lea and Flood 2014).
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
+func (t *discrete) WithWarmup(updates int) (infer.Transform, error) { return t.rebuild(updates) }

@@ -26,8 +26,8 @@ func TestErrorsOfBlocks(t *testing.T) {
 		want   string
 	}{
 		{gibbs.Blocks{}, "there is no block"},
-		{gibbs.Blocks{discrete, {Sites: []string{"mu"}}}, "gibbs.Blocks[1].Method: it is nil"},
-		{gibbs.Blocks{discrete, {Method: hmc.NUTS{}}}, "gibbs.Blocks[1].Sites: it is empty"},
+		{gibbs.Blocks{discrete, {Sites: []string{"mu"}}}, "gibbs.Blocks[1]: a block needs a Method"},
+		{gibbs.Blocks{discrete, {Method: hmc.NUTS{}}}, "gibbs.Blocks[1]: a block needs a Method and the names of its Sites"},
 		{gibbs.Blocks{discrete, {Sites: []string{"nu"}, Method: hmc.NUTS{}}},
 			`gibbs.Blocks[1].Sites: there is no site "nu"; the sites are ["k" "mu" "sd" "z"]`},
 		{gibbs.Blocks{discrete, {Sites: []string{"k", gibbs.Rest}, Method: hmc.NUTS{}}},
@@ -84,7 +84,7 @@ func TestStartOfDiscreteSites(t *testing.T) {
 		start, err := infer.NewParams(program.Layout(), x)
 		require.NoError(t, err)
 		_, err = infer.Sample(context.Background(), program, gibbs.Discrete{}, infer.Options{Start: start})
-		require.ErrorContains(t, err, "z[1] of chain 0 starts at")
+		require.ErrorContains(t, err, "site z has whole numbers of its support")
 	}
 }
 

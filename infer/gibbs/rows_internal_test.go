@@ -59,7 +59,10 @@ func TestIndependentElements(t *testing.T) {
 		d := transform.(*discrete)
 		flat, err := infer.Zeros(program.Layout())
 		require.NoError(t, err)
-		require.NoError(t, d.look(view.with(y, flat.Flat)), what)
+		state, err := d.Init(infer.Params{Layout: view.layout, Flat: torch.Must(torch.FromSlice(make([]float64, 5)))})
+		require.NoError(t, err)
+		_, _, err = d.Update(state, view.with(y, flat.Flat))
+		require.NoError(t, err)
 		assert.Equal(t, c.apart, d.sites[0].apart, what)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/gob"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -16,7 +15,7 @@ type blockState struct {
 	Params  infer.Params
 	Step    int64
 	Streams torch.Streams
-	inner   [][]infer.State // by block and chain
+	inner   []infer.State // those of the first block, then those of the next
 }
 
 // Position is the point.
@@ -25,52 +24,44 @@ func (s blockState) Position() infer.Params { return s.Params }
 // Steps is the number of sweeps so far.
 func (s blockState) Steps() int64 { return s.Step }
 
-// each visits the states of the blocks, with what comes before the names of their tensors.
-func (s blockState) each(visit func(prefix string, inner infer.State)) {
-	for i, chains := range s.inner {
-		for k, inner := range chains {
-			visit(prefix(i, k), inner)
-		}
-	}
-}
-
-func prefix(block, chain int) string { return fmt.Sprintf("block %d chain %d: ", block, chain) }
-
-// Tensors are the point, and those of the blocks.
+// Tensors are the point, and those of the blocks under names of their own.
 func (s blockState) Tensors() (owned, shared infer.Tensors) {
 	owned, shared = infer.Tensors{"params": s.Params.Flat}, infer.Tensors{}
-	s.each(func(prefix string, inner infer.State) {
+	for i, inner := range s.inner {
 		own, common := inner.Tensors()
-		add(owned, prefix, own)
-		add(shared, prefix, common)
-	})
+		add(owned, i, own)
+		add(shared, i, common)
+	}
 	return owned, shared
 }
 
-func add(to infer.Tensors, prefix string, from infer.Tensors) {
+// prefix comes before the names of the tensors of state i.
+func prefix(i int) string { return fmt.Sprintf("block state %d: ", i) }
+
+func add(to infer.Tensors, i int, from infer.Tensors) {
 	for n, t := range from {
-		to[prefix+n] = t
+		to[prefix(i)+n] = t
 	}
 }
 
-// savedBlock is what is saved of the state of a block besides its tensors.
-type savedBlock struct {
+// rest is what is saved of the state of a block besides its tensors.
+type rest struct {
 	Steps   int64
 	Streams torch.Streams
 	Extra   []byte
 }
 
-// Save is what the blocks save, under one name for each tensor.
+// Save is what the blocks save.
 func (s blockState) Save() infer.Saved {
 	out := infer.Saved{Steps: s.Step, Streams: s.Streams, Tensors: infer.Tensors{"params": s.Params.Flat},
 		Shared: infer.Tensors{}}
-	var blocks []savedBlock
-	s.each(func(prefix string, inner infer.State) {
+	var blocks []rest
+	for i, inner := range s.inner {
 		saved := inner.Save()
-		add(out.Tensors, prefix, saved.Tensors)
-		add(out.Shared, prefix, saved.Shared)
-		blocks = append(blocks, savedBlock{saved.Steps, saved.Streams, saved.Extra})
-	})
+		add(out.Tensors, i, saved.Tensors)
+		add(out.Shared, i, saved.Shared)
+		blocks = append(blocks, rest{saved.Steps, saved.Streams, saved.Extra})
+	}
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(blocks); err != nil {
 		panic(fmt.Sprintf("gibbs: a state that gob cannot hold: %v", err)) // it is plain numbers
@@ -81,47 +72,33 @@ func (s blockState) Save() infer.Saved {
 
 // Restore makes a state of what was saved.
 func (t *sweep) Restore(layout *infer.Layout, saved infer.Saved) (infer.State, error) {
-	parts, err := t.bind(layout)
-	if err != nil {
-		return nil, err
-	}
-	s := blockState{Params: infer.Params{Layout: layout}, Step: saved.Steps, Streams: saved.Streams,
-		inner: make([][]infer.State, len(parts))}
+	s := blockState{Params: infer.Params{Layout: layout}, Step: saved.Steps, Streams: saved.Streams}
+	var err error
 	if s.Params.Flat, err = saved.Tensor("params"); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	var blocks []savedBlock
+	var blocks []rest
 	err = gob.NewDecoder(bytes.NewReader(saved.Extra)).Decode(&blocks)
-	chains := len(saved.Streams.Chains)
-	if err != nil || len(blocks) != len(parts)*chains {
-		return nil, fmt.Errorf("%s: the states of its blocks cannot be read (%d of %d; %v): %w", name, len(blocks),
-			len(parts)*chains, err, infer.ErrCheckpoint)
+	if chains := len(saved.Streams.Chains); err != nil || len(blocks) != len(t.parts)*chains {
+		return nil, fmt.Errorf("%s: the states of its blocks cannot be read (%v): %w", name, err, infer.ErrCheckpoint)
 	}
-	for i, part := range parts {
-		r, ok := part.transform.(infer.Restorer)
+	for i, b := range blocks {
+		block := i / len(saved.Streams.Chains)
+		r, ok := t.parts[block].transform.(infer.Restorer)
 		if !ok {
-			return nil, t.blocks.fail(i, ".Method", "%T cannot go on from a checkpoint", t.blocks[i].Method)
+			return nil, t.blocks.fail(block, ".Method", "%T cannot go on from a checkpoint", t.blocks[block].Method)
 		}
-		for k := range chains {
-			b := blocks[i*chains+k]
-			inner, err := r.Restore(part.layout, infer.Saved{Steps: b.Steps, Streams: b.Streams, Extra: b.Extra,
-				Tensors: under(saved.Tensors, prefix(i, k))})
-			if err != nil {
-				return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
+		own := infer.Saved{Steps: b.Steps, Streams: b.Streams, Extra: b.Extra, Tensors: infer.Tensors{}}
+		for n, tensor := range saved.Tensors {
+			if name, ok := strings.CutPrefix(n, prefix(i)); ok {
+				own.Tensors[name] = tensor
 			}
-			s.inner[i] = append(s.inner[i], inner)
 		}
+		inner, err := r.Restore(t.parts[block].layout, own)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", name, block, err)
+		}
+		s.inner = append(s.inner, inner)
 	}
 	return s, nil
-}
-
-// under are the tensors whose names begin with a prefix, without it.
-func under(all infer.Tensors, prefix string) infer.Tensors {
-	out := infer.Tensors{}
-	for n := range maps.Keys(all) {
-		if own, ok := strings.CutPrefix(n, prefix); ok {
-			out[own] = all[n]
-		}
-	}
-	return out
 }

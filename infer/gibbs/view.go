@@ -1,7 +1,6 @@
 package gibbs
 
 import (
-	"fmt"
 	"maps"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -21,33 +20,50 @@ type space interface {
 
 // view is a block of a target: its sites, with those of the other blocks as data. The batch has the whole point.
 type view struct {
-	of     any // what the target has as its program
+	space  // of the target; nil for functions
 	layout *infer.Layout
 	whole  *infer.Layout
+	at     []int  // the places of the block's numbers in the whole point
 	key    string // of the whole point in batches
 }
 
 // newView is the block of some sites of a target.
 func newView(target infer.Target, whole *infer.Layout, sites []string) (*view, error) {
+	v := &view{whole: whole, key: "gibbs"}
 	shapes := infer.Shapes{}
-	for _, s := range sites {
-		site, _ := whole.Site(s)
-		shapes[s] = site.Shape
+	for _, n := range sites {
+		s, _ := whole.Site(n)
+		shapes[n] = s.Shape
+		for i := range s.Size {
+			v.at = append(v.at, s.Offset+i)
+		}
 	}
-	depth := 0
-	for v, ok := target.Program.(*view); ok; v, ok = v.of.(*view) {
-		depth++
+	v.space, _ = target.Program.(space)
+	if outer, ok := v.space.(*view); ok {
+		if v.key = outer.key + "*"; outer.space == nil {
+			v.space = nil
+		}
 	}
-	layout, err := infer.NewLayout(shapes)
-	return &view{of: target.Program, layout: layout, whole: whole, key: fmt.Sprintf("gibbs %d", depth)}, err
+	var err error
+	v.layout, err = infer.NewLayout(shapes)
+	return v, err
 }
 
 // with is the batch for an update where the whole point is x.
 func (v *view) with(b infer.Batch, x *ts.Tensor) infer.Batch {
-	out := make(infer.Batch, len(b)+1)
+	out := infer.Batch{}
 	maps.Copy(out, b)
 	out[v.key] = x
 	return out
+}
+
+// cut are the numbers of the block in a whole point.
+func (v *view) cut(whole []float64) []float64 {
+	x := make([]float64, len(v.at))
+	for i, at := range v.at {
+		x[i] = whole[at]
+	}
+	return x
 }
 
 // point is the whole point with the block at p, and the batch of the target.
@@ -61,8 +77,7 @@ func (v *view) point(p infer.Params, b infer.Batch) (infer.Params, infer.Batch) 
 			parts[i] = torch.Must(x.Narrow(0, int64(s.Offset), int64(s.Size), false))
 		}
 	}
-	out := make(infer.Batch, len(b))
-	maps.Copy(out, b)
+	out := maps.Clone(b)
 	delete(out, v.key)
 	all := v.whole.Join(torch.Must(ts.Cat(parts, 0)), parts)
 	all.External = p.External
@@ -99,36 +114,19 @@ func (v *view) Layout() *infer.Layout { return v.layout }
 
 // Discrete are the names of its discrete sites.
 func (v *view) Discrete() (names []string) {
-	if s, ok := v.of.(space); ok {
-		for _, n := range s.Discrete() {
-			if _, own := v.layout.Site(n); own {
-				names = append(names, n)
-			}
+	for _, s := range v.layout.Sites {
+		if v.space == nil {
+			break
+		}
+		if _, _, ok := v.Ends(s.Name); ok {
+			names = append(names, s.Name)
 		}
 	}
 	return names
 }
 
-// Ends are those of a discrete site.
-func (v *view) Ends(site string) (low, high float64, ok bool) {
-	if s, is := v.of.(space); is {
-		return s.Ends(site)
-	}
-	return 0, 0, false
-}
-
-// Dims are the plates of a site.
-func (v *view) Dims(site string) []string {
-	if s, ok := v.of.(space); ok {
-		return s.Dims(site)
-	}
-	return nil
-}
-
 // Terms shows the terms of the log density of all sites.
 func (v *view) Terms(p infer.Params, b infer.Batch, see func(s *ppl.Site, logp *ts.Tensor, scale float64)) {
-	if s, ok := v.of.(space); ok {
-		p, b = v.point(p, b)
-		s.Terms(p, b, see)
-	}
+	p, b = v.point(p, b)
+	v.space.Terms(p, b, see)
 }
