@@ -42,6 +42,7 @@ func TestBlocks(t *testing.T) {
 		{"hmc.md", "../infer/hmc/example_test.go", ""},
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
+		{"blocks.md", "../infer/gibbs/example_test.go", "../infer/gibbs/example_test.go"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
 		{"../README.md", first, "../examples/regression"},
 		{"../CONTRIBUTING.md", recipes, recipes},

@@ -3,6 +3,7 @@ package ppl
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -48,18 +49,35 @@ func (p *Program) Ends(name string) (low, high float64, ok bool) {
 	return l.ends[0], l.ends[1], true
 }
 
-// Terms runs the model at a point, inside the caller's torch.Do, and shows the terms of its log density one by one:
-// their sum without the Jacobian is what methods evaluate. logp has the shape of the site's batch, and counts scale
-// times.
-func (p *Program) Terms(point infer.Params, b infer.Batch, see func(s *Site, logp *ts.Tensor, scale float64)) {
+// Rows runs the model at a point, inside the caller's torch.Do, and adds up the terms of its log density that are in a
+// plate of n, for each of the n rows alone, on the scale of the sum over data.
+func (p *Program) Rows(point infer.Params, b infer.Batch, plate string, n int) torch.Tensor {
 	b = p.converted(point, b)
-	e := &evaluator{program: p, point: point, batch: b}
-	e.collect = func(s *Site) {
-		if s.counts() {
-			see(s, s.elementwise(), s.Scale*p.ofEpoch(s, b))
+	sum := torch.Of(zeros([]int64{int64(n)}))
+	e := &evaluator{program: p, point: point, batch: b, collect: func(s *Site) {
+		i := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Name == plate })
+		if !s.counts() || i < 0 {
+			return
 		}
-	}
+		logp := s.elementwise()
+		shape := shapeOf(logp)
+		at, others := len(shape)+s.Plates[i].Dim, []int{}
+		if at < 0 || shape[at] != int64(n) {
+			return
+		}
+		for j := range shape {
+			if j != at {
+				others = append(others, j)
+			}
+		}
+		rows := torch.Of(logp)
+		if len(others) > 0 {
+			rows = rows.Sum(others...)
+		}
+		sum = sum.Add(rows.Mul(s.Scale))
+	}}
 	execute(p.model, b, nil, e)
+	return sum
 }
 
 // onto is the map from unconstrained space to a support: none for whole numbers.

@@ -93,6 +93,6 @@ func TestErrorOfCompile(t *testing.T) {
 	_, _, data := selectionData(25, 8)
 	_, err := ppl.Compile(selection(8), data)
 	require.ErrorContains(t, err, `ppl.Compile: the discrete variable "g" cannot be summed out as the model is written: `)
-	require.ErrorContains(t, err, `compile with ppl.CompileDiscrete and give the method gibbs.Blocks{{Sites: []string{"g"}, `+
-		`Method: gibbs.Discrete{}}, {Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}}`)
+	require.ErrorContains(t, err, `compile with ppl.CompileDiscrete and give the method `+
+		`gibbs.Blocks{{Sites: []string{"g"}, Method: gibbs.Discrete{}}, {Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}}`)
 }

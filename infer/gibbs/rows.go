@@ -3,13 +3,10 @@ package gibbs
 import (
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Elements z₁, …, z_n of a site in a plate of n rows are independent given the rest where the log density is
@@ -18,39 +15,17 @@ import (
 //
 // Then one evaluation with all elements at v gives f_i(v, rest) for all i at once.
 
-// rowTerms is a target whose aux "rows" are the f_i: the terms in the site's plate, row by row, on the scale of the sum
-// over data.
+// rowTerms is a target whose aux "rows" are the f_i: the terms in the site's plate.
 func (s *site) rowTerms(program space, plate string) infer.LogPosterior {
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		sum := torch.Of(p.Flat).Slice(-1, s.Offset, s.Offset+s.Size).Mul(0)
-		program.Terms(p, b, func(t *ppl.Site, logp *ts.Tensor, scale float64) {
-			i := slices.IndexFunc(t.Plates, func(p ppl.Plate) bool { return p.Name == plate })
-			if i < 0 {
-				return
-			}
-			shape := torch.Of(logp).Shape()
-			at := len(shape) + t.Plates[i].Dim
-			if at < 0 || shape[at] != int64(s.Size) {
-				return
-			}
-			rows, others := torch.Of(logp), []int{}
-			for j := range shape {
-				if j != at {
-					others = append(others, j)
-				}
-			}
-			if len(others) > 0 {
-				rows = rows.Sum(others...)
-			}
-			sum = sum.Add(rows.Mul(scale))
-		})
-		return zero(p), infer.Aux{"rows": torch.Must(sum.T().Detach(false))}
+		rows := torch.Of(p.Flat).Slice(-1, s.Offset, s.Offset+s.Size).Mul(0).Add(program.Rows(p, b, plate, s.Size))
+		return zero(p), infer.Aux{"rows": torch.Must(rows.T().Detach(false))}
 	}
 }
 
 // look finds out, once, which sites have independent elements: a model in a plate mostly has this form, but its code
-// may mix the rows, or use the site elsewhere. It depends on the model and the data alone, so that a run that is resumed
-// finds the same.
+// may mix the rows, or use the site elsewhere. It depends on the model and the data alone, so that a run that is
+// resumed finds the same.
 func (t *discrete) look(m *method.Move) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

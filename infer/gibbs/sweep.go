@@ -175,6 +175,7 @@ func (t *sweep) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 	next.Step, next.inner = s.Step+1, make([]infer.State, len(s.inner))
 	info := infer.Info{LogPosterior: make([]float64, chains), GradNorm: make([]float64, chains), TimeStep: 1,
 		Stats: map[string][]float64{}}
+	owners := map[string]int{}
 	err = torch.Do(func(scope *torch.Scope) error {
 		rows, err := s.Params.Values()
 		if err != nil {
@@ -188,7 +189,7 @@ func (t *sweep) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 				}
 				method.Keep(scope, made)
 				next.inner[i*chains+k] = made
-				join(&info, told, i, k)
+				join(&info, told, owners, i, k)
 			}
 		}
 		next.Params.Flat, err = like(s.Params.Flat, rows, torch.Must(torch.Shape(s.Params.Flat))...)
@@ -221,9 +222,9 @@ func (p part) update(s infer.State, b infer.Batch, flat *ts.Tensor, point []floa
 	return made, info, err
 }
 
-// join adds what block i tells of chain k. The density is that before the first block, where the sweep began. The
-// statistics of later blocks have the number of the block behind their names.
-func join(all *infer.Info, told infer.Info, i, k int) {
+// join adds what block i tells of chain k. The density is that before the first block, where the sweep began. A
+// statistic that an earlier block tells too has the number of the block behind its name.
+func join(all *infer.Info, told infer.Info, owners map[string]int, i, k int) {
 	if i == 0 && len(told.LogPosterior) > 0 {
 		all.LogPosterior[k], all.LR, all.Temperature = told.LogPosterior[0], told.LR, told.Temperature
 	}
@@ -237,7 +238,9 @@ func join(all *infer.Info, told infer.Info, i, k int) {
 		all.Diverged[k] = true
 	}
 	for what, v := range told.Stats {
-		if i > 0 {
+		if first, ok := owners[what]; !ok {
+			owners[what] = i
+		} else if first != i {
 			what = fmt.Sprintf("%s_%d", what, i)
 		}
 		if all.Stats[what] == nil {

@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -15,7 +14,7 @@ type space interface {
 	Discrete() []string
 	Ends(site string) (low, high float64, ok bool)
 	Dims(site string) []string
-	Terms(p infer.Params, b infer.Batch, see func(s *ppl.Site, logp *ts.Tensor, scale float64))
+	Rows(p infer.Params, b infer.Batch, plate string, n int) torch.Tensor
 }
 
 // view is a block of a target: its sites, with those of the other blocks as data. The batch has the whole point.
@@ -125,8 +124,8 @@ func (v *view) Discrete() (names []string) {
 	return names
 }
 
-// Terms shows the terms of the log density of all sites.
-func (v *view) Terms(p infer.Params, b infer.Batch, see func(s *ppl.Site, logp *ts.Tensor, scale float64)) {
+// Rows are those of the log density of all sites.
+func (v *view) Rows(p infer.Params, b infer.Batch, plate string, n int) torch.Tensor {
 	p, b = v.point(p, b)
-	v.space.Terms(p, b, see)
+	return v.space.Rows(p, b, plate, n)
 }

@@ -113,7 +113,8 @@ func (v *visit) site(s *site) {
 }
 
 // evaluate is f at n points of each chain, which set makes of the chain's: row k·n + j is point j of chain k.
-func (v *visit) evaluate(f func(infer.Params) infer.Evaluation, n int, set func(x []float64, k, j int)) infer.Evaluation {
+func (v *visit) evaluate(f func(infer.Params) infer.Evaluation, n int,
+	set func(x []float64, k, j int)) infer.Evaluation {
 	var rows []float64
 	for k := range v.now {
 		for j := range n {
