@@ -33,7 +33,7 @@ func TestMixtureBesideTheSum(t *testing.T) {
 	}
 	summed, err := ppl.Compile(mixture, data)
 	require.NoError(t, err)
-	o := infer.Options{Chains: 20, Warmup: 150, Draws: 250, Seed: 5}
+	o := infer.Options{Chains: 20, Warmup: 100, Draws: 150, Seed: 5}
 	exact := sampled(t, summed, hmc.NUTS{}, o)
 	d := sampled(t, compiled(t, mixture, data), gibbs.Blocks{
 		{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}},
@@ -164,7 +164,7 @@ func TestNestedBlocks(t *testing.T) {
 			{Sites: []string{"k"}, Method: gibbs.Discrete{}},
 			{Sites: []string{"u"}, Method: hmc.NUTS{}},
 		}},
-	}, infer.Options{Chains: 20, Warmup: 200, Draws: 500, Seed: 4})
+	}, infer.Options{Chains: 20, Warmup: 150, Draws: 250, Seed: 4})
 	k, x := at(t, d, "k").Offset, at(t, d, "x").Offset
 	var product float64
 	for i := range 2001 { // u ~ N(0, 2), E[x | u] = u/2

@@ -13,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/gibbs"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
@@ -100,4 +101,21 @@ func TestCheckpointOfOtherBlocks(t *testing.T) {
 		Method: gibbs.Discrete{}}, {Sites: []string{gibbs.Rest}, Method: hmc.HMC{}}}, o)
 	require.ErrorIs(t, err, infer.ErrCheckpoint)
 	require.ErrorContains(t, err, "hmc.HMC")
+}
+
+// Eager gradients, those of the virtual machine and native code make the same first draws, to rounding.
+func TestTiersAgree(t *testing.T) {
+	program := compiled(t, counts, countsData)
+	m := gibbs.Blocks{{Sites: []string{"z", "k"}, Method: gibbs.Discrete{}},
+		{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}}
+	var want [][]float64
+	for _, tier := range []native.Tier{native.Eager, native.VM, native.Replay, native.Auto} {
+		rows := rowsOf(sampled(t, program, m, infer.Options{Chains: 2, Warmup: 10, Draws: 5, Seed: 9, Native: tier}))
+		if want == nil {
+			want = rows
+		}
+		for i := range rows {
+			assert.InDeltaSlice(t, want[i], rows[i], 1e-5, fmt.Sprint(tier))
+		}
+	}
 }

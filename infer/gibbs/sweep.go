@@ -11,13 +11,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-var _ interface {
-	infer.Transform
-	infer.Seeded
-	infer.Restorer
-	infer.Named
-} = (*sweep)(nil)
-
 // sweep is [Blocks] bound to a target.
 type sweep struct {
 	blocks Blocks

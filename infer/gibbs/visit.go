@@ -22,29 +22,33 @@ type site struct {
 // whole is the nearest value of the support.
 func (s *site) whole(x float64) float64 { return min(max(math.Round(x), s.low), s.high) }
 
-// other is the j-th of the values other than x.
+// other is the j-th value of the support where x is the first, before all others.
 func (s *site) other(x float64, j int) float64 {
-	if v := s.low + float64(j); v < x {
+	switch v := s.low + float64(j) - 1; {
+	case j == 0:
+		return x
+	case v < x:
 		return v
+	default:
+		return v + 1
 	}
-	return s.low + float64(j) + 1
 }
 
 // visit is one update of all chains, in plain numbers.
 type visit struct {
 	*discrete
-	move   *method.Move
-	params infer.Params
-	d      int
-	x      []float64 // K points, one after another
-	widths []float64
-	now    []float64 // the log density of each chain at x, a mean over the data
-	stale  bool      // now is that of other points
-	gain   float64   // of the adaptation; 0 after the warm-up
-	random []*rand.Rand
-	flips  []float64 // share of elements of each chain that changed
-	accept []float64 // mean over walks
-	walks  int       // elements that walk
+	move     *method.Move
+	params   infer.Params
+	d        int
+	x        []float64 // K points, one after another
+	widths   []float64
+	now      []float64 // the log density of each chain at x, a mean over the data
+	stale    bool      // now is that of other points
+	gain     float64   // of the adaptation; 0 after the warm-up
+	random   []*rand.Rand
+	flips    []float64 // share of elements of each chain that changed
+	accepted []float64 // mean over walks
+	walks    int       // elements that walk
 }
 
 // start makes the widths, and refuses a point that is not in the support.
@@ -69,7 +73,7 @@ func (t *discrete) step(s, next *discreteState, m *method.Move) {
 		v.gain = math.Pow(float64(m.Index+1), -0.6)
 	}
 	k := len(v.now)
-	v.flips, v.accept = make([]float64, k), make([]float64, k)
+	v.flips, v.accepted = make([]float64, k), make([]float64, k)
 	shape := torch.Must(torch.Shape(s.Params.Flat))
 	seeds := append(slices.Clone(shape[:len(shape)-1]), 2)
 	bits := torch.Must(torch.ToSlice[float64](m.Uniform(torch.Must(like(s.Params.Flat, make([]float64, 2*k), seeds...)))))
@@ -84,10 +88,10 @@ func (t *discrete) step(s, next *discreteState, m *method.Move) {
 	m.Info.LR, m.Info.TimeStep, m.Info.Stats = 0, 1, map[string][]float64{"flips": v.flips}
 	for i := range k {
 		v.flips[i] /= float64(v.d)
-		v.accept[i] /= float64(max(v.walks, 1))
+		v.accepted[i] /= float64(max(v.walks, 1))
 	}
 	if v.walks > 0 {
-		m.Info.Stats["walk_accept"] = v.accept
+		m.Info.Stats["walk_accept"] = v.accepted
 	}
 }
 
@@ -97,17 +101,66 @@ func (v *visit) site(s *site) {
 		v.walks += s.Size
 	}
 	if s.apart {
-		v.together(s)
+		v.draw(s, s.Offset, s.Size)
+		v.stale = true
 		return
 	}
 	if v.stale {
+		v.stale = false
 		copy(v.now, v.evaluate(v.move.Evaluate, 1, func([]float64, int, int) {}).Values)
 	}
-	for i := s.Offset; i < s.Offset+s.Size; i++ {
-		if s.walks {
-			v.walk(s, i)
-		} else {
-			v.exact(s, i)
+	for i := range s.Size {
+		v.draw(s, s.Offset+i, 1)
+	}
+}
+
+// draw draws n elements of all chains anew: one of any site, or all of one whose elements are independent. Value 0 of m
+// is where an element stands, whose log density is known for one alone.
+func (v *visit) draw(s *site, from, n int) {
+	m, known := 2, 1
+	to := make([]float64, len(v.x))
+	value := func(at, j int) float64 { return s.other(v.x[at], j) }
+	if s.walks {
+		v.propose(from, n, to)
+		value = func(at, j int) float64 { return []float64{v.x[at], s.whole(to[at])}[j] }
+	} else {
+		m = int(s.high-s.low) + 1
+	}
+	f := v.move.Evaluate
+	if s.apart {
+		known, f = 0, func(p infer.Params) infer.Evaluation {
+			return torch.Must(s.rows.ValueAndGrad(p, v.move.Batch, v.move.Tau))
+		}
+	}
+	if m == known {
+		return
+	}
+	e := v.evaluate(f, m-known, func(x []float64, k, j int) {
+		for i := from; i < from+n; i++ {
+			x[i] = value(k*v.d+i, j+known)
+		}
+	})
+	logs, scale := e.Values, 1.0
+	if s.apart {
+		logs, scale = torch.Must(torch.ToSlice[float64](e.Aux["rows"])), 1/v.n
+	}
+	logp := make([]float64, m)
+	for k := range v.now {
+		for i := range n {
+			logp[0] = v.now[k]
+			for j := known; j < m; j++ {
+				logp[j] = scale * logs[(k*(m-known)+j-known)*n+i]
+			}
+			at, j := k*v.d+from+i, 0
+			if s.walks {
+				j = v.accept(k, at, s.whole(to[at]) == to[at], (logp[1]-logp[0])/v.move.Tau)
+			} else {
+				j = v.choose(k, logp)
+			}
+			if j > 0 {
+				v.x[at], v.now[k] = value(at, j), logp[j]
+				v.flips[k]++
+			}
 		}
 	}
 }
@@ -124,28 +177,6 @@ func (v *visit) evaluate(f func(infer.Params) infer.Evaluation, n int,
 	}
 	flat := torch.Must(like(v.params.Flat, rows, int64(len(rows)/v.d), int64(v.d)))
 	return f(infer.Params{Layout: v.params.Layout, Flat: flat})
-}
-
-// exact draws element i of all chains from all of its values.
-func (v *visit) exact(s *site, i int) {
-	m := int(s.high - s.low) // other values
-	if m == 0 {
-		return
-	}
-	e := v.evaluate(v.move.Evaluate, m, func(x []float64, _, j int) { x[i] = s.other(x[i], j) })
-	for k := range v.now {
-		logp := append([]float64{v.now[k]}, e.Values[k*m:(k+1)*m]...)
-		if j := v.choose(k, logp); j > 0 {
-			v.set(k, i, s.other(v.x[k*v.d+i], j-1))
-			v.now[k] = logp[j]
-		}
-	}
-}
-
-// set gives element i of chain k another value.
-func (v *visit) set(k, i int, to float64) {
-	v.x[k*v.d+i] = to
-	v.flips[k]++
 }
 
 // choose draws an index with probabilities proportional to exp(logp/tau). What is not a number has probability 0.
@@ -167,42 +198,30 @@ func (v *visit) choose(k int, logp []float64) int {
 	return max(slices.IndexFunc(sums, func(s float64) bool { return u < s }), 0)
 }
 
-// walk moves element i of all chains by one step of the walk.
-func (v *visit) walk(s *site, i int) {
-	to := make([]float64, len(v.x))
-	v.propose(s, i, to)
-	e := v.evaluate(v.move.Evaluate, 1, func(x []float64, k, _ int) { x[i] = s.whole(to[k*v.d+i]) })
-	for k := range v.now {
-		if v.accepts(s, k, i, to, v.now[k], e.Values[k]) {
-			v.now[k] = e.Values[k]
-		}
-	}
-}
-
-// propose is where element i of all chains is to go.
-func (v *visit) propose(s *site, i int, to []float64) {
+// propose is where the walks of n elements of all chains are to go.
+func (v *visit) propose(from, n int, to []float64) {
 	for k, random := range v.random {
-		at := k*v.d + i
-		by := 1 + math.Floor(math.Expm1(v.widths[at])*random.ExpFloat64())
-		if random.Uint64()&1 == 0 {
-			by = -by
+		for at := k*v.d + from; at < k*v.d+from+n; at++ {
+			by := 1 + math.Floor(math.Expm1(v.widths[at])*random.ExpFloat64())
+			if random.Uint64()&1 == 0 {
+				by = -by
+			}
+			to[at] = v.x[at] + by
 		}
-		to[at] = v.x[at] + by
 	}
 }
 
-// accepts moves element i of chain k with the probability of the walk, and adapts its width.
-func (v *visit) accepts(s *site, k, i int, to []float64, old, logp float64) bool {
-	at := k*v.d + i
-	probability := math.Exp(min((logp-old)/v.move.Tau, 0))
-	if to[at] != s.whole(to[at]) || math.IsNaN(probability) { // outside of the support
+// accept says whether a walk goes (1) or stays (0), where log is the logarithm of the ratio of densities and inside
+// says that it ends in the support, and adapts its width.
+func (v *visit) accept(k, at int, inside bool, log float64) int {
+	probability := math.Exp(min(log, 0))
+	if !inside || math.IsNaN(probability) {
 		probability = 0
 	}
-	v.accept[k] += probability
+	v.accepted[k] += probability
 	v.widths[at] = min(max(v.widths[at]+v.gain*(probability-0.44), 0), 30)
 	if v.random[k].Float64() < probability {
-		v.set(k, i, to[at])
-		return true
+		return 1
 	}
-	return false
+	return 0
 }
