@@ -134,15 +134,15 @@ func (p *Program) advised(err error, m Model) error {
 		return err
 	}
 	names := p.Discrete()
-	text := fmt.Sprintf("%q", names[0])
+	text := fmt.Sprintf("variable %q", names[0])
 	if len(names) > 1 {
-		text = fmt.Sprintf("one of %q", names)
+		text = fmt.Sprintf("variables %q", names)
 	}
 	rest := ""
 	if len(names) < len(p.order) {
 		rest = ", {Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}"
 	}
-	return fmt.Errorf("the discrete variable %s cannot be summed out as the model is written: %w. To sample it, compile "+
+	return fmt.Errorf("the discrete %s cannot be summed out as the model is written: %w. To sample instead, compile "+
 		"with ppl.CompileDiscrete and give the method gibbs.Blocks{{Sites: []string{%s}, Method: gibbs.Discrete{}}%s}",
 		text, err, `"`+strings.Join(names, `", "`)+`"`, rest)
 }
