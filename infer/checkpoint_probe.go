@@ -64,7 +64,9 @@ func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err erro
 	if err != nil {
 		return false, err
 	}
-	gradient, err := NewGradient(g.program.Target())
+	target := g.program.Target()
+	target.Program = nil // discrete sites too have a density
+	gradient, err := NewGradient(target)
 	if err != nil {
 		return false, err
 	}

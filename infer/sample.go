@@ -188,7 +188,7 @@ func (s *session) prepare(method Method, o Options) error {
 	if s.o, err = o.resolved(method, s.transform); err != nil {
 		return err
 	}
-	if err := s.fit(); err != nil {
+	if err := s.warm(target); err != nil {
 		return err
 	}
 	if s.layout = s.program.Layout(); s.layout == nil {

@@ -59,7 +59,9 @@ func (c Discrete) Build(target infer.Target) (infer.Transform, error) {
 		return nil, fmt.Errorf("%s: the target is of functions, and says nothing of discrete sites: it needs a model of "+
 			"ppl.CompileDiscrete: %w", discreteName, infer.ErrConfig)
 	}
-	t := &discrete{target: target, program: program, n: target.N(), warmup: int64(warmup)}
+	bare := target // which has values, though no gradients
+	bare.Program = nil
+	t := &discrete{target: bare, program: program, n: target.N(), warmup: int64(warmup)}
 	t.rebuild = func(updates int) (infer.Transform, error) {
 		if c.Warmup = updates; updates == 0 {
 			c.Warmup = infer.None
@@ -81,7 +83,7 @@ func (c Discrete) Build(target infer.Target) (infer.Transform, error) {
 			}
 		}
 	}
-	built, err := method.Build(check, target, method.Algorithm[discreteState]{LR: infer.Constant(1),
+	built, err := method.Build(check, bare, method.Algorithm[discreteState]{LR: infer.Constant(1),
 		Temperature: c.Temperature, Start: t.start, Step: t.step, Parts: func(s *discreteState) []method.Part {
 			return []method.Part{{Name: "widths", Tensor: &s.widths}}
 		}})

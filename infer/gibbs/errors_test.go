@@ -8,9 +8,11 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/evidence"
 	"github.com/kelvin-ppl/kelvin/infer/gibbs"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -36,7 +38,7 @@ func TestErrorsOfBlocks(t *testing.T) {
 		{gibbs.Blocks{discrete, rest, rest}, "gibbs.Rest is in block 1 already"},
 		{gibbs.Blocks{discrete, {Sites: []string{"mu", "sd"}, Method: hmc.NUTS{}}, rest}, "no site is left for gibbs.Rest"},
 		{gibbs.Blocks{{Sites: []string{"k"}, Method: gibbs.Discrete{}}, rest},
-			`gibbs.Blocks[1]: hmc.NUTS cannot move the discrete site "z", which has no gradient`},
+			`gibbs.Blocks[1]: hmc.NUTS: the discrete site "z" has no gradient`},
 		{gibbs.Blocks{{Sites: []string{"k", "z", "mu"}, Method: gibbs.Discrete{}}, rest},
 			`gibbs.Discrete: the site "mu" is not discrete`},
 		{gibbs.Blocks{discrete, {Sites: []string{gibbs.Rest}, Method: vi.Diag{}}}, "vi.Diag fits a distribution"},
@@ -48,9 +50,11 @@ func TestErrorsOfBlocks(t *testing.T) {
 		{gibbs.Blocks{{Sites: []string{"k", "z"}, Method: gibbs.Discrete{Warmup: -2}}, rest}, "gibbs.Discrete: Warmup is -2"},
 		{gibbs.Blocks{{Sites: []string{"k", "z"}, Method: gibbs.Discrete{Temperature: infer.Constant(0)}}, rest},
 			"gibbs.Discrete: Temperature"},
-		{hmc.NUTS{}, `hmc.NUTS cannot move the discrete site "k", which has no gradient: give the method gibbs.Blocks{` +
-			`{Sites: []string{"k", "z"}, Method: gibbs.Discrete{}}`},
-		{optim.Adam{LR: infer.Constant(0.1)}, `optim.Adam cannot move the discrete site "k"`},
+		{hmc.NUTS{}, `hmc.NUTS: the discrete site "k" has no gradient: give infer.Sample the method ` +
+			`gibbs.Blocks{{Sites: []string{"k", "z"}, Method: gibbs.Discrete{}}`},
+		{evidence.SMC{}, `evidence.SMC: the discrete site "k" has no gradient`},
+		{pathfinder.Pathfinder{}, `pathfinder.Pathfinder: the discrete site "k" has no gradient`},
+		{optim.Adam{LR: infer.Constant(0.1)}, `optim.Adam: the discrete site "k" has no gradient`},
 	} {
 		_, err := infer.Sample(context.Background(), program, c.method, infer.Options{Chains: 1, Warmup: 5, Draws: 5})
 		require.ErrorContains(t, err, c.want)

@@ -57,7 +57,7 @@ func (c Blocks) build(target infer.Target, warmup int) (*sweep, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
 		}
-		if err := c.check(i, v, inner); err != nil {
+		if err := c.check(i, inner); err != nil {
 			return nil, err
 		}
 		if w, ok := inner.(warmer); ok && warmup != unknown {
@@ -71,13 +71,8 @@ func (c Blocks) build(target infer.Target, warmup int) (*sweep, error) {
 }
 
 // check makes sure that the method of block i is one for a block.
-func (c Blocks) check(i int, v *view, inner infer.Transform) error {
+func (c Blocks) check(i int, inner infer.Transform) error {
 	who := fmt.Sprintf("%T", c[i].Method)
-	_, moves := inner.(interface{ MovesWholeNumbers() })
-	if discrete := v.Discrete(); len(discrete) > 0 && !moves {
-		return c.fail(i, "", "%s cannot move the discrete site %q, which has no gradient: put it into a block of its own, "+
-			"{Sites: []string{%q}, Method: gibbs.Discrete{}}", who, discrete[0], discrete[0])
-	}
 	_, fits := inner.(infer.Sampler)
 	_, climbs := inner.(infer.ModeFinder)
 	_, passes := inner.(infer.Passer)
@@ -94,7 +89,7 @@ func (c Blocks) check(i int, v *view, inner infer.Transform) error {
 // Name is that of the method, with its blocks.
 func (t *sweep) Name() string { return t.blocks.String() }
 
-// MovesWholeNumbers says that discrete sites may be among those of the target: each block is asked for its own.
+// MovesWholeNumbers says that discrete sites may be among those of the target.
 func (t *sweep) MovesWholeNumbers() {}
 
 // WithWarmup is the transform whose blocks adapt for a number of updates.
