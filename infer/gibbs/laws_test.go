@@ -175,3 +175,20 @@ func TestNestedBlocks(t *testing.T) {
 	agrees(t, "kx", means(t, d, func(row []float64) float64 { return row[k] * row[x] }), product)
 	agrees(t, "x²", means(t, d, func(row []float64) float64 { return row[x] * row[x] }), 1)
 }
+
+// At temperature 2 of all blocks p(z, x) = Bernoulli(z; 0.3) N(x; 2z, 1) has the law of its square root: z is 1 with
+// probability √0.3 / (√0.3 + √0.7), and x ~ N(2z, 2).
+func TestBlocksAtTemperature(t *testing.T) {
+	program := compiled(t, func(c *ppl.Ctx) {
+		z := c.Sample("z", dist.Bernoulli(0.3))
+		c.Sample("x", dist.Normal(z.Mul(2), 1))
+	}, nil)
+	d := sampled(t, program, gibbs.Blocks{
+		{Sites: []string{"z"}, Method: gibbs.Discrete{Temperature: infer.Constant(2)}},
+		{Sites: []string{"x"}, Method: hmc.NUTS{Temperature: infer.Constant(2)}},
+	}, infer.Options{Chains: 20, Warmup: 150, Draws: 400, Seed: 6})
+	p := math.Sqrt(0.3) / (math.Sqrt(0.3) + math.Sqrt(0.7))
+	x, z := at(t, d, "x").Offset, at(t, d, "z").Offset
+	agrees(t, "z", means(t, d, func(row []float64) float64 { return row[z] }), p)
+	agrees(t, "x²", means(t, d, func(row []float64) float64 { return row[x] * row[x] }), 2+4*p)
+}
