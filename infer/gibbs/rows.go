@@ -33,10 +33,15 @@ func (t *discrete) look(m *method.Move) {
 		if s.rows == nil || t.looked {
 			continue
 		}
-		s.apart = true
-		for trial := 0; trial < 3 && s.apart; trial++ {
-			s.apart = t.separate(s, m, trial)
+		passed := 0
+		for trial := 0; trial < 6 && passed >= 0; trial++ {
+			if apart, finite := t.separate(s, m, trial); finite && apart {
+				passed++
+			} else if finite {
+				passed = -1
+			}
 		}
+		s.apart = passed > 0
 	}
 	t.looked = true
 }
@@ -46,9 +51,10 @@ func (t *discrete) look(m *method.Move) {
 //
 //	F(A) − F(∅) = Σ_{i ∈ A} f_i(y_i) − f_i(x_i)
 //
-// if the elements are independent. Any two elements are apart in some of the sets that are compared.
-func (t *discrete) separate(s *site, m *method.Move, trial int) bool {
-	x, batch := t.probe(m.Batch, t.program, float64(trial))
+// if the elements are independent. Any two elements are apart in some of the sets that are compared. A point where a
+// density is not finite says nothing: counts that are less than what was seen of them, for one.
+func (t *discrete) separate(s *site, m *method.Move, trial int) (apart, finite bool) {
+	x, batch := t.probe(m.Batch, t.program, trial)
 	v := &visit{discrete: t, move: m, params: infer.Params{Layout: t.program.Layout(), Flat: m.Grad}, d: len(x), x: x,
 		now: []float64{0}}
 	moved := func(i, set int) bool { // set 0 is none of the elements, 1 is all
@@ -79,22 +85,32 @@ func (t *discrete) separate(s *site, m *method.Move, trial int) bool {
 			}
 			size += math.Abs(f[i]) + math.Abs(f[s.Size+i])
 		}
-		if !(math.Abs(t.n*(all[set]-all[0])-want) <= 1e-10*(1+size)) {
-			return false
+		off := math.Abs(t.n*(all[set]-all[0]) - want)
+		if math.IsNaN(off+size) || math.IsInf(off+size, 0) {
+			return false, false
+		}
+		if off > 1e-10*(1+size) {
+			return false, true
 		}
 	}
-	return true
+	return true, true
 }
 
-// probe is a point to look at, and the batch of a view with a point of the sites around.
-func (t *discrete) probe(b infer.Batch, program space, trial float64) ([]float64, infer.Batch) {
+// probe is a point to look at, and the batch of a view with a point of the sites around. Counts without an end are
+// larger in every second trial.
+func (t *discrete) probe(b infer.Batch, program space, trial int) ([]float64, infer.Batch) {
 	if v, ok := program.(*view); ok {
 		whole, b := t.probe(b, v.space, trial)
 		return v.cut(whole), v.with(b, torch.Must(torch.FromSlice(whole)))
 	}
 	x := make([]float64, program.Layout().Dim())
-	for i := range x {
-		x[i] = 1.5 * math.Cos(2.4*float64(i)+trial)
+	for _, s := range program.Layout().Sites {
+		_, high, discrete := program.Ends(s.Name)
+		for i := s.Offset; i < s.Offset+s.Size; i++ {
+			if x[i] = 1.5 * math.Cos(2.4*float64(i)+float64(trial)); discrete && math.IsInf(high, 1) {
+				x[i] = (2 + x[i]) * math.Pow(30, float64(trial/2))
+			}
+		}
 	}
 	return x, b
 }

@@ -46,6 +46,12 @@ func TestIndependentElements(t *testing.T) {
 			observe(c, z, mu)
 			c.Factor("all", z.Mean().Mul(mu))
 		}, none), false},
+		"counts": {func(c *ppl.Ctx) {
+			c.Plate("n", 0, func(c *ppl.Ctx) {
+				z := c.Sample("z", dist.Poisson(30))
+				c.Observe("y", dist.Binomial(z, 0.5), c.Data("y").Mul(100))
+			})
+		}, true},
 		"other plate": {plate(none, func(c *ppl.Ctx, z, mu torch.Tensor) {
 			c.Plate("m", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(z, 1), c.Data("y")) })
 		}), false},
