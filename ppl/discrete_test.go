@@ -40,7 +40,11 @@ func TestCompileDiscrete(t *testing.T) {
 		low, high, ok := program.Ends(c.site)
 		assert.Equal(t, []any{c.low, c.high, c.ok}, []any{low, high, ok}, c.site)
 	}
-	gradient, err := infer.NewGradient(program.Target())
+	target := program.Target()
+	_, err = infer.NewGradient(target)
+	require.ErrorContains(t, err, `the discrete site "k" has no gradient`)
+	target.Program = nil // its values, by a method that does not ask for gradients
+	gradient, err := infer.NewGradient(target)
 	require.NoError(t, err)
 	normal := func(x, mean, sd float64) float64 {
 		return -0.5*(x-mean)*(x-mean)/(sd*sd) - math.Log(sd) - 0.5*math.Log(2*math.Pi)
