@@ -43,6 +43,7 @@ func TestBlocks(t *testing.T) {
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"gradient-free.md", "../infer/mcmc/example_test.go", "../infer/mcmc/example_test.go"},
+		{"blocks.md", "../infer/gibbs/example_test.go", "../infer/gibbs/example_test.go"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
 		{"../README.md", first, "../examples/regression"},
 		{"../CONTRIBUTING.md", recipes, recipes},

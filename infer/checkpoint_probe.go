@@ -64,7 +64,8 @@ func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if f := g.program.Target().plain; f != nil {
+	target := g.program.Target()
+	if f := target.plain; f != nil {
 		for i := range values {
 			if values[i], err = callPlain(f, at); err != nil {
 				return false, err
@@ -72,7 +73,8 @@ func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err erro
 		}
 		return true, nil
 	}
-	gradient, err := NewGradient(g.program.Target())
+	target.Program = nil // discrete sites too have a density
+	gradient, err := NewGradient(target)
 	if err != nil {
 		return false, err
 	}

@@ -21,7 +21,15 @@ type handwritten struct {
 	data   Batch
 }
 
-func (h handwritten) Target() Target  { return h.target }
+// Target is the target given. It tells methods its layout, where it has no program of its own.
+func (h handwritten) Target() Target {
+	t := h.target
+	if t.Program == nil {
+		t.Program = h
+	}
+	return t
+}
+
 func (h handwritten) Layout() *Layout { return h.start.Layout }
 func (h handwritten) Batch() Batch    { return h.data }
 

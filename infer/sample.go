@@ -188,6 +188,9 @@ func (s *session) prepare(method Method, o Options) error {
 	if s.o, err = o.resolved(method, s.transform); err != nil {
 		return err
 	}
+	if err := s.warm(target); err != nil {
+		return err
+	}
 	if s.layout = s.program.Layout(); s.layout == nil {
 		return fmt.Errorf("the program has no layout: %w", ErrConfig)
 	}

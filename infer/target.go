@@ -219,7 +219,7 @@ func (t Target) ByPrior(tempering float64) Target {
 // Summed is the target on the scale of the sum over data; its Parts must not be nil.
 func (t Target) Summed() Target {
 	out := WithParts(t.Parts, 0, t.LogJacobian != nil)
-	out.compilation = t.compilation
+	out.compilation, out.Program = t.compilation, t.Program
 	return out
 }
 
@@ -245,7 +245,7 @@ func (t Target) check() error {
 	if t.Data < 0 {
 		return &FieldError{Type: "infer.Target", Field: "Data", Value: t.Data, Allowed: "it must be the number of data, or 0"}
 	}
-	return nil
+	return t.checkDiscrete()
 }
 
 // scale is c·x.

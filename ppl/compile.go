@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -22,6 +23,7 @@ type Program struct {
 	densities map[string][]bool // of each Density, which inputs depend on latent variables
 	observed  []string          // the variables of Observe
 
+	keeps    bool        // discrete latent variables are coordinates, as CompileDiscrete has it
 	discrete bool        // a run has found a discrete latent variable
 	sums     *enumerator // sums them out; nil where there are none
 
@@ -68,6 +70,7 @@ type latent struct {
 	bijector bijector.Bijector // nil when the support depends on other sites
 	start    []float64         // of params: where they start, on the unconstrained side
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
+	ends     [2]float64        // of a discrete variable: its least and its largest value, infinite where there is none
 }
 
 // Compile runs a model on a batch, at 0 of unconstrained space (and where that fails, at two other points), and finds
@@ -77,7 +80,8 @@ type latent struct {
 // value of a tensor that depends on a latent variable, or if its log density differs between two runs at one point: it
 // draws random numbers of its own, or keeps state.
 //
-// Discrete latent variables are summed out, as [Enumerate] does; the program's String says which.
+// Discrete latent variables are summed out, as [Enumerate] does; the program's String says which. [CompileDiscrete]
+// keeps them.
 //
 // Whole numbers and float32 of the batch that the model calculates with are converted to float64 here, once, for
 // evaluations on that batch; whole numbers that it uses as indices stay what they are. Runs convert the parts of their
@@ -89,12 +93,21 @@ type latent struct {
 // Tensors of a batch may be changed in place by operations of libtorch. Memory that was lent to one with torch.Borrow
 // or torch.View must not be: what is kept of the data would not notice.
 func Compile(m Model, batch infer.Batch) (*Program, error) {
+	p, err := compile(m, batch, false)
+	if err != nil {
+		return nil, fmt.Errorf("ppl.Compile: %w", p.advised(err, m))
+	}
+	return p, nil
+}
+
+// compile is [Compile], or [CompileDiscrete] where keep says so.
+func compile(m Model, batch infer.Batch, keep bool) (*Program, error) {
 	var p *Program
 	var first error
 	var sums *enumerator
 	for attempt := 0; attempt < compileAttempts; attempt++ {
 		p = newProgram(m, batch)
-		p.sums = sums
+		p.sums, p.keeps = sums, keep
 		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
 			run(m, e, []Handler{&compiler{program: p, recorder: newRecorder(), attempt: attempt}})
@@ -105,7 +118,7 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 			first = nil
 			break
 		}
-		if p.discrete && sums == nil {
+		if p.discrete && sums == nil && !keep {
 			sums = &enumerator{}
 			m = enumerate(m, sums)
 			attempt = -1 // once more from the start, with the discrete variables summed out
@@ -122,10 +135,10 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		first = p.checkSigns(m, batch)
 	}
 	if first == nil {
-		first = checkGeneric(m, batch)
+		first = p.checkGeneric(m, batch)
 	}
 	if first != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", withTypes(first, batch))
+		return p, withTypes(first, batch)
 	}
 	shapes := infer.Shapes{}
 	for name, l := range p.latents {
@@ -134,34 +147,39 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 		}
 	}
 	if len(shapes) == 0 {
-		return nil, fmt.Errorf("ppl.Compile: the model has no latent variable: nothing is left to infer: %w", infer.ErrConfig)
+		return nil, fmt.Errorf("the model has no latent variable: nothing is left to infer: %w", infer.ErrConfig)
 	}
 	var err error
 	if p.layout, err = infer.NewLayout(shapes); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return nil, err
 	}
+	if err := p.examine(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// examine finds out what more runs of the model tell.
+func (p *Program) examine() error {
 	point, err := p.scattered(0.3)
 	if err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return err
 	}
 	defer torch.Free(point.Flat)
 	value, ok, err := p.checkRepeats(point)
 	if err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return err
 	}
 	if err := p.checkReads(); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return err
 	}
 	if err := p.convertWhole(point, value, ok); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return err
 	}
 	if err := p.findIndices(point); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
+		return err
 	}
-	if err := p.findTotals(); err != nil {
-		return nil, fmt.Errorf("ppl.Compile: %w", err)
-	}
-	return p, nil
+	return p.findTotals()
 }
 
 // compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of
@@ -261,11 +279,10 @@ func (c *compiler) Process(s *Site) {
 		}
 	}
 	sup := s.Dist.Support()
-	if sup.Discrete() {
-		c.program.discrete = true
+	if c.program.discrete = c.program.discrete || sup.Discrete(); sup.Discrete() && !c.program.keeps {
 		s.fail("a latent variable that is discrete (%v) has no gradient: ppl.Enumerate sums it out", sup)
 	}
-	b, err := bijector.For(sup)
+	b, err := s.onto(sup)
 	if err != nil {
 		s.fail("%v", err)
 	}
@@ -277,7 +294,7 @@ func (c *compiler) Process(s *Site) {
 		dims:    dims(s),
 	}
 	l.free = b.InverseShape(l.shape)
-	if _, _, known := sup.Bounds(); known {
+	if _, _, known := sup.Bounds(); known || sup.Discrete() {
 		l.bijector = b
 	}
 	if _, ok := c.program.latents[s.Name]; ok {
@@ -299,7 +316,10 @@ func (c *compiler) Process(s *Site) {
 		s.fail("it has %v numbers to infer: there may be at most 2^31", l.free)
 	}
 	x := c.at(l.free)
-	if b.Name() == identityName {
+	if sup.Discrete() {
+		l.ends = endsOf(sup)
+		x = torch.Must(torch.Leaf(l.nearest(x)))
+	} else if b.Name() == identityName {
 		c.onLine = true
 		if c.far {
 			x = c.away(x)
@@ -469,6 +489,9 @@ func (p *Program) String() string {
 	}
 	if p.sums != nil {
 		text += "; " + p.sums.plan.Load().String()
+	}
+	if names := p.Discrete(); len(names) > 0 {
+		text += fmt.Sprintf("; %s discrete, as coordinates", strings.Join(names, ", "))
 	}
 	return text
 }

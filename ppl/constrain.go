@@ -79,7 +79,7 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 				s.fail("the value is outside the support: %v", err)
 			}
 			b := l.onto(s)
-			free[s.Name] = b.Inverse(torch.Of(s.Value.MustExpand(l.shape, true, false))).T().MustReshape(l.free, false)
+			free[s.Name] = l.inverse(b, s.Value.MustExpand(l.shape, true, false)).MustReshape(l.free, false)
 		}))
 		point, err = infer.FromTensors(free)
 		scope.Keep(point.Flat)

@@ -88,6 +88,10 @@ func (e *evaluator) place(s *Site) {
 	}
 	e.seen++
 	x := e.point.Get(s.Name).T()
+	if l.support.Discrete() {
+		s.Value = l.nearest(x)
+		return
+	}
 	if b.Name() == identityName {
 		s.Value = x
 		return

@@ -114,7 +114,17 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 		}
 		return point.Values()
 	case "uniform":
-		return p.uniform(how.radius, source)
+		row, err := p.uniform(how.radius, source)
+		if err != nil || len(p.Discrete()) == 0 {
+			return row, err
+		}
+		drawn, err := p.prior(batch, source)
+		for _, name := range p.Discrete() {
+			if s, _ := p.layout.Site(name); err == nil {
+				copy(row[s.Offset:s.Offset+s.Size], drawn[s.Offset:])
+			}
+		}
+		return row, err
 	case "prior":
 		return p.prior(batch, source)
 	case "median":
@@ -193,7 +203,7 @@ func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, err
 				return
 			}
 			s.Value = s.Dist.Sample(source).T()
-			free[s.Name] = b.Inverse(torch.Of(s.Value)).T().MustReshape(l.free, false)
+			free[s.Name] = l.inverse(b, s.Value).MustReshape(l.free, false)
 		}))
 		point, err := infer.FromTensors(free)
 		if err != nil {

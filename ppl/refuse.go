@@ -36,7 +36,7 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		"(dist.HalfNormal, dist.Exponential, dist.LogNormal), or take Exp of them"
 	far := false
 	for _, sign := range []float64{1, -1} {
-		c := &compiler{sign: sign}
+		c := &compiler{sign: sign, program: p}
 		if err := try(c); err != nil {
 			err = fmt.Errorf("%w (where all latent variables are %s on unconstrained space)", err,
 				map[float64]string{1: "positive", -1: "negative"}[sign])
@@ -55,7 +55,7 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 		return nil
 	}
 	for _, c := range []*compiler{{sign: 1}, {sign: -1}, {sign: 1, turns: true}, {sign: -1, turns: true}} {
-		c.far = true
+		c.far, c.program = true, p
 		if err := try(c); err != nil {
 			return fmt.Errorf("%w (where latent variables on the real line are about 1000 away from 0); %s", err, remedy)
 		}
@@ -66,7 +66,9 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 // tryParameters runs the model where a compiler has its latent variables. wrong is the parameter that is not allowed
 // there, nil where all are.
 func tryParameters(c *compiler, m Model, batch infer.Batch) (wrong *dist.Error, err error) {
+	keeps := c.program.keeps
 	c.program = newProgram(m, batch)
+	c.program.keeps = keeps
 	c.recorder = newRecorder()
 	err = torch.Do(func(*torch.Scope) error {
 		run(m, &execution{batch: batch}, []Handler{c})
@@ -82,10 +84,10 @@ func tryParameters(c *compiler, m Model, batch infer.Batch) (wrong *dist.Error, 
 // checkGeneric refuses a parameter that is allowed at 0 of unconstrained space and at none of several other points: the
 // Cholesky factor of a correlation in the place of a covariance, which is the identity at 0, is one. A parameter that
 // is out of its domain at some points alone may be meant.
-func checkGeneric(m Model, batch infer.Batch) error {
+func (p *Program) checkGeneric(m Model, batch infer.Batch) error {
 	var last error
 	for attempt := 1; attempt <= 3; attempt++ {
-		wrong, err := tryParameters(&compiler{attempt: attempt}, m, batch)
+		wrong, err := tryParameters(&compiler{attempt: attempt, program: p}, m, batch)
 		if wrong == nil {
 			return nil
 		}

@@ -51,6 +51,15 @@ func (t *transform) InitStreams(p infer.Params, streams torch.Streams) (infer.St
 	return t.state(own, 0, chains)
 }
 
+// WithWarmup is the transform whose first updates adapt, as many as are given.
+func (t *transform) WithWarmup(updates int) (infer.Transform, error) {
+	own := *t
+	if own.warmup = updates; updates == 0 {
+		own.warmup = infer.None
+	}
+	return &own, nil
+}
+
 // state is a state with a stepper of its own.
 func (t *transform) state(p infer.Params, step int64, chains *kernel.Snapshot) (infer.State, error) {
 	o := t.options

@@ -56,7 +56,8 @@ type Move struct {
 	Temperature float64 // T
 	Tau         float64 // T/N, the temperature of the mean log posterior
 	Grad        *ts.Tensor
-	Info        infer.Info // what the update tells; a method may add to it
+	Batch       infer.Batch // of the update
+	Info        infer.Info  // what the update tells; a method may add to it
 
 	state    *State // the one that is made
 	evaluate func(p infer.Params) (infer.Evaluation, error)
@@ -274,6 +275,7 @@ func (t *stepper[S, P]) update(state infer.State, b infer.Batch, advance bool) (
 		return nil, infer.Info{}, err
 	}
 	var before, after []Part
+	m.Batch = b
 	m.evaluate = func(p infer.Params) (infer.Evaluation, error) { return t.gradient.ValueAndGrad(p, b, m.Tau) }
 	err = torch.Do(func(scope *torch.Scope) error {
 		e := m.Evaluate(P(&s).base().Params)

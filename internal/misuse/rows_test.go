@@ -23,6 +23,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
+	"github.com/kelvin-ppl/kelvin/infer/gibbs"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
@@ -536,6 +537,11 @@ var rows = []row{
 	{"evidence.SMC.Defaults", evidence.SMC.Defaults},
 	{"evidence.TI.Build", evidence.TI.Build},
 	{"evidence.TI.Defaults", evidence.TI.Defaults},
+	{"gibbs.Blocks.Build", gibbs.Blocks.Build},
+	{"gibbs.Blocks.Defaults", gibbs.Blocks.Defaults},
+	{"gibbs.Blocks.String", gibbs.Blocks.String},
+	{"gibbs.Discrete.Build", gibbs.Discrete.Build},
+	{"gibbs.Discrete.Defaults", gibbs.Discrete.Defaults},
 	{"hmc.Exchange.Build", hmc.Exchange.Build},
 	{"hmc.Exchange.Defaults", hmc.Exchange.Defaults},
 	{"hmc.GeometricLadder", hmc.GeometricLadder},
@@ -944,7 +950,9 @@ var rows = []row{
 	{"(*ppl.Program).ConvertBatch", (*ppl.Program).ConvertBatch},
 	{"(*ppl.Program).Data", (*ppl.Program).Data},
 	{"(*ppl.Program).Dims", (*ppl.Program).Dims},
+	{"(*ppl.Program).Discrete", (*ppl.Program).Discrete},
 	{"(*ppl.Program).Draws", (*ppl.Program).Draws},
+	{"(*ppl.Program).Ends", (*ppl.Program).Ends},
 	{"(*ppl.Program).Init", (*ppl.Program).Init},
 	{"(*ppl.Program).IsLikelihood", (*ppl.Program).IsLikelihood},
 	{"(*ppl.Program).LOO", (*ppl.Program).LOO},
@@ -955,6 +963,7 @@ var rows = []row{
 	{"(*ppl.Program).PowerScaling", (*ppl.Program).PowerScaling},
 	{"(*ppl.Program).Predict", (*ppl.Program).Predict},
 	{"(*ppl.Program).RowTerms", (*ppl.Program).RowTerms},
+	{"(*ppl.Program).Rows", (*ppl.Program).Rows},
 	{"(*ppl.Program).Start", (*ppl.Program).Start},
 	{"(*ppl.Program).String", (*ppl.Program).String},
 	{"(*ppl.Program).Target", (*ppl.Program).Target},
@@ -976,6 +985,7 @@ var rows = []row{
 	{"ppl.AutoReparam", ppl.AutoReparam},
 	{"ppl.Block", ppl.Block},
 	{"ppl.Compile", ppl.Compile},
+	{"ppl.CompileDiscrete", ppl.CompileDiscrete},
 	{"ppl.Condition", ppl.Condition},
 	{"ppl.Dim", ppl.Dim},
 	{"ppl.Do", ppl.Do},
