@@ -1,0 +1,166 @@
+package portable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// Plan is a compiled function with the numbers of its batch.
+type Plan struct {
+	plan   *ir.Plan
+	inputs [][]float64 // by slot
+}
+
+// Tensor is the name and the shape of an input or output.
+type Tensor struct {
+	Name  string
+	Shape []int64
+}
+
+// NewPlan is a plan with the numbers of its inputs, each converted to float64. Package native makes it.
+func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
+	if len(inputs) != len(p.Inputs) {
+		return nil, fmt.Errorf("portable: %d inputs, expected %d", len(inputs), len(p.Inputs))
+	}
+	for i, s := range p.Inputs {
+		if len(inputs[i]) != s.Len() {
+			return nil, fmt.Errorf("portable: input %q has %d numbers, expected %d", s.Name, len(inputs[i]), s.Len())
+		}
+	}
+	if err := bounded(p); err != nil {
+		return nil, err
+	}
+	return &Plan{p, inputs}, nil
+}
+
+// Inputs are the tensors of the batch that the function reads.
+func (p *Plan) Inputs() []Tensor { return tensors(p.plan.Inputs) }
+
+// With is the plan with other numbers in the place of some inputs, by name. What a plan does not have is not looked at.
+func (p *Plan) With(data map[string][]float64) (*Plan, error) {
+	inputs := slices.Clone(p.inputs)
+	for i, s := range p.plan.Inputs {
+		v, ok := data[s.Name]
+		if !ok {
+			continue
+		}
+		if len(v) != len(inputs[i]) {
+			return nil, fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v),
+				len(inputs[i]), s.Shape)
+		}
+		for k, x := range v {
+			if !holds(s.Elem, x) {
+				return nil, fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
+			}
+		}
+		inputs[i] = slices.Clone(v)
+	}
+	return &Plan{p.plan, inputs}, nil
+}
+
+// holds says whether elements of a type can be a number.
+func holds(e ir.Elem, x float64) bool {
+	switch e {
+	case ir.F32:
+		return x != x || float64(float32(x)) == x
+	case ir.I64:
+		return x >= -1<<53 && x <= 1<<53 && x == float64(int64(x))
+	case ir.U8:
+		return x >= 0 && x <= 255 && x == float64(uint8(x))
+	}
+	return true
+}
+
+func tensors(slots []ir.Slot) []Tensor {
+	var out []Tensor
+	for _, s := range slots {
+		out = append(out, Tensor{s.Name, slices.Clone(s.Shape)})
+	}
+	return out
+}
+
+// The bounds of a plan that is read: memory beside the file's own numbers, sizes, and the work of one evaluation.
+const (
+	maxNumbers = 1 << 27 // 1 GiB
+	maxSize    = 1 << 28 // of dimensions, strides and offsets, so that sums of products fit into an int
+	maxDims    = 64
+	maxWork    = 1 << 42 // instructions and multiplications
+	maxSteps   = 1 << 20
+)
+
+var errBounds = errors.New("portable: the plan is beyond the bounds of a plan that leaves its process")
+
+// bounded makes sure that a plan stays within the bounds; arithmetic on it cannot overflow then.
+func bounded(p *ir.Plan) error {
+	numbers, index := 0, map[int]bool{}
+	for i, b := range p.Buffers {
+		if b.Kind > ir.Aux || b.Elem > ir.I32 || b.Len < 0 || b.Len > maxNumbers || len(b.Data) > 0 && b.Kind != ir.Const {
+			return errBounds
+		}
+		if numbers += b.Len; numbers > maxNumbers {
+			return errBounds
+		}
+		index[i] = b.Elem == ir.I32
+		for _, v := range b.Data {
+			if index[i] && !(v >= 0 && v < maxSize && v == float64(int(v))) {
+				return errBounds
+			}
+		}
+	}
+	work := 0.0
+	for _, part := range [][]ir.Step{p.Prologue, p.Steps} {
+		for i := range part {
+			w, ok := boundedStep(&part[i])
+			if work += w; !ok || work > maxWork {
+				return errBounds
+			}
+		}
+	}
+	return nil
+}
+
+func small(v ...int) bool {
+	return len(v) <= maxDims && !slices.ContainsFunc(v, func(i int) bool { return i < -maxSize || i > maxSize })
+}
+
+// boundedStep is the work of a step, and whether its numbers are within the bounds.
+func boundedStep(s *ir.Step) (work float64, ok bool) {
+	if s.Kind > ir.Repeat || !small(s.Sizes...) || !small(s.M, s.N, s.K, s.Times) {
+		return 0, false
+	}
+	for _, m := range []*ir.Matrix{&s.Out, &s.A, &s.B} {
+		if !small(m.Strides...) || !small(m.Buf, m.Off, m.Row, m.Col, m.Turn) ||
+			s.Kind >= ir.MatMul && s.Kind <= ir.Scan && len(m.Strides) != len(s.Sizes) && m.Strides != nil {
+			return 0, false
+		}
+	}
+	for i := range s.Body {
+		in := &s.Body[i]
+		if in.Op > ir.StoreIndex || !small(in.A, in.B, in.C, in.Dim, in.Limit) {
+			return 0, false
+		}
+		for a := &in.At; a != nil; a = a.Index {
+			if !small(a.Strides...) || !small(a.Buf, a.Off, a.Scale, a.Turn) {
+				return 0, false
+			}
+		}
+	}
+	work = float64(max(len(s.Body), 1))
+	if s.Kind != ir.Loop {
+		m, n, k := float64(max(s.M, 1)), float64(max(s.N, 1)), float64(max(s.K, 1))
+		work = m*n*k + map[ir.StepKind]float64{ir.Cholesky: n * n * n, ir.Solve: m * n * max(m, n)}[s.Kind]
+	}
+	for _, n := range s.Sizes {
+		work *= float64(max(n, 1))
+	}
+	for i := range s.Inner {
+		w, ok := boundedStep(&s.Inner[i])
+		if work += w * float64(s.Times); !ok {
+			return 0, false
+		}
+	}
+	return work, true
+}
