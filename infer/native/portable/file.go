@@ -1,0 +1,189 @@
+package portable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// File is an exported model. Its bytes are
+//
+//	16 bytes   "kelvin export\r\n\x00"
+//	uint32     the version of the format, 1
+//	uint64     the length of the body
+//	body       five parts, each with its length before it as a uint64:
+//	           JSON of the fields that are no plan; the plans of Density, Named and Pointwise (empty for nil);
+//	           a last part that is empty
+//	32 bytes   SHA-256 of all before
+//
+// with numbers little-endian. In a plan whole numbers are signed varints as in encoding/binary, others the bits of
+// float64, and what a count says how many there are follows the count. Its order is that of the function that writes
+// it. A reader refuses other versions.
+type File struct {
+	Sites      []draws.Site `json:"sites"`      // the layout on unconstrained space
+	Values     []draws.Site `json:"values"`     // of the constrained values
+	Likelihood []draws.Site `json:"likelihood"` // of the log likelihood of each datum
+	Data       int64        `json:"data"`       // how many data the model has
+	Starts     [][]float64  `json:"starts"`     // of chains, on unconstrained space
+	// NoLikelihood says why there is no log likelihood of each datum.
+	NoLikelihood string `json:"no_likelihood,omitempty"`
+
+	// Density is log prior + log likelihood + weight · log |Jacobian|. The outputs of Named are the named values at a
+	// point, those of Pointwise the log likelihood of each datum; Pointwise may be nil.
+	Density, Named, Pointwise *Plan `json:"-"`
+}
+
+const (
+	magic   = "kelvin export\r\n\x00"
+	version = 1
+	head    = len(magic) + 4 + 8
+	maxBody = 1 << 31
+)
+
+// ErrFile is what errors of a file that is damaged, cut or of another kind wrap.
+var ErrFile = errors.New("no exported model, or a damaged one")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("portable: "+format+": %w", append(args, ErrFile)...)
+}
+
+// Write writes a file.
+func (f *File) Write(w io.Writer) error {
+	about, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("portable: %w", err)
+	}
+	parts := [][]byte{about, f.Density.bytes(), f.Named.bytes(), nil, nil}
+	if f.Pointwise != nil {
+		parts[3] = f.Pointwise.bytes()
+	}
+	var body []byte
+	for _, p := range parts {
+		body = append(binary.LittleEndian.AppendUint64(body, uint64(len(p))), p...)
+	}
+	if len(body) > maxBody {
+		return fmt.Errorf("portable: the model has %d bytes, and a file takes %d", len(body), maxBody)
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	out = append(binary.LittleEndian.AppendUint64(out, uint64(len(body))), body...)
+	sum := sha256.Sum256(out)
+	_, err = w.Write(append(out, sum[:]...))
+	return err
+}
+
+// Read reads a file to its end. It takes no more memory than a multiple of what there is to read, and 1 GiB.
+func Read(r io.Reader) (*File, error) {
+	b := make([]byte, head)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, damaged("the beginning of the file: %v", err)
+	}
+	if string(b[:len(magic)]) != magic {
+		return nil, damaged("the file does not begin as an export does")
+	}
+	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
+		return nil, damaged("the file has version %d of the format, and this program reads %d", v, version)
+	}
+	n := binary.LittleEndian.Uint64(b[len(magic)+4:])
+	if n > maxBody {
+		return nil, damaged("the file says that it has %d bytes", n)
+	}
+	rest, err := io.ReadAll(io.LimitReader(r, int64(n)+sha256.Size+1))
+	if err != nil {
+		return nil, fmt.Errorf("portable: %w", err)
+	}
+	if len(rest) != int(n)+sha256.Size {
+		return nil, damaged("the file has not the length that it says, %d bytes", n)
+	}
+	h := sha256.New()
+	h.Write(b)
+	h.Write(rest[:n])
+	if !bytes.Equal(h.Sum(nil), rest[n:]) {
+		return nil, damaged("the checksum is not that of the file")
+	}
+	f, err := readBody(rest[:n])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrFile)
+	}
+	return f, nil
+}
+
+// readBody reads the parts.
+func readBody(b []byte) (*File, error) {
+	var parts [5][]byte
+	for i := range parts {
+		if len(b) < 8 {
+			return nil, errCut
+		}
+		n := binary.LittleEndian.Uint64(b)
+		if b = b[8:]; n > uint64(len(b)) {
+			return nil, errCut
+		}
+		parts[i], b = b[:n], b[n:]
+	}
+	if len(b) > 0 || len(parts[4]) > 0 {
+		return nil, errCut
+	}
+	f := &File{}
+	if err := json.Unmarshal(parts[0], f); err != nil {
+		return nil, fmt.Errorf("portable: the description: %w", err)
+	}
+	var err error
+	if f.Density, err = readPlan(parts[1]); err != nil {
+		return nil, fmt.Errorf("log density: %w", err)
+	}
+	if f.Named, err = readPlan(parts[2]); err != nil {
+		return nil, fmt.Errorf("named values: %w", err)
+	}
+	if len(parts[3]) > 0 {
+		if f.Pointwise, err = readPlan(parts[3]); err != nil {
+			return nil, fmt.Errorf("log likelihood: %w", err)
+		}
+	}
+	return f, f.check()
+}
+
+// check makes sure that the parts belong together.
+func (f *File) check() error {
+	d, err := draws.New(f.Sites, nil, 1)
+	if err != nil {
+		return fmt.Errorf("portable: %w", err)
+	}
+	for _, x := range f.Starts {
+		if len(x) != d.Dim() {
+			return fmt.Errorf("portable: a start of %d parameters in a model of %d", len(x), d.Dim())
+		}
+	}
+	for _, p := range []*Plan{f.Density, f.Named, f.Pointwise} {
+		if p != nil && p.plan.Dim != d.Dim() {
+			return fmt.Errorf("portable: a plan of %d parameters in a model of %d", p.plan.Dim, d.Dim())
+		}
+	}
+	if len(f.Density.plan.Outputs) > 0 || f.Pointwise == nil && len(f.Likelihood) > 0 {
+		return errors.New("portable: the plans are not those of the description")
+	}
+	if err := f.Named.makes(f.Values); err != nil || f.Pointwise == nil {
+		return err
+	}
+	return f.Pointwise.makes(f.Likelihood)
+}
+
+// makes makes sure that a plan's outputs are sites.
+func (p *Plan) makes(sites []draws.Site) error {
+	if _, err := draws.New(sites, nil, 1); err != nil {
+		return fmt.Errorf("portable: %w", err)
+	}
+	wrong := len(sites) != len(p.plan.Outputs)
+	for i := 0; !wrong && i < len(sites); i++ {
+		wrong = sites[i].Name != p.plan.Outputs[i].Name || sites[i].Size != p.plan.Outputs[i].Len()
+	}
+	if wrong {
+		return errors.New("portable: the outputs of a plan are not the sites of the description")
+	}
+	return nil
+}
