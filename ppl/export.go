@@ -16,13 +16,13 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// exportStarts is how many starts of chains an exported model has.
-const exportStarts = 16
+// exportPoints is at how many points what is exported is compared with the program.
+const exportPoints = 4
 
 // Export writes the program with the data of its batch, so that package serve can use it where there is neither
 // libtorch nor C: the log density on unconstrained space with its gradient, the named values at a point as
-// [Program.Draws] makes them, the log likelihood of each datum where it can be had, names and shapes, and starts of
-// chains. docs/deploy.md describes the file.
+// [Program.Draws] makes them, the log likelihood of each datum where it can be had, names and shapes, and where
+// chains start. docs/deploy.md describes the file.
 //
 // What is written was compared with the program at four points. A model that cannot be compiled is refused, with the
 // site and the operation, and so is one with a Density or a solution of differential equations: functions stay where
@@ -43,7 +43,7 @@ func (p *Program) Export(w io.Writer) error {
 
 // portable is the program as what is written.
 func (p *Program) portable() (*portable.File, error) {
-	start, err := p.Init(p.batch, FromUniform, exportStarts, 1)
+	start, err := p.Init(p.batch, FromUniform, exportPoints, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +53,15 @@ func (p *Program) portable() (*portable.File, error) {
 		return nil, err
 	}
 	f := &portable.File{Sites: p.layout.Sites, Data: p.Data()}
-	d := p.layout.Dim()
-	for k := range exportStarts {
-		f.Starts = append(f.Starts, flat[k*d:(k+1)*d])
+	f.Centre, f.Radius = p.around()
+	for i, by := range f.Radius {
+		f.Radius[i] = FromUniform.radius / by
 	}
-	points := f.Starts[:4]
+	d := p.layout.Dim()
+	var points [][]float64
+	for k := range exportPoints {
+		points = append(points, flat[k*d:(k+1)*d])
+	}
 	if f.Density, err = p.portableDensity(start, points); err != nil {
 		return nil, fmt.Errorf("the log density: %w", err)
 	}

@@ -81,8 +81,9 @@ func (w *writer) address(a *ir.Address) {
 
 // reader reads what a writer wrote. After an error it gives zeros.
 type reader struct {
-	b   []byte
-	err error
+	b     []byte
+	parts int // of the plan so far
+	err   error
 }
 
 // errCut says that bytes end too early, or count what is not there.
@@ -110,8 +111,23 @@ func (r *reader) count(bytes int) int {
 	return n
 }
 
+// many is how many parts of a plan follow, each of some bytes and so many times as large as an instruction in memory.
+func (r *reader) many(bytes, size int) int {
+	n := r.count(bytes)
+	if r.parts += n * size; r.parts > maxParts {
+		r.fail()
+		return 0
+	}
+	return n
+}
+
 func (r *reader) list() []int {
-	out := make([]int, r.count(1))
+	n := r.count(1)
+	if n > maxDims {
+		r.fail()
+		return nil
+	}
+	out := make([]int, n)
 	for i := range out {
 		out[i] = r.int()
 	}
@@ -220,7 +236,7 @@ func (p *Plan) bytes() []byte {
 // readPlan reads a plan, checks it, and makes sure that nothing follows.
 func readPlan(b []byte) (*Plan, error) {
 	r := &reader{b: b}
-	p := &ir.Plan{Dim: r.int(), Buffers: make([]ir.Buffer, r.count(4))}
+	p := &ir.Plan{Dim: r.int(), Buffers: make([]ir.Buffer, r.many(4, 1))}
 	for i := range p.Buffers {
 		b := ir.Buffer{Kind: ir.Kind(r.enum(int(ir.Aux))), Elem: ir.Elem(r.enum(int(ir.I32))), Len: r.int(), Slot: r.int()}
 		if b.Kind == ir.Const {
@@ -228,13 +244,13 @@ func readPlan(b []byte) (*Plan, error) {
 		}
 		p.Buffers[i] = b
 	}
-	p.Inputs = make([]ir.Slot, r.count(3))
+	p.Inputs = make([]ir.Slot, r.many(3, 1))
 	inputs := make([][]float64, len(p.Inputs))
 	for i := range p.Inputs {
 		p.Inputs[i] = r.slot()
 		inputs[i] = r.numbers(p.Inputs[i].Elem, p.Inputs[i].Len())
 	}
-	p.Outputs = make([]ir.Slot, r.count(3))
+	p.Outputs = make([]ir.Slot, r.many(3, 1))
 	for i := range p.Outputs {
 		p.Outputs[i] = r.slot()
 	}

@@ -30,7 +30,9 @@ type File struct {
 	Values     []draws.Site `json:"values"`     // of the constrained values
 	Likelihood []draws.Site `json:"likelihood"` // of the log likelihood of each datum
 	Data       int64        `json:"data"`       // how many data the model has
-	Starts     [][]float64  `json:"starts"`     // of chains, on unconstrained space
+	// Chains start uniformly within Radius of Centre, on unconstrained space.
+	Centre []float64 `json:"centre"`
+	Radius []float64 `json:"radius"`
 	// NoLikelihood says why there is no log likelihood of each datum.
 	NoLikelihood string `json:"no_likelihood,omitempty"`
 
@@ -77,7 +79,7 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
-// Read reads a file to its end. It takes no more memory than a multiple of what there is to read, and 1 GiB.
+// Read reads a file to its end. It takes at most twenty times the memory of what there is to read, and 1 GiB.
 func Read(r io.Reader) (*File, error) {
 	b := make([]byte, head)
 	if _, err := io.ReadFull(r, b); err != nil {
@@ -154,10 +156,8 @@ func (f *File) check() error {
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
 	}
-	for _, x := range f.Starts {
-		if len(x) != d.Dim() {
-			return fmt.Errorf("portable: a start of %d parameters in a model of %d", len(x), d.Dim())
-		}
+	if len(f.Centre) != d.Dim() || len(f.Radius) != d.Dim() {
+		return fmt.Errorf("portable: %d and %d numbers of a start of %d parameters", len(f.Centre), len(f.Radius), d.Dim())
 	}
 	for _, p := range []*Plan{f.Density, f.Named, f.Pointwise} {
 		if p != nil && p.plan.Dim != d.Dim() {

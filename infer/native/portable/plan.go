@@ -88,14 +88,22 @@ const (
 	maxSize    = 1 << 28 // of dimensions, strides and offsets, so that sums of products fit into an int
 	maxDims    = 64
 	maxWork    = 1 << 42 // instructions and multiplications
-	maxSteps   = 1 << 20
+	maxParts   = 1 << 21 // of a file's plan: buffers, steps, each of which counts as four, and instructions
 )
 
 var errBounds = errors.New("portable: the plan is beyond the bounds of a plan that leaves its process")
 
 // bounded makes sure that a plan stays within the bounds; arithmetic on it cannot overflow then.
 func bounded(p *ir.Plan) error {
+	if p.Dim < 1 || p.Dim > maxNumbers {
+		return errBounds
+	}
 	numbers, index := 0, map[int]bool{}
+	for _, s := range p.Outputs {
+		if numbers += s.Len(); numbers > maxNumbers {
+			return errBounds
+		}
+	}
 	for i, b := range p.Buffers {
 		if b.Kind > ir.Aux || b.Elem > ir.I32 || b.Len < 0 || b.Len > maxNumbers || len(b.Data) > 0 && b.Kind != ir.Const {
 			return errBounds

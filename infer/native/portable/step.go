@@ -46,7 +46,7 @@ func (w *writer) body(list []ir.Instr) {
 }
 
 func (r *reader) steps(inner bool) []ir.Step {
-	out := make([]ir.Step, r.count(3))
+	out := make([]ir.Step, r.many(3, 4))
 	for i := range out {
 		s := &out[i]
 		s.Kind = ir.StepKind(r.enum(int(ir.Repeat)))
@@ -76,7 +76,7 @@ func (r *reader) steps(inner bool) []ir.Step {
 }
 
 func (r *reader) body() []ir.Instr {
-	out := make([]ir.Instr, r.count(2))
+	out := make([]ir.Instr, r.many(1, 1))
 	for i := range out {
 		in := &out[i]
 		in.Op = ir.Op(r.enum(int(ir.StoreIndex)))
