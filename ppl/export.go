@@ -70,6 +70,8 @@ func (p *Program) portable() (*portable.File, error) {
 	}
 	if f.Pointwise, f.Likelihood, err = p.portableValues(p.pointwiseAt, points); err != nil {
 		f.Pointwise, f.Likelihood, f.NoLikelihood = nil, nil, err.Error()
+	} else if len(f.Likelihood) == 0 {
+		f.Pointwise, f.NoLikelihood = nil, "it observes nothing: a Factor is not of single data"
 	}
 	return f, nil
 }

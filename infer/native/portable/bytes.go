@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
@@ -209,7 +210,7 @@ func (r *reader) address(index bool) (a ir.Address) {
 	return a
 }
 
-// bytes are those of a plan with its inputs.
+// bytes are those of a plan. The numbers of its inputs are apart.
 func (p *Plan) bytes() []byte {
 	w := &writer{}
 	w.ints(p.plan.Dim, len(p.plan.Buffers))
@@ -220,9 +221,8 @@ func (p *Plan) bytes() []byte {
 		}
 	}
 	w.ints(len(p.plan.Inputs))
-	for i, s := range p.plan.Inputs {
+	for _, s := range p.plan.Inputs {
 		w.slot(s)
-		w.numbers(s.Elem, p.inputs[i])
 	}
 	w.ints(len(p.plan.Outputs))
 	for _, s := range p.plan.Outputs {
@@ -233,8 +233,48 @@ func (p *Plan) bytes() []byte {
 	return w.b
 }
 
+// input is a tensor of the batch with its numbers.
+type input struct {
+	slot    ir.Slot
+	numbers []float64
+}
+
+// dataBytes are those of the inputs of plans, each once.
+func dataBytes(plans ...*Plan) []byte {
+	var all []input
+	for _, p := range plans {
+		for i := 0; p != nil && i < len(p.inputs); i++ {
+			s := p.plan.Inputs[i]
+			if !slices.ContainsFunc(all, func(in input) bool { return in.slot.Name == s.Name }) {
+				all = append(all, input{s, p.inputs[i]})
+			}
+		}
+	}
+	w := &writer{}
+	w.ints(len(all))
+	for _, in := range all {
+		w.slot(in.slot)
+		w.numbers(in.slot.Elem, in.numbers)
+	}
+	return w.b
+}
+
+// readData reads what dataBytes wrote, by name.
+func readData(b []byte) (map[string]input, error) {
+	r := &reader{b: b}
+	out := map[string]input{}
+	for range r.many(3, 1) {
+		s := r.slot()
+		out[s.Name] = input{s, r.numbers(s.Elem, s.Len())}
+	}
+	if r.err == nil && len(r.b) > 0 {
+		r.fail()
+	}
+	return out, r.err
+}
+
 // readPlan reads a plan, checks it, and makes sure that nothing follows.
-func readPlan(b []byte) (*Plan, error) {
+func readPlan(b []byte, data map[string]input) (*Plan, error) {
 	r := &reader{b: b}
 	p := &ir.Plan{Dim: r.int(), Buffers: make([]ir.Buffer, r.many(4, 1))}
 	for i := range p.Buffers {
@@ -247,8 +287,12 @@ func readPlan(b []byte) (*Plan, error) {
 	p.Inputs = make([]ir.Slot, r.many(3, 1))
 	inputs := make([][]float64, len(p.Inputs))
 	for i := range p.Inputs {
-		p.Inputs[i] = r.slot()
-		inputs[i] = r.numbers(p.Inputs[i].Elem, p.Inputs[i].Len())
+		s := r.slot()
+		in, ok := data[s.Name]
+		if r.err == nil && (!ok || in.slot.Elem != s.Elem || !slices.Equal(in.slot.Shape, s.Shape)) {
+			return nil, fmt.Errorf("portable: the data have no %q of shape %v", s.Name, s.Shape)
+		}
+		p.Inputs[i], inputs[i] = s, in.numbers
 	}
 	p.Outputs = make([]ir.Slot, r.many(3, 1))
 	for i := range p.Outputs {

@@ -18,8 +18,8 @@ import (
 //	uint32     the version of the format, 1
 //	uint64     the length of the body
 //	body       five parts, each with its length before it as a uint64:
-//	           JSON of the fields that are no plan; the plans of Density, Named and Pointwise (empty for nil);
-//	           a last part that is empty
+//	           JSON of the fields that are no plan; the data, tensors by name; the plans of Density, Named and
+//	           Pointwise (empty for nil)
 //	32 bytes   SHA-256 of all before
 //
 // with numbers little-endian. In a plan whole numbers are signed varints as in encoding/binary, others the bits of
@@ -61,9 +61,9 @@ func (f *File) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
 	}
-	parts := [][]byte{about, f.Density.bytes(), f.Named.bytes(), nil, nil}
+	parts := [][]byte{about, dataBytes(f.Density, f.Named, f.Pointwise), f.Density.bytes(), f.Named.bytes(), nil}
 	if f.Pointwise != nil {
-		parts[3] = f.Pointwise.bytes()
+		parts[4] = f.Pointwise.bytes()
 	}
 	var body []byte
 	for _, p := range parts {
@@ -128,22 +128,25 @@ func readBody(b []byte) (*File, error) {
 		}
 		parts[i], b = b[:n], b[n:]
 	}
-	if len(b) > 0 || len(parts[4]) > 0 {
+	if len(b) > 0 {
 		return nil, errCut
 	}
 	f := &File{}
 	if err := json.Unmarshal(parts[0], f); err != nil {
 		return nil, fmt.Errorf("portable: the description: %w", err)
 	}
-	var err error
-	if f.Density, err = readPlan(parts[1]); err != nil {
+	data, err := readData(parts[1])
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	if f.Density, err = readPlan(parts[2], data); err != nil {
 		return nil, fmt.Errorf("log density: %w", err)
 	}
-	if f.Named, err = readPlan(parts[2]); err != nil {
+	if f.Named, err = readPlan(parts[3], data); err != nil {
 		return nil, fmt.Errorf("named values: %w", err)
 	}
-	if len(parts[3]) > 0 {
-		if f.Pointwise, err = readPlan(parts[3]); err != nil {
+	if len(parts[4]) > 0 {
+		if f.Pointwise, err = readPlan(parts[4], data); err != nil {
 			return nil, fmt.Errorf("log likelihood: %w", err)
 		}
 	}
