@@ -178,6 +178,14 @@ func (m *memory) choose(in *instr, d []float64) {
 	}
 }
 
+// extreme is a Min or Max. Go's own know NaN, and that -0 is less than 0.
+func extreme(op ir.Op, a, b float64) float64 {
+	if op == ir.Min {
+		return min(a, b)
+	}
+	return max(a, b)
+}
+
 func unary(op ir.Op, d, a []float64) {
 	switch op {
 	case ir.Neg:
@@ -195,6 +203,16 @@ func unary(op ir.Op, d, a []float64) {
 	case ir.Abs:
 		for i, x := range a {
 			d[i] = math.Abs(x)
+		}
+	case ir.Log1p:
+		for i, x := range a {
+			d[i] = math.Log1p(x)
+		}
+	case ir.Log:
+		for i, x := range a {
+			if d[i] = math.Log(x); x < 0x1p-1022 {
+				d[i] = ir.Apply(op, x, 0, 0)
+			}
 		}
 	default:
 		for i, x := range a {
@@ -222,6 +240,17 @@ func both(op ir.Op, d, a, b []float64) {
 		for i := range d {
 			d[i] = a[i] / b[i]
 		}
+	case ir.Lt, ir.Le, ir.Eq:
+		for i := range d {
+			d[i] = 0
+			if op == ir.Lt && a[i] < b[i] || op == ir.Le && a[i] <= b[i] || op == ir.Eq && a[i] == b[i] {
+				d[i] = 1
+			}
+		}
+	case ir.Min, ir.Max:
+		for i := range d {
+			d[i] = extreme(op, a[i], b[i])
+		}
 	default:
 		for i := range d {
 			d[i] = ir.Apply(op, a[i], b[i], 0)
@@ -247,6 +276,17 @@ func left(op ir.Op, d, a []float64, b float64) {
 		for i, x := range a {
 			d[i] = x / b
 		}
+	case ir.Lt, ir.Le, ir.Eq:
+		for i, x := range a {
+			d[i] = 0
+			if op == ir.Lt && x < b || op == ir.Le && x <= b || op == ir.Eq && x == b {
+				d[i] = 1
+			}
+		}
+	case ir.Min, ir.Max:
+		for i, x := range a {
+			d[i] = extreme(op, x, b)
+		}
 	default:
 		for i, x := range a {
 			d[i] = ir.Apply(op, x, b, 0)
@@ -271,6 +311,17 @@ func right(op ir.Op, d []float64, a float64, b []float64) {
 	case ir.Div:
 		for i, x := range b {
 			d[i] = a / x
+		}
+	case ir.Lt, ir.Le, ir.Eq:
+		for i, x := range b {
+			d[i] = 0
+			if op == ir.Lt && a < x || op == ir.Le && a <= x || op == ir.Eq && a == x {
+				d[i] = 1
+			}
+		}
+	case ir.Min, ir.Max:
+		for i, x := range b {
+			d[i] = extreme(op, a, x)
 		}
 	default:
 		for i, x := range b {
