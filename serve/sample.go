@@ -28,8 +28,8 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// Sample draws from the posterior of a model by the kernel of the options, NUTS (the default) or HMC. Chains run at the same
-// time. They start where [Model.Start] says, unless Init says otherwise. With a Record it sees each transition
+// Sample draws from the posterior of a model by the kernel of the options, NUTS (the default) or HMC. Chains run at the
+// same time. They start where [Model.Start] says, unless Init says otherwise. With a Record it sees each transition
 // first. Where the context ends a run, the draws so far come with the error. A Ladder and a Resume are refused: call
 // [kernel.Run] with the model for them.
 func Sample(ctx context.Context, m *Model, o kernel.Options) (*Result, error) {
@@ -39,8 +39,8 @@ func Sample(ctx context.Context, m *Model, o kernel.Options) (*Result, error) {
 	case kernel.HMC:
 		method = "hmc.HMC"
 	default:
-		return nil, fmt.Errorf("serve.Sample: the kernel is a %T: NUTS and HMC are for Sample; call kernel.Run with the "+
-			"model", o.Kernel)
+		return nil, fmt.Errorf("serve.Sample: the kernel is a %T: NUTS and HMC are for Sample; call kernel.Run with "+
+			"the model", o.Kernel)
 	}
 	if o.Ladder != nil || o.Resume != nil {
 		return nil, errors.New("serve.Sample: a Ladder and a Resume are not for Sample: call kernel.Run with the model")

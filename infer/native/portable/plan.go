@@ -16,8 +16,8 @@ type Plan struct {
 
 // Tensor is the name and the shape of an input or output.
 type Tensor struct {
-	Name  string
-	Shape []int64
+	Name  string  // that of the batch, or of the site
+	Shape []int64 // empty for a scalar
 }
 
 // NewPlan is a plan with the numbers of its inputs, each converted to float64. Package native makes it.
