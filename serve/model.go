@@ -160,6 +160,9 @@ func (m *Model) LogLikelihood(x []float64) (map[string][]float64, error) {
 		return nil, fmt.Errorf("serve: the model was exported without the log likelihood of each datum: %s",
 			m.file.NoLikelihood)
 	}
+	if len(x) != m.Dim() {
+		return nil, fmt.Errorf("serve: a point of %d numbers in a model of %d parameters", len(x), m.Dim())
+	}
 	return outputs(m.pointwise, m.file.Likelihood, x), nil
 }
 

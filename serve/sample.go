@@ -33,6 +33,9 @@ func flag(b bool) float64 {
 // first. Where the context ends a run, the draws so far come with the error. A Ladder and a Resume are refused: call
 // [kernel.Run] with the model for them.
 func Sample(ctx context.Context, m *Model, o kernel.Options) (*Result, error) {
+	if m == nil || m.density == nil {
+		return nil, errors.New("serve.Sample: there is no model: Load makes one")
+	}
 	method := "hmc.NUTS"
 	switch o.Kernel.(type) {
 	case nil, kernel.NUTS:

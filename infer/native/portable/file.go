@@ -57,6 +57,9 @@ func damaged(format string, args ...any) error {
 
 // Write writes a file.
 func (f *File) Write(w io.Writer) error {
+	if w == nil || f.Density == nil || f.Named == nil {
+		return errors.New("portable: a file needs plans, and something to write to")
+	}
 	about, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
@@ -81,6 +84,9 @@ func (f *File) Write(w io.Writer) error {
 
 // Read reads a file to its end. It takes at most twenty times the memory of what there is to read, and 1 GiB.
 func Read(r io.Reader) (*File, error) {
+	if r == nil {
+		return nil, damaged("the reader is nil")
+	}
 	b := make([]byte, head)
 	if _, err := io.ReadFull(r, b); err != nil {
 		return nil, damaged("the beginning of the file: %v", err)

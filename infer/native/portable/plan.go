@@ -22,8 +22,8 @@ type Tensor struct {
 
 // NewPlan is a plan with the numbers of its inputs, each converted to float64. Package native makes it.
 func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
-	if len(inputs) != len(p.Inputs) {
-		return nil, fmt.Errorf("portable: %d inputs, expected %d", len(inputs), len(p.Inputs))
+	if p == nil || len(inputs) != len(p.Inputs) {
+		return nil, fmt.Errorf("portable: %d inputs are not those of the plan", len(inputs))
 	}
 	for i, s := range p.Inputs {
 		if len(inputs[i]) != s.Len() {
