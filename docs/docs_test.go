@@ -43,7 +43,7 @@ func TestBlocks(t *testing.T) {
 		{"pathfinder.md", "../infer/pathfinder/example_test.go", "../infer/pathfinder/example_test.go"},
 		{"svi.md", "../infer/svi/example_test.go", "../infer/svi"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
-		{"deploy.md", "../serve/example_test.go", "../serve/internal/means/main.go"},
+		{"deploy.md", "../serve/example_test.go", "../serve/testdata/means/main.go"},
 		{"../README.md", first, "../examples/regression"},
 		{"../CONTRIBUTING.md", recipes, recipes},
 	} {

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the files of testdata anew")
 func TestBinary(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "means")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./internal/means")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./testdata/means")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -64,10 +64,7 @@ func (f *File) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
 	}
-	parts := [][]byte{about, dataBytes(f.Density, f.Named, f.Pointwise), f.Density.bytes(), f.Named.bytes(), nil}
-	if f.Pointwise != nil {
-		parts[4] = f.Pointwise.bytes()
-	}
+	parts := append([][]byte{about}, encoded(f.Density, f.Named, f.Pointwise)...)
 	var body []byte
 	for _, p := range parts {
 		body = append(binary.LittleEndian.AppendUint64(body, uint64(len(p))), p...)
@@ -141,20 +138,12 @@ func readBody(b []byte) (*File, error) {
 	if err := json.Unmarshal(parts[0], f); err != nil {
 		return nil, fmt.Errorf("portable: the description: %w", err)
 	}
-	data, err := readData(parts[1])
+	plans, err := decoded(parts[1:])
 	if err != nil {
-		return nil, fmt.Errorf("data: %w", err)
+		return nil, err
 	}
-	if f.Density, err = readPlan(parts[2], data); err != nil {
-		return nil, fmt.Errorf("log density: %w", err)
-	}
-	if f.Named, err = readPlan(parts[3], data); err != nil {
-		return nil, fmt.Errorf("named values: %w", err)
-	}
-	if len(parts[4]) > 0 {
-		if f.Pointwise, err = readPlan(parts[4], data); err != nil {
-			return nil, fmt.Errorf("log likelihood: %w", err)
-		}
+	if f.Density, f.Named, f.Pointwise = plans[0], plans[1], plans[2]; f.Density == nil || f.Named == nil {
+		return nil, errCut
 	}
 	return f, f.check()
 }

@@ -33,6 +33,20 @@ func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	if err := bounded(p); err != nil {
 		return nil, err
 	}
+	for _, s := range append(ir.Leaves(p.Prologue), ir.Leaves(p.Steps)...) {
+		if s.Kind == ir.Call {
+			return nil, errCall
+		}
+	}
+	for i, b := range p.Buffers {
+		slots := map[ir.Kind][]ir.Slot{ir.Input: p.Inputs, ir.Aux: p.Outputs}[b.Kind]
+		if slots != nil && (b.Slot < 0 || b.Slot >= len(slots) || slots[b.Slot].Len() != b.Len) {
+			return nil, fmt.Errorf("portable: buffer %d is no tensor of the plan: %w", i, errBounds)
+		}
+	}
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("portable: %w", err)
+	}
 	return &Plan{p, inputs}, nil
 }
 
