@@ -16,9 +16,6 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// exportPoints is at how many points what is exported is compared with the program.
-const exportPoints = 4
-
 // Export writes the program with the data of its batch, so that package serve can use it where there is neither
 // libtorch nor C: the log density on unconstrained space with its gradient, the named values at a point as
 // [Program.Draws] makes them, the log likelihood of each datum where it can be had, names and shapes, and where
@@ -43,7 +40,7 @@ func (p *Program) Export(w io.Writer) error {
 
 // portable is the program as what is written.
 func (p *Program) portable() (*portable.File, error) {
-	start, err := p.Init(p.batch, FromUniform, exportPoints, 1)
+	start, err := p.Init(p.batch, FromUniform, 4, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -57,21 +54,15 @@ func (p *Program) portable() (*portable.File, error) {
 	for i, by := range f.Radius {
 		f.Radius[i] = FromUniform.radius / by
 	}
-	d := p.layout.Dim()
-	var points [][]float64
-	for k := range exportPoints {
-		points = append(points, flat[k*d:(k+1)*d])
-	}
+	points := slices.Collect(slices.Chunk(flat, p.layout.Dim()))
 	if f.Density, err = p.portableDensity(start, points); err != nil {
 		return nil, fmt.Errorf("the log density: %w", err)
 	}
-	if f.Named, f.Values, err = p.portableValues(p.namedAt, points); err != nil {
+	if f.Named, err = p.portableValues(named, points); err != nil {
 		return nil, fmt.Errorf("the named values: %w", err)
 	}
-	if f.Pointwise, f.Likelihood, err = p.portableValues(p.pointwiseAt, points); err != nil {
-		f.Pointwise, f.Likelihood, f.NoLikelihood = nil, nil, err.Error()
-	} else if len(f.Likelihood) == 0 {
-		f.Pointwise, f.NoLikelihood = nil, "it observes nothing: a Factor is not of single data"
+	if f.Pointwise, err = p.portableValues(pointwise, points); err != nil {
+		f.Pointwise, f.NoLikelihood = nil, err.Error()
 	}
 	return f, nil
 }
@@ -82,11 +73,7 @@ func (p *Program) portableDensity(start infer.Params, points [][]float64) (*port
 	if err != nil {
 		return nil, err
 	}
-	plan, err := code.Portable()
-	if err != nil {
-		return nil, err
-	}
-	machine, err := plan.Machine()
+	plan, machine, err := portableCode(code)
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +90,18 @@ func (p *Program) portableDensity(start infer.Params, points [][]float64) (*port
 	return plan, nil
 }
 
+// portableCode is a function as a plan, and what runs that.
+func portableCode(code *native.Func) (plan *portable.Plan, machine *portable.Machine, err error) {
+	if plan, err = code.Portable(); err == nil {
+		machine, err = plan.Machine()
+	}
+	return plan, machine, err
+}
+
 var errDiffers = errors.New("the exported function and the program differ")
 
-// exportTolerance is how far numbers in Go may be from those of the program, in units of the largest of their kind. The
-// compiled function was compared with the model more strictly.
-const exportTolerance = 1e-8
-
+// near says whether numbers in Go are those of the program, to 1e-8 of the largest. The compiled function was compared
+// with the model more strictly.
 func near(got, want []float64) bool {
 	scale := 1e-3
 	for _, v := range want {
@@ -117,38 +110,31 @@ func near(got, want []float64) bool {
 		}
 	}
 	return slices.EqualFunc(got, want, func(a, b float64) bool {
-		return a == b || a != a && b != b || math.Abs(a-b) <= exportTolerance*scale
+		return a == b || a != a && b != b || math.Abs(a-b) <= 1e-8*scale
 	})
 }
 
-// pointFunc gives named tensors at a point.
-type pointFunc func(point infer.Params, batch infer.Batch) Values
-
-// namedAt is what [Program.Constrain] has.
-func (p *Program) namedAt(point infer.Params, batch infer.Batch) Values {
-	return p.collected(point, batch, func(s *Site) *ts.Tensor {
-		if s.Observed && s.Kind != KindDeterministic {
-			return nil
-		}
-		return s.Value
-	})
+// named is what [Program.Constrain] has of a site, nil for none, and pointwise what [Program.LogLikelihood] has.
+func named(s *Site) *ts.Tensor {
+	if s.Observed && s.Kind != KindDeterministic {
+		return nil
+	}
+	return s.Value
 }
 
-// pointwiseAt is what [Program.LogLikelihood] has.
-func (p *Program) pointwiseAt(point infer.Params, batch infer.Batch) Values {
-	return p.collected(point, batch, func(s *Site) *ts.Tensor {
-		if s.Kind != KindSample || !s.Observed || !s.counts() {
-			return nil
-		}
-		return s.elementwise()
-	})
+func pointwise(s *Site) *ts.Tensor {
+	if s.Kind != KindSample || !s.Observed || !s.counts() {
+		return nil
+	}
+	return s.elementwise()
 }
 
-func (p *Program) collected(point infer.Params, batch infer.Batch, take func(*Site) *ts.Tensor) Values {
+// collected are tensors of the sites at a point.
+func (p *Program) collected(take func(*Site) *ts.Tensor, x *ts.Tensor, batch infer.Batch) Values {
 	out := Values{}
-	e := &evaluator{program: p, point: point, collect: func(s *Site) {
+	e := &evaluator{program: p, point: infer.Params{Layout: p.layout, Flat: x}, collect: func(s *Site) {
 		if t := take(s); t != nil {
-			out[s.Name] = t
+			out[s.Name] = torch.Must(t.Totype(gotch.Double, false)).MustContiguous(false)
 		}
 	}}
 	execute(p.model, batch, nil, e)
@@ -156,23 +142,14 @@ func (p *Program) collected(point infer.Params, batch infer.Batch, take func(*Si
 	return out
 }
 
-// portableValues is a plan whose outputs are named tensors, with their places.
-func (p *Program) portableValues(f pointFunc, points [][]float64) (*portable.Plan, []draws.Site, error) {
+// portableValues is a plan whose sites are named tensors.
+func (p *Program) portableValues(take func(*Site) *ts.Tensor, points [][]float64) (*portable.Plan, error) {
 	d := p.layout.Dim()
 	source := native.Source{Dim: d, Batch: p.batch}
 	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
 		aux map[string]*ts.Tensor, err error) {
 		err = torch.NoGrad(func() error {
-			aux = Values{}
-			for name, t := range f(infer.Params{Layout: p.layout, Flat: x}, batch) {
-				if t, err = t.Totype(gotch.Double, false); err == nil {
-					t, err = t.Contiguous(false)
-				}
-				if err != nil {
-					return err
-				}
-				aux[name] = t
-			}
+			aux = p.collected(take, x, batch)
 			values, grads = []*ts.Tensor{zeros(nil)}, []*ts.Tensor{zeros([]int64{int64(d)})}
 			return nil
 		})
@@ -180,43 +157,37 @@ func (p *Program) portableValues(f pointFunc, points [][]float64) (*portable.Pla
 	}
 	code, _, err := native.Compile(source, points, native.Options{Tier: native.VM})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	plan, err := code.Portable()
+	plan, machine, err := portableCode(code)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	machine, err := plan.Machine()
+	sites, err := plan.Sites()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var sites []draws.Site
-	offset := 0
-	for _, o := range machine.Outputs() {
-		s := draws.Site{Name: o.Name, Shape: o.Shape, Offset: offset, Size: int(count(o.Shape))}
-		sites, offset = append(sites, s), offset+s.Size
+	if len(sites) == 0 {
+		return nil, errors.New("the model observes nothing: a Factor is not of single data")
 	}
 	for _, x := range points {
-		if err := p.sameValues(f, machine, sites, x); err != nil {
-			return nil, nil, err
+		if err := p.sameValues(take, machine, sites, x); err != nil {
+			return nil, err
 		}
 	}
-	return plan, sites, nil
+	return plan, nil
 }
 
 // sameValues compares the outputs of a machine with the model's.
-func (p *Program) sameValues(f pointFunc, machine *portable.Machine, sites []draws.Site, x []float64) error {
+func (p *Program) sameValues(take func(*Site) *ts.Tensor, machine *portable.Machine, sites []draws.Site,
+	x []float64) error {
 	aux := make([][]float64, len(sites))
 	for i, s := range sites {
 		aux[i] = make([]float64, s.Size)
 	}
 	machine.Eval(x, 1, make([]float64, len(x)), aux)
 	return torch.Do(func(*torch.Scope) error {
-		point, err := infer.NewParams(p.layout, x)
-		if err != nil {
-			return err
-		}
-		values := f(point, p.batch)
+		values := p.collected(take, torch.Must(torch.FromSlice(x)), p.batch)
 		for i, s := range sites {
 			want, err := torch.ToSlice[float64](values[s.Name])
 			if err != nil {

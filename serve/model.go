@@ -15,6 +15,7 @@ import (
 type Model struct {
 	file                      portable.File
 	density, named, pointwise *portable.Machine
+	values, likelihood        []draws.Site
 }
 
 // ErrFile is what the error of a file that is damaged, cut or no export wraps.
@@ -22,79 +23,39 @@ var ErrFile = portable.ErrFile
 
 // Load reads a model, to the end of r. Take files of a trusted maker only where time matters: a file is no code, and
 // its memory is bounded, but it may ask for evaluations of hours.
-func Load(r io.Reader) (*Model, error) {
+func Load(r io.Reader) (m *Model, err error) {
+	defer wrap("Load", &err)
 	f, err := portable.Read(r)
 	if err != nil {
-		return nil, fmt.Errorf("serve.Load: %w", err)
+		return nil, err
 	}
-	m, err := newModel(*f)
+	m = &Model{file: *f}
+	m.density, err = f.Density.Machine()
+	if err == nil {
+		m.named, m.values, err = maker(f.Named)
+	}
+	if err == nil && f.Pointwise != nil {
+		m.pointwise, m.likelihood, err = maker(f.Pointwise)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("serve.Load: %w", err)
+		return nil, err
 	}
 	return m, nil
 }
 
-func newModel(f portable.File) (m *Model, err error) {
-	m = &Model{file: f}
-	for _, p := range []struct {
-		plan *portable.Plan
-		to   **portable.Machine
-	}{{f.Density, &m.density}, {f.Named, &m.named}, {f.Pointwise, &m.pointwise}} {
-		if p.plan == nil {
-			continue
-		}
-		if *p.to, err = p.plan.Machine(); err != nil {
-			return nil, err
-		}
+// wrap says what was being done.
+func wrap(doing string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("serve.%s: %w", doing, *err)
 	}
-	return m, nil
 }
 
-// With is the model on other data: the numbers of tensors of the batch, by name and in row-major order, as many as
-// there were. [Model.Inputs] has the names and shapes. Data that the program made of its batch before, and not the
-// model, stay what they were.
-func (m *Model) With(data map[string][]float64) (*Model, error) {
-	known := map[string]bool{}
-	for _, t := range m.Inputs() {
-		known[t.Name] = true
+// maker is what makes named numbers at a point, and their places.
+func maker(p *portable.Plan) (m *portable.Machine, sites []draws.Site, err error) {
+	if sites, err = p.Sites(); err == nil {
+		m, err = p.Machine()
 	}
-	for name := range data {
-		if !known[name] {
-			return nil, fmt.Errorf("serve.With: the model reads no data %q", name)
-		}
-	}
-	f := m.file
-	for _, p := range []**portable.Plan{&f.Density, &f.Named, &f.Pointwise} {
-		if *p == nil {
-			continue
-		}
-		changed, err := (*p).With(data)
-		if err != nil {
-			return nil, fmt.Errorf("serve.With: %w", err)
-		}
-		*p = changed
-	}
-	out, err := newModel(f)
-	if err != nil {
-		return nil, fmt.Errorf("serve.With: %w", err)
-	}
-	return out, nil
-}
-
-// Inputs are the tensors of the batch that the model reads.
-func (m *Model) Inputs() []portable.Tensor {
-	var out []portable.Tensor
-	for _, p := range []*portable.Plan{m.file.Density, m.file.Named, m.file.Pointwise} {
-		if p == nil {
-			continue
-		}
-		for _, t := range p.Inputs() {
-			if !slices.ContainsFunc(out, func(o portable.Tensor) bool { return o.Name == t.Name }) {
-				out = append(out, t)
-			}
-		}
-	}
-	return out
+	return m, sites, err
 }
 
 // Dim is the number of parameters on unconstrained space.
@@ -107,12 +68,12 @@ func (m *Model) Data() int64 { return m.file.Data }
 func (m *Model) Sites() []draws.Site { return slices.Clone(m.file.Sites) }
 
 // Values are the places of the named values: latent variables and deterministic sites.
-func (m *Model) Values() []draws.Site { return slices.Clone(m.file.Values) }
+func (m *Model) Values() []draws.Site { return slices.Clone(m.values) }
 
 // Names are the names of the named values.
 func (m *Model) Names() []string {
 	var out []string
-	for _, s := range m.file.Values {
+	for _, s := range m.values {
 		out = append(out, s.Name)
 	}
 	return out
@@ -124,11 +85,7 @@ func (m *Model) LogDensity(x, grad []float64) float64 { return m.density.Eval(x,
 
 // ValueAndGrad, ValueAndGradAt and Concurrent make the model a density of package infer/hmc/kernel.
 func (m *Model) ValueAndGrad(x, logp, grad []float64) error {
-	t := make([]float64, len(logp))
-	for i := range t {
-		t[i] = 1
-	}
-	return m.ValueAndGradAt(x, t, logp, grad)
+	return m.ValueAndGradAt(x, slices.Repeat([]float64{1}, len(logp)), logp, grad)
 }
 
 // ValueAndGradAt evaluates rows, each at its temperature T: log prior + log likelihood + T·log |Jacobian|.
@@ -150,7 +107,7 @@ func (m *Model) Concurrent() bool { return true }
 // Constrain gives the named values at a point of unconstrained space, each in row-major order. A length other than Dim
 // panics.
 func (m *Model) Constrain(x []float64) map[string][]float64 {
-	return outputs(m.named, m.file.Values, x)
+	return outputs(m.named, m.values, x)
 }
 
 // LogLikelihood is the log density of each datum at a point of unconstrained space, by observed site. The error says
@@ -163,7 +120,7 @@ func (m *Model) LogLikelihood(x []float64) (map[string][]float64, error) {
 	if len(x) != m.Dim() {
 		return nil, fmt.Errorf("serve: a point of %d numbers in a model of %d parameters", len(x), m.Dim())
 	}
-	return outputs(m.pointwise, m.file.Likelihood, x), nil
+	return outputs(m.pointwise, m.likelihood, x), nil
 }
 
 // outputs evaluates what a machine makes at a point.

@@ -1,10 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
@@ -28,63 +28,48 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// Sample draws from the posterior of a model by the kernel of the options, NUTS (the default) or HMC. Chains run at the
-// same time. They start where [Model.Start] says, unless Init says otherwise. With a Record it sees each transition
-// first. Where the context ends a run, the draws so far come with the error. A Ladder and a Resume are refused: call
-// [kernel.Run] with the model for them.
-func Sample(ctx context.Context, m *Model, o kernel.Options) (*Result, error) {
+// Sample draws from the posterior of a model by NUTS. Chains run at the same time. They start where [Model.Start]
+// says, unless Init says otherwise. A Record sees each transition first. Where the context ends a run, the draws so far
+// come with the error. Other kernels, a Ladder and a Resume are for [kernel.Run] with the model.
+func Sample(ctx context.Context, m *Model, o kernel.Options) (out *Result, err error) {
+	defer wrap("Sample", &err)
 	if m == nil || m.density == nil {
-		return nil, errors.New("serve.Sample: there is no model: Load makes one")
+		return nil, errors.New("there is no model: Load makes one")
 	}
-	method := "hmc.NUTS"
-	switch o.Kernel.(type) {
-	case nil, kernel.NUTS:
-	case kernel.HMC:
-		method = "hmc.HMC"
-	default:
-		return nil, fmt.Errorf("serve.Sample: the kernel is a %T: NUTS and HMC are for Sample; call kernel.Run with "+
-			"the model", o.Kernel)
+	if _, nuts := o.Kernel.(kernel.NUTS); o.Ladder != nil || o.Resume != nil || o.Kernel != nil && !nuts {
+		return nil, errors.New("it is for NUTS without a Ladder or a Resume: call kernel.Run with the model")
 	}
-	if o.Ladder != nil || o.Resume != nil {
-		return nil, errors.New("serve.Sample: a Ladder and a Resume are not for Sample: call kernel.Run with the model")
-	}
-	if o.Chains == 0 {
-		o.Chains = 4
-	}
+	o.Chains = cmp.Or(o.Chains, 4)
 	if err := o.Check(m.Dim()); err != nil {
-		return nil, fmt.Errorf("serve.Sample: %w", err)
+		return nil, err
 	}
 	if o.Init == nil {
 		for k := range o.Chains {
 			x, err := m.Start(o.Seed, o.FirstChain+uint64(k))
 			if err != nil {
-				return nil, fmt.Errorf("serve.Sample: %w", err)
+				return nil, err
 			}
 			o.Init = append(o.Init, x)
 		}
 	}
 	d, err := draws.New(m.file.Sites, stats, o.Chains)
 	if err != nil {
-		return nil, fmt.Errorf("serve.Sample: %w", err)
+		return nil, err
 	}
-	attributes(d, method, o)
+	attributes(d, o)
 	record := o.Record
 	o.Record = func(chain, draw int, x []float64, i kernel.Info) error {
+		var err error
 		if record != nil {
-			if err := record(chain, draw, x, i); err != nil {
-				return err
-			}
+			err = record(chain, draw, x, i)
 		}
-		if i.Warmup {
-			return nil
+		if err != nil || i.Warmup {
+			return err
 		}
 		return d.AppendChain(chain, x, []float64{i.LogP, i.Accept, i.StepSize, float64(i.Depth), float64(i.Leapfrogs),
 			flag(i.Divergent), i.Energy, flag(i.MaxDepth)})
 	}
 	detail, err := kernel.Run(ctx, m, o)
-	if err != nil {
-		err = fmt.Errorf("serve.Sample: %w", err)
-	}
 	named, failed := m.Draws(d)
 	if failed != nil {
 		return nil, errors.Join(err, failed)
@@ -93,40 +78,39 @@ func Sample(ctx context.Context, m *Model, o kernel.Options) (*Result, error) {
 }
 
 // attributes say what made the draws, as those of a run with libtorch do.
-func attributes(d *draws.Draws, method string, o kernel.Options) {
-	d.SetAttr(draws.AttrMethod, method)
+func attributes(d *draws.Draws, o kernel.Options) {
+	d.SetAttr(draws.AttrMethod, "hmc.NUTS")
 	d.SetAttr("gradient", "exported, in Go")
-	d.SetAttr("seed", strconv.FormatUint(o.Seed, 10))
-	if o.Temperature != 0 {
-		d.SetAttr(draws.AttrTemperature, strconv.FormatFloat(o.Temperature, 'g', -1, 64))
-	}
-	if o.TargetAccept != 0 {
-		d.SetAttr("target_accept", strconv.FormatFloat(o.TargetAccept, 'g', -1, 64))
+	d.SetAttr("seed", fmt.Sprint(o.Seed))
+	for name, v := range map[string]float64{draws.AttrTemperature: o.Temperature, "target_accept": o.TargetAccept} {
+		if v != 0 {
+			d.SetAttr(name, fmt.Sprint(v))
+		}
 	}
 	d.SetSpace(draws.Unconstrained)
 }
 
 // Draws maps draws on unconstrained space to draws of the named values. Statistics, attributes and notes are kept.
-func (m *Model) Draws(unconstrained *draws.Draws) (*draws.Draws, error) {
+func (m *Model) Draws(unconstrained *draws.Draws) (out *draws.Draws, err error) {
+	defer wrap("Draws", &err)
 	if unconstrained == nil || unconstrained.Dim() != m.Dim() || unconstrained.Space() == draws.Named {
-		return nil, fmt.Errorf("serve.Draws: the draws are not of the model's %d parameters on unconstrained space: %w",
-			m.Dim(), draws.ErrLayout)
+		return nil, fmt.Errorf("the draws are not of the %d parameters on unconstrained space: %w", m.Dim(), draws.ErrLayout)
 	}
 	names := unconstrained.Stats()
-	out, err := draws.New(m.file.Values, names, unconstrained.Chains())
+	out, err = draws.New(m.values, names, unconstrained.Chains())
 	if err != nil {
-		return nil, fmt.Errorf("serve.Draws: %w", err)
+		return nil, err
 	}
 	for chain := range unconstrained.Chains() {
 		columns := make([][]float64, len(names))
 		for i, name := range names {
 			if columns[i], err = unconstrained.Stat(name, chain); err != nil {
-				return nil, fmt.Errorf("serve.Draws: %w", err)
+				return nil, err
 			}
 		}
 		for k := range unconstrained.Len(chain) {
 			values, x := m.Constrain(unconstrained.Row(chain, k)), make([]float64, 0, out.Dim())
-			for _, s := range m.file.Values {
+			for _, s := range m.values {
 				x = append(x, values[s.Name]...)
 			}
 			row := make([]float64, len(names))
@@ -134,7 +118,7 @@ func (m *Model) Draws(unconstrained *draws.Draws) (*draws.Draws, error) {
 				row[i] = columns[i][k]
 			}
 			if err := out.AppendChain(chain, x, row); err != nil {
-				return nil, fmt.Errorf("serve.Draws: %w", err)
+				return nil, err
 			}
 		}
 	}

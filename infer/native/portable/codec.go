@@ -78,14 +78,9 @@ func enum[T ~uint8](c *codec, p *T, most T) {
 
 func (c *codec) flags(all ...*bool) {
 	for _, p := range all {
-		switch {
-		case c.reading:
-			*p = c.take(1)[0] != 0
-		case *p:
-			c.b = append(c.b, 1)
-		default:
-			c.b = append(c.b, 0)
-		}
+		v := map[bool]int{true: 1}[*p]
+		c.ints(&v)
+		*p = v != 0
 	}
 }
 
@@ -99,47 +94,28 @@ func (c *codec) list(p *[]int) {
 }
 
 func (c *codec) text(p *string) {
-	b := []byte(*p)
-	many(c, &b, 0, func(x *byte) {
-		if c.reading {
-			*x = c.take(1)[0]
-		} else {
-			c.b = append(c.b, *x)
-		}
-	})
-	*p = string(b)
+	n := len(*p)
+	if c.ints(&n); c.reading {
+		*p = string(c.take(n))
+	} else {
+		c.b = append(c.b, *p...)
+	}
 }
 
 // numbers are n numbers of a buffer or a tensor.
-func (c *codec) numbers(e ir.Elem, p *[]float64, n int) {
-	size := map[ir.Elem]int{ir.U8: 1, ir.I32: 4}[e]
-	if size == 0 {
-		size = 8
-	}
+func (c *codec) numbers(p *[]float64, n int) {
 	if c.reading {
-		if n < 0 || n > len(c.b)/size {
+		if n < 0 || n > len(c.b)/8 {
 			c.fail()
 			n = 0
 		}
 		*p = make([]float64, n)
 	}
 	for i, v := range *p {
-		var word [8]byte
-		switch {
-		case c.reading:
-			copy(word[:], c.take(size))
-		case size == 8:
-			binary.LittleEndian.PutUint64(word[:], math.Float64bits(v))
-		default:
-			binary.LittleEndian.PutUint32(word[:], uint32(v))
-		}
-		switch {
-		case !c.reading:
-			c.b = append(c.b, word[:size]...)
-		case size == 8:
-			(*p)[i] = math.Float64frombits(binary.LittleEndian.Uint64(word[:]))
-		default:
-			(*p)[i] = float64(binary.LittleEndian.Uint32(word[:]))
+		if c.reading {
+			(*p)[i] = math.Float64frombits(binary.LittleEndian.Uint64(c.take(8)))
+		} else {
+			c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(v))
 		}
 	}
 }
@@ -180,7 +156,7 @@ func (c *codec) instr(in *ir.Instr) {
 	switch {
 	case in.Op == ir.Num:
 		v := []float64{in.Num}
-		if c.numbers(ir.F64, &v, 1); c.err == nil {
+		if c.numbers(&v, 1); c.err == nil {
 			in.Num = v[0]
 		}
 	case in.Op == ir.Coord:
@@ -220,7 +196,7 @@ func (c *codec) plan(p *ir.Plan) {
 		enum(c, &b.Elem, ir.I32)
 		c.ints(&b.Len, &b.Slot)
 		if b.Kind == ir.Const {
-			c.numbers(b.Elem, &b.Data, b.Len)
+			c.numbers(&b.Data, b.Len)
 		}
 	})
 	many(c, &p.Inputs, 1, c.slot)
@@ -238,7 +214,7 @@ type input struct {
 
 func (c *codec) input(in *input) {
 	c.slot(&in.slot)
-	c.numbers(in.slot.Elem, &in.numbers, in.slot.Len())
+	c.numbers(&in.numbers, in.slot.Len())
 }
 
 // end makes sure that nothing follows.
@@ -250,9 +226,9 @@ func (c *codec) end() error {
 }
 
 // encoded are the bytes of the inputs of plans, each once, and those of the plans; nil is empty.
-func encoded(plans ...*Plan) [][]byte {
+func encoded(plans ...*Plan) []string {
 	var all []input
-	parts := [][]byte{nil}
+	parts := []string{""}
 	for _, p := range plans {
 		c := &codec{}
 		if p != nil {
@@ -263,32 +239,28 @@ func encoded(plans ...*Plan) [][]byte {
 				}
 			}
 		}
-		parts = append(parts, c.b)
+		parts = append(parts, string(c.b))
 	}
 	c := &codec{}
 	many(c, &all, 1, c.input)
-	parts[0] = c.b
+	parts[0] = string(c.b)
 	return parts
 }
 
 // decoded are the plans that were encoded; those of no bytes are nil.
-func decoded(parts [][]byte) (plans []*Plan, err error) {
+func decoded(parts []string) (plans []*Plan, err error) {
 	var data []input
-	c := &codec{b: parts[0], reading: true}
+	c := &codec{b: []byte(parts[0]), reading: true}
 	many(c, &data, 1, c.input)
-	if err := c.end(); err != nil {
-		return nil, fmt.Errorf("data: %w", err)
-	}
-	for i, b := range parts[1:] {
+	err = c.end()
+	for _, b := range parts[1:] {
 		var p *Plan
-		if len(b) > 0 {
-			if p, err = decode(b, data); err != nil {
-				return nil, fmt.Errorf("plan %d: %w", i, err)
-			}
+		if b != "" && err == nil {
+			p, err = decode([]byte(b), data)
 		}
 		plans = append(plans, p)
 	}
-	return plans, nil
+	return plans, err
 }
 
 // decode reads a plan and checks it.

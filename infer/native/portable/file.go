@@ -17,7 +17,7 @@ import (
 //	16 bytes   "kelvin export\r\n\x00"
 //	uint32     the version of the format, 1
 //	uint64     the length of the body
-//	body       five parts, each with its length before it as a uint64:
+//	body       five parts, each with its length before it:
 //	           JSON of the fields that are no plan; the data, tensors by name; the plans of Density, Named and
 //	           Pointwise (empty for nil)
 //	32 bytes   SHA-256 of all before
@@ -26,17 +26,15 @@ import (
 // float64, and what a count says how many there are follows the count. Its order is that of the function that writes
 // it. A reader refuses other versions.
 type File struct {
-	Sites      []draws.Site `json:"sites"`      // the layout on unconstrained space
-	Values     []draws.Site `json:"values"`     // of the constrained values
-	Likelihood []draws.Site `json:"likelihood"` // of the log likelihood of each datum
-	Data       int64        `json:"data"`       // how many data the model has
+	Sites []draws.Site `json:"sites"` // the layout on unconstrained space
+	Data  int64        `json:"data"`  // how many data the model has
 	// Chains start uniformly within Radius of Centre, on unconstrained space.
 	Centre []float64 `json:"centre"`
 	Radius []float64 `json:"radius"`
 	// NoLikelihood says why there is no log likelihood of each datum.
 	NoLikelihood string `json:"no_likelihood,omitempty"`
 
-	// Density is log prior + log likelihood + weight · log |Jacobian|. The outputs of Named are the named values at a
+	// Density is log prior + log likelihood + weight · log |Jacobian|. The Sites of Named are the named values at a
 	// point, those of Pointwise the log likelihood of each datum; Pointwise may be nil.
 	Density, Named, Pointwise *Plan `json:"-"`
 }
@@ -64,16 +62,15 @@ func (f *File) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
 	}
-	parts := append([][]byte{about}, encoded(f.Density, f.Named, f.Pointwise)...)
-	var body []byte
-	for _, p := range parts {
-		body = append(binary.LittleEndian.AppendUint64(body, uint64(len(p))), p...)
+	body := &codec{}
+	for _, p := range append([]string{string(about)}, encoded(f.Density, f.Named, f.Pointwise)...) {
+		body.text(&p)
 	}
-	if len(body) > maxBody {
-		return fmt.Errorf("portable: the model has %d bytes, and a file takes %d", len(body), maxBody)
+	if len(body.b) > maxBody {
+		return fmt.Errorf("portable: the model has %d bytes, and a file takes %d", len(body.b), maxBody)
 	}
 	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
-	out = append(binary.LittleEndian.AppendUint64(out, uint64(len(body))), body...)
+	out = append(binary.LittleEndian.AppendUint64(out, uint64(len(body.b))), body.b...)
 	sum := sha256.Sum256(out)
 	_, err = w.Write(append(out, sum[:]...))
 	return err
@@ -85,10 +82,7 @@ func Read(r io.Reader) (*File, error) {
 		return nil, damaged("the reader is nil")
 	}
 	b := make([]byte, head)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return nil, damaged("the beginning of the file: %v", err)
-	}
-	if string(b[:len(magic)]) != magic {
+	if _, err := io.ReadFull(r, b); err != nil || string(b[:len(magic)]) != magic {
 		return nil, damaged("the file does not begin as an export does")
 	}
 	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
@@ -120,22 +114,16 @@ func Read(r io.Reader) (*File, error) {
 
 // readBody reads the parts.
 func readBody(b []byte) (*File, error) {
-	var parts [5][]byte
+	var parts [5]string
+	c := &codec{b: b, reading: true}
 	for i := range parts {
-		if len(b) < 8 {
-			return nil, errCut
-		}
-		n := binary.LittleEndian.Uint64(b)
-		if b = b[8:]; n > uint64(len(b)) {
-			return nil, errCut
-		}
-		parts[i], b = b[:n], b[n:]
+		c.text(&parts[i])
 	}
-	if len(b) > 0 {
-		return nil, errCut
+	if err := c.end(); err != nil {
+		return nil, err
 	}
 	f := &File{}
-	if err := json.Unmarshal(parts[0], f); err != nil {
+	if err := json.Unmarshal([]byte(parts[0]), f); err != nil {
 		return nil, fmt.Errorf("portable: the description: %w", err)
 	}
 	plans, err := decoded(parts[1:])
@@ -158,30 +146,9 @@ func (f *File) check() error {
 		return fmt.Errorf("portable: %d and %d numbers of a start of %d parameters", len(f.Centre), len(f.Radius), d.Dim())
 	}
 	for _, p := range []*Plan{f.Density, f.Named, f.Pointwise} {
-		if p != nil && p.plan.Dim != d.Dim() {
-			return fmt.Errorf("portable: a plan of %d parameters in a model of %d", p.plan.Dim, d.Dim())
+		if p != nil && (p.plan.Dim != d.Dim() || p == f.Density && len(p.plan.Outputs) > 0) {
+			return errors.New("portable: the plans are not those of the description")
 		}
-	}
-	if len(f.Density.plan.Outputs) > 0 || f.Pointwise == nil && len(f.Likelihood) > 0 {
-		return errors.New("portable: the plans are not those of the description")
-	}
-	if err := f.Named.makes(f.Values); err != nil || f.Pointwise == nil {
-		return err
-	}
-	return f.Pointwise.makes(f.Likelihood)
-}
-
-// makes makes sure that a plan's outputs are sites.
-func (p *Plan) makes(sites []draws.Site) error {
-	if _, err := draws.New(sites, nil, 1); err != nil {
-		return fmt.Errorf("portable: %w", err)
-	}
-	wrong := len(sites) != len(p.plan.Outputs)
-	for i := 0; !wrong && i < len(sites); i++ {
-		wrong = sites[i].Name != p.plan.Outputs[i].Name || sites[i].Size != p.plan.Outputs[i].Len()
-	}
-	if wrong {
-		return errors.New("portable: the outputs of a plan are not the sites of the description")
 	}
 	return nil
 }

@@ -29,11 +29,8 @@ func (p *Plan) Machine() (*Machine, error) {
 // Dim is the number of parameters.
 func (m *Machine) Dim() int { return m.plan.Dim }
 
-// Outputs are the names and shapes of what Eval computes besides value and gradient, in its order.
-func (m *Machine) Outputs() []Tensor { return tensors(m.plan.Outputs) }
-
 // Eval is the value at x with the gradient in grad, both of Dim numbers: log density + weight · log |Jacobian|. It
-// fills aux, a slice for each output. It is NaN where the density has none. Other lengths panic.
+// fills aux, a slice for each of Sites. It is NaN where the density has none. Other lengths panic.
 func (m *Machine) Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64 {
 	if len(x) != m.plan.Dim || len(grad) != m.plan.Dim || len(aux) != len(m.plan.Outputs) {
 		panic(fmt.Sprintf("portable: %d numbers, room for %d of the gradient and %d outputs, expected %d, %d and %d",

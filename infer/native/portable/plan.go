@@ -1,3 +1,6 @@
+// Package portable carries compiled log densities out of libtorch: it writes their plans as bytes, reads them with
+// bounds, and runs them in plain Go. It imports neither gotch nor C, so what uses it builds with CGO_ENABLED=0.
+// Programs use ppl.Program.Export, which writes a [File], and package serve, which reads one.
 package portable
 
 import (
@@ -5,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
@@ -14,24 +18,18 @@ type Plan struct {
 	inputs [][]float64 // by slot
 }
 
-// Tensor is the name and the shape of an input or output.
-type Tensor struct {
-	Name  string  // that of the batch, or of the site
-	Shape []int64 // empty for a scalar
-}
-
 // NewPlan is a plan with the numbers of its inputs, each converted to float64. Package native makes it.
 func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	if p == nil || len(inputs) != len(p.Inputs) {
 		return nil, fmt.Errorf("portable: %d inputs are not those of the plan", len(inputs))
 	}
+	if err := bounded(p); err != nil {
+		return nil, err
+	}
 	for i, s := range p.Inputs {
 		if len(inputs[i]) != s.Len() {
 			return nil, fmt.Errorf("portable: input %q has %d numbers, expected %d", s.Name, len(inputs[i]), s.Len())
 		}
-	}
-	if err := bounded(p); err != nil {
-		return nil, err
 	}
 	for _, s := range append(ir.Leaves(p.Prologue), ir.Leaves(p.Steps)...) {
 		if s.Kind == ir.Call {
@@ -50,50 +48,15 @@ func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	return &Plan{p, inputs}, nil
 }
 
-// Inputs are the tensors of the batch that the function reads.
-func (p *Plan) Inputs() []Tensor { return tensors(p.plan.Inputs) }
-
-// With is the plan with other numbers in the place of some inputs, by name. What a plan does not have is not looked at.
-func (p *Plan) With(data map[string][]float64) (*Plan, error) {
-	inputs := slices.Clone(p.inputs)
-	for i, s := range p.plan.Inputs {
-		v, ok := data[s.Name]
-		if !ok {
-			continue
-		}
-		if len(v) != len(inputs[i]) {
-			return nil, fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v),
-				len(inputs[i]), s.Shape)
-		}
-		for k, x := range v {
-			if !holds(s.Elem, x) {
-				return nil, fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
-			}
-		}
-		inputs[i] = slices.Clone(v)
+// Sites are what the plan makes besides value and gradient: its outputs, one after the other.
+func (p *Plan) Sites() (sites []draws.Site, err error) {
+	offset := 0
+	for _, s := range p.plan.Outputs {
+		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: offset, Size: s.Len()})
+		offset += s.Len()
 	}
-	return &Plan{p.plan, inputs}, nil
-}
-
-// holds says whether elements of a type can be a number.
-func holds(e ir.Elem, x float64) bool {
-	switch e {
-	case ir.F32:
-		return x != x || float64(float32(x)) == x
-	case ir.I64:
-		return x >= -1<<53 && x <= 1<<53 && x == float64(int64(x))
-	case ir.U8:
-		return x >= 0 && x <= 255 && x == float64(uint8(x))
-	}
-	return true
-}
-
-func tensors(slots []ir.Slot) []Tensor {
-	var out []Tensor
-	for _, s := range slots {
-		out = append(out, Tensor{s.Name, slices.Clone(s.Shape)})
-	}
-	return out
+	_, err = draws.New(sites, nil, 1)
+	return sites, err
 }
 
 // The bounds of a plan that is read: memory beside the file's own numbers, sizes, and the work of one evaluation.
@@ -112,22 +75,21 @@ func bounded(p *ir.Plan) error {
 	if p.Dim < 1 || p.Dim > maxNumbers {
 		return errBounds
 	}
-	numbers, index := 0, map[int]bool{}
+	numbers := 0
 	for _, s := range p.Outputs {
 		if numbers += s.Len(); numbers > maxNumbers {
 			return errBounds
 		}
 	}
-	for i, b := range p.Buffers {
+	for _, b := range p.Buffers {
 		if b.Kind > ir.Aux || b.Elem > ir.I32 || b.Len < 0 || b.Len > maxNumbers || len(b.Data) > 0 && b.Kind != ir.Const {
 			return errBounds
 		}
 		if numbers += b.Len; numbers > maxNumbers {
 			return errBounds
 		}
-		index[i] = b.Elem == ir.I32
 		for _, v := range b.Data {
-			if index[i] && !(v >= 0 && v < maxSize && v == float64(int(v))) {
+			if b.Elem == ir.I32 && !(v >= 0 && v < maxSize && v == float64(int(v))) {
 				return errBounds
 			}
 		}
@@ -154,8 +116,7 @@ func boundedStep(s *ir.Step) (work float64, ok bool) {
 		return 0, false
 	}
 	for _, m := range []*ir.Matrix{&s.Out, &s.A, &s.B} {
-		if !small(m.Strides...) || !small(m.Buf, m.Off, m.Row, m.Col, m.Turn) ||
-			s.Kind >= ir.MatMul && s.Kind <= ir.Scan && len(m.Strides) != len(s.Sizes) && m.Strides != nil {
+		if !small(m.Strides...) || !small(m.Buf, m.Off, m.Row, m.Col, m.Turn) {
 			return 0, false
 		}
 	}
