@@ -76,7 +76,7 @@ func (f *File) Write(w io.Writer) error {
 	return err
 }
 
-// Read reads a file to its end. It takes at most twenty times the memory of what there is to read, and 1 GiB.
+// Read reads a file to its end. It takes at most twenty times the memory of what there is to read, and 512 MB.
 func Read(r io.Reader) (*File, error) {
 	if r == nil {
 		return nil, damaged("the reader is nil")
