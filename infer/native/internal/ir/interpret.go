@@ -29,18 +29,6 @@ func NewMachine(p *Plan) *Machine {
 	return m
 }
 
-// Fork is a machine that shares what calls only read, for another call at the same time.
-func (m *Machine) Fork() *Machine {
-	f := *m
-	f.mem = make([][]float64, len(m.mem))
-	for i, b := range m.plan.Buffers {
-		if f.mem[i] = m.mem[i]; b.Kind != Const && b.Kind != Input && b.Kind != Prepared {
-			f.mem[i] = make([]float64, b.Len)
-		}
-	}
-	return &f
-}
-
 // Prepare runs the prologue on a batch: the numbers of each input.
 func (m *Machine) Prepare(inputs [][]float64) error {
 	for i, b := range m.plan.Buffers {
@@ -137,6 +125,7 @@ func (m *Machine) step(s *Step) error {
 		return each(s.Sizes, func(at []int) error { m.matrices(s, at); return nil })
 	}
 	v := make([]float64, len(s.Body))
+	started := map[[2]int]bool{} // elements of reductions that have a first term
 	return each(s.Sizes, func(at []int) error {
 		for k := range s.Body {
 			in := &s.Body[k]
@@ -170,13 +159,10 @@ func (m *Machine) step(s *Step) error {
 			case Sum, Prod, MaxOf:
 				o := m.offset(&in.At, at)
 				to := &m.mem[in.At.Buf][o]
-				first := true // term of the element
-				for d, s := range in.At.Strides {
-					first = first && (s != 0 || at[d] == 0)
-				}
+				first := [2]int{k, o}
 				switch {
-				case first:
-					*to = a
+				case !started[first]:
+					*to, started[first] = a, true
 				case in.Op == Sum:
 					*to = m.rounded(*to + a)
 				case in.Op == Prod:
