@@ -29,7 +29,11 @@ func Load(r io.Reader) (m *Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m = &Model{file: *f}
+	return newModel(*f)
+}
+
+func newModel(f portable.File) (m *Model, err error) {
+	m = &Model{file: f}
 	m.density, err = f.Density.Machine()
 	if err == nil {
 		m.named, m.values, err = maker(f.Named)
@@ -41,6 +45,43 @@ func Load(r io.Reader) (m *Model, err error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// With is the model on other data: the numbers of tensors of the batch, by name and in row-major order, as many as
+// there were. [Model.Inputs] has the names and shapes.
+func (m *Model) With(data map[string][]float64) (out *Model, err error) {
+	defer wrap("With", &err)
+	known := m.Inputs()
+	for name := range data {
+		if !slices.ContainsFunc(known, func(s draws.Site) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("the model reads no data %q", name)
+		}
+	}
+	f := m.file
+	for _, p := range []**portable.Plan{&f.Density, &f.Named, &f.Pointwise} {
+		if *p != nil && err == nil {
+			*p, err = (*p).With(data)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newModel(f)
+}
+
+// Inputs are the names and shapes of the tensors of the batch that the model reads.
+func (m *Model) Inputs() (out []draws.Site) {
+	for _, p := range []*portable.Plan{m.file.Density, m.file.Named, m.file.Pointwise} {
+		if p == nil {
+			continue
+		}
+		for _, s := range p.Inputs() {
+			if !slices.ContainsFunc(out, func(o draws.Site) bool { return o.Name == s.Name }) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 // wrap says what was being done.

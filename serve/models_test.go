@@ -158,6 +158,36 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// A model on other data, whole numbers and indices among them, is the program on those.
+func TestOtherData(t *testing.T) {
+	m := counts(t)
+	_, loaded, _ := exported(t, m)
+	data := map[string][]float64{}
+	m.Batch = infer.Batch{}
+	for name, v := range map[string][]int64{"group": {2, 2, 1, 0, 0, 1, 0}, "y": {0, 7, 4, 3, 5, 1, 11}} {
+		tensor, err := torch.FromSlice(v)
+		require.NoError(t, err)
+		torch.Detach(tensor)
+		m.Batch[name] = tensor
+		for _, k := range v {
+			data[name] = append(data[name], float64(k))
+		}
+	}
+	_, want, _ := exported(t, m)
+	got, err := loaded.With(data)
+	require.NoError(t, err)
+	for _, x := range points(5, want.Dim()) {
+		grad, other := make([]float64, len(x)), make([]float64, len(x))
+		require.Equal(t, want.LogDensity(x, grad), got.LogDensity(x, other))
+		require.Equal(t, grad, other)
+		require.Equal(t, want.Constrain(x), got.Constrain(x))
+	}
+	for _, bad := range []float64{-1, 3, 0.5, math.NaN()} {
+		_, err := loaded.With(map[string][]float64{"group": {2, 2, 1, bad, 0, 1, 0}})
+		require.ErrorContains(t, err, "serve.With", bad)
+	}
+}
+
 // What cannot be exported is refused with its name.
 func TestRefuse(t *testing.T) {
 	refused := func(m ppl.Model, words ...string) {

@@ -141,6 +141,31 @@ func TestDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "version 2")
 }
 
+// Other data of the same shapes take the place of the exported ones.
+func TestWith(t *testing.T) {
+	m := load(t, stored)
+	x, grad := make([]float64, 10), make([]float64, 10)
+	before := m.LogDensity(x, grad)
+	var names []string
+	for _, in := range m.Inputs() {
+		names = append(names, in.Name)
+	}
+	require.ElementsMatch(t, []string{"y", "sigma"}, names)
+	other, err := m.With(map[string][]float64{"y": make([]float64, 8)})
+	require.NoError(t, err)
+	want := before
+	sigma := []float64{15, 10, 16, 11, 9, 11, 10, 18}
+	for i, y := range []float64{28, 8, -3, 7, -1, 1, 18, 12} {
+		want += y * y / (2 * sigma[i] * sigma[i])
+	}
+	require.InDelta(t, want, other.LogDensity(x, grad), 1e-12)
+	require.Equal(t, before, m.LogDensity(x, grad))
+	for _, data := range []map[string][]float64{{"z": nil}, {"y": {1}}} {
+		_, err := m.With(data)
+		require.ErrorContains(t, err, "serve.With")
+	}
+}
+
 // Goroutines share a model.
 func TestConcurrent(t *testing.T) {
 	m := load(t, stored)

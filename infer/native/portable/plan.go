@@ -59,6 +59,49 @@ func (p *Plan) Sites() (sites []draws.Site, err error) {
 	return sites, err
 }
 
+// Inputs are the tensors of the batch that the function reads, each a site at 0.
+func (p *Plan) Inputs() (sites []draws.Site) {
+	for _, s := range p.plan.Inputs {
+		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Size: s.Len()})
+	}
+	return sites
+}
+
+// With is the plan with other numbers in the place of some inputs, by name. What a plan does not read is not looked at.
+func (p *Plan) With(data map[string][]float64) (*Plan, error) {
+	inputs := slices.Clone(p.inputs)
+	for i, s := range p.plan.Inputs {
+		v, ok := data[s.Name]
+		if !ok {
+			continue
+		}
+		if len(v) != len(inputs[i]) {
+			return nil, fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v),
+				len(inputs[i]), s.Shape)
+		}
+		for k, x := range v {
+			if !holds(s.Elem, x) {
+				return nil, fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
+			}
+		}
+		inputs[i] = slices.Clone(v)
+	}
+	return &Plan{p.plan, inputs}, nil
+}
+
+// holds says whether elements of a type can be a number.
+func holds(e ir.Elem, x float64) bool {
+	switch e {
+	case ir.F32:
+		return x != x || float64(float32(x)) == x
+	case ir.I64:
+		return x >= -1<<53 && x <= 1<<53 && x == float64(int64(x))
+	case ir.U8:
+		return x >= 0 && x <= 255 && x == float64(uint8(x))
+	}
+	return true
+}
+
 // The bounds of a plan that is read: memory beside the file's own numbers, sizes, and the work of one evaluation.
 const (
 	maxNumbers = 1 << 27 // 1 GiB
