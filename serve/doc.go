@@ -6,6 +6,5 @@
 //	result, err := serve.Sample(ctx, model, kernel.Options{Seed: 1})
 //	table, err := diag.Summary(result.Draws, diag.SummaryOptions{})
 //
-// A [Model] is data that its owner's program evaluates with bounds; it is no code. docs/deploy.md says what is exported
-// and what is refused.
+// A [Model] is data within bounds, and no code. docs/deploy.md says what is exported and what is refused.
 package serve
