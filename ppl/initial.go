@@ -162,22 +162,31 @@ func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, erro
 	if err != nil {
 		return nil, err
 	}
+	centre, narrower := p.around()
 	for i := range out {
-		out[i] = radius * (2*out[i] - 1)
-	}
-	for _, s := range p.layout.Sites {
-		l, own := p.latents[s.Name], out[s.Offset:s.Offset+s.Size]
-		switch l.support.Kind {
-		case support.KindLowerCholesky, support.KindCorrCholesky, support.KindPositiveDefinite:
-			for i := range own {
-				own[i] /= math.Sqrt(float64(l.shape[len(l.shape)-1]))
-			}
-		}
-		if l.kind == KindParam {
-			copy(own, l.start)
-		}
+		out[i] = centre[i] + radius*(2*out[i]-1)/narrower[i]
 	}
 	return out, nil
+}
+
+// around is where starts are uniform, in each coordinate: the centre, and by what the radius is divided.
+func (p *Program) around() (centre, narrower []float64) {
+	centre, narrower = make([]float64, p.layout.Dim()), make([]float64, p.layout.Dim())
+	for _, s := range p.layout.Sites {
+		l, by := p.latents[s.Name], 1.0
+		switch l.support.Kind {
+		case support.KindLowerCholesky, support.KindCorrCholesky, support.KindPositiveDefinite:
+			by = math.Sqrt(float64(l.shape[len(l.shape)-1]))
+		}
+		if l.kind == KindParam {
+			copy(centre[s.Offset:], l.start)
+			by = math.Inf(1)
+		}
+		for i := range s.Size {
+			narrower[s.Offset+i] = by
+		}
+	}
+	return centre, narrower
 }
 
 // prior is a draw from the prior on unconstrained space; variables that cannot be drawn are uniform there.

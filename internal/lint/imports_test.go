@@ -44,6 +44,9 @@ func TestImportsPointOneWay(t *testing.T) {
 				wrong = within(name, "dist", "ppl", "models", "store")
 			case within(dir, "ppl"):
 				wrong = family(name) != "" || within(name, "models", "store")
+			case dir == "serve":
+				wrong = within(name, "infer", "dist", "ppl", "models", "torch") &&
+					!within(name, "infer/hmc/kernel", "infer/native/portable")
 			case within(dir, "draws", "diag", "store", "data"):
 				wrong = within(name, "infer", "dist", "ppl", "models", "torch") &&
 					dir != "data/batch"
@@ -82,8 +85,9 @@ func TestPlainGoNeedsNoLibtorch(t *testing.T) {
 	}
 	require.Equal(t, "torch", needs("torch", map[string]bool{}))
 	for dir := range all {
-		if within(dir, "draws", "data", "diag", "store", "infer/hmc/kernel", "models/nn/kernels", "models/nn/safetensors",
-			"cmd/kelvin", "internal/setup", "internal/gotch") && dir != "data/batch" {
+		if within(dir, "draws", "data", "diag", "store", "serve", "infer/hmc/kernel", "infer/native/portable",
+			"models/nn/kernels", "models/nn/safetensors", "cmd/kelvin", "internal/setup",
+			"internal/gotch") && dir != "data/batch" {
 			require.Empty(t, needs(dir, map[string]bool{}), dir)
 		}
 	}

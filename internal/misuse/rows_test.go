@@ -30,6 +30,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/mcmc"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
@@ -47,6 +48,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression"
+	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -668,6 +670,7 @@ var rows = []row{
 	{"(*native.Func).Eval", (*native.Func).Eval},
 	{"(*native.Func).Outputs", (*native.Func).Outputs},
 	{"(*native.Func).Planned", (*native.Func).Planned},
+	{"(*native.Func).Portable", (*native.Func).Portable},
 	{"(*native.Func).Replays", (*native.Func).Replays},
 	{"(*native.Func).Rows", (*native.Func).Rows},
 	{"(*native.Func).Set", (*native.Func).Set},
@@ -678,6 +681,15 @@ var rows = []row{
 	{"native.Register", native.Register},
 	{"native.Report.String", native.Report.String},
 	{"native.Tier.Check", native.Tier.Check},
+	{"(*portable.File).Write", (*portable.File).Write},
+	{"(*portable.Machine).Dim", (*portable.Machine).Dim},
+	{"(*portable.Machine).Eval", (*portable.Machine).Eval},
+	{"(*portable.Plan).Inputs", (*portable.Plan).Inputs},
+	{"(*portable.Plan).Machine", (*portable.Plan).Machine},
+	{"(*portable.Plan).Sites", (*portable.Plan).Sites},
+	{"(*portable.Plan).With", (*portable.Plan).With},
+	{"portable.NewPlan", portable.NewPlan},
+	{"portable.Read", portable.Read},
 	{"optim.Adam.Build", optim.Adam.Build},
 	{"optim.Adam.BuildGradient", optim.Adam.BuildGradient},
 	{"optim.Adam.Defaults", optim.Adam.Defaults},
@@ -953,6 +965,7 @@ var rows = []row{
 	{"(*ppl.Program).Discrete", (*ppl.Program).Discrete},
 	{"(*ppl.Program).Draws", (*ppl.Program).Draws},
 	{"(*ppl.Program).Ends", (*ppl.Program).Ends},
+	{"(*ppl.Program).Export", (*ppl.Program).Export},
 	{"(*ppl.Program).Init", (*ppl.Program).Init},
 	{"(*ppl.Program).IsLikelihood", (*ppl.Program).IsLikelihood},
 	{"(*ppl.Program).LOO", (*ppl.Program).LOO},
@@ -1032,6 +1045,23 @@ var rows = []row{
 	{"regression.FamilyNamed", regression.FamilyNamed},
 	{"regression.Formula.Columns", regression.Formula.Columns},
 	{"regression.Formula.Fit", regression.Formula.Fit},
+	{"(*serve.Model).Concurrent", (*serve.Model).Concurrent},
+	{"(*serve.Model).Constrain", (*serve.Model).Constrain},
+	{"(*serve.Model).Data", (*serve.Model).Data},
+	{"(*serve.Model).Dim", (*serve.Model).Dim},
+	{"(*serve.Model).Draws", (*serve.Model).Draws},
+	{"(*serve.Model).Inputs", (*serve.Model).Inputs},
+	{"(*serve.Model).LogDensity", (*serve.Model).LogDensity},
+	{"(*serve.Model).LogLikelihood", (*serve.Model).LogLikelihood},
+	{"(*serve.Model).Names", (*serve.Model).Names},
+	{"(*serve.Model).Sites", (*serve.Model).Sites},
+	{"(*serve.Model).Start", (*serve.Model).Start},
+	{"(*serve.Model).ValueAndGrad", (*serve.Model).ValueAndGrad},
+	{"(*serve.Model).ValueAndGradAt", (*serve.Model).ValueAndGradAt},
+	{"(*serve.Model).Values", (*serve.Model).Values},
+	{"(*serve.Model).With", (*serve.Model).With},
+	{"serve.Load", serve.Load},
+	{"serve.Sample", serve.Sample},
 	{"(*store.CSVSink).Close", (*store.CSVSink).Close},
 	{"(*store.CSVSink).Save", (*store.CSVSink).Save},
 	{"(*store.ParseError).Error", (*store.ParseError).Error},

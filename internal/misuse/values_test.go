@@ -26,6 +26,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -49,6 +50,14 @@ func must[T any](v T, err error) T {
 }
 
 func model(c *ppl.Ctx) { c.Sample("x", dist.Normal(0, 1)) }
+
+func exported() *serve.Model {
+	var file bytes.Buffer
+	if err := must(ppl.Compile(model, nil)).Export(&file); err != nil {
+		panic(err)
+	}
+	return must(serve.Load(&file))
+}
 
 func layout() *infer.Layout { return must(infer.NewLayout(infer.Shapes{"x": {}})) }
 
@@ -96,6 +105,7 @@ var good = map[reflect.Type]func() any{
 	of[*data.Design]():                func() any { return must(ageSpec.Fit(people())) },
 	of[data.Spec]():                   func() any { return ageSpec },
 	of[infer.Program]():               func() any { return must(ppl.Compile(model, nil)) },
+	of[*serve.Model]():                func() any { return exported() },
 	of[*ppl.Program]():                func() any { return must(ppl.Compile(model, nil)) },
 	of[ppl.Model]():                   func() any { return ppl.Model(model) },
 	of[infer.Method]():                func() any { return sgmcmc.SGLD{LR: infer.Constant(0.1)} },

@@ -1,0 +1,154 @@
+package portable
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+)
+
+// File is an exported model. Its bytes are
+//
+//	16 bytes   "kelvin export\r\n\x00"
+//	uint32     the version of the format, 1
+//	uint64     the length of the body
+//	body       five parts, each with its length before it:
+//	           JSON of the fields that are no plan; the data, tensors by name; the plans of Density, Named and
+//	           Pointwise (empty for nil)
+//	32 bytes   SHA-256 of all before
+//
+// with numbers little-endian. In a plan whole numbers are signed varints as in encoding/binary, others the bits of
+// float64, and what a count says how many there are follows the count. Its order is that of the function that writes
+// it. A reader refuses other versions.
+type File struct {
+	Sites []draws.Site `json:"sites"` // the layout on unconstrained space
+	Data  int64        `json:"data"`  // how many data the model has
+	// Chains start uniformly within Radius of Centre, on unconstrained space.
+	Centre []float64 `json:"centre"`
+	Radius []float64 `json:"radius"`
+	// NoLikelihood says why there is no log likelihood of each datum.
+	NoLikelihood string `json:"no_likelihood,omitempty"`
+
+	// Density is log prior + log likelihood + weight · log |Jacobian|. The Sites of Named are the named values at a
+	// point, those of Pointwise the log likelihood of each datum; Pointwise may be nil.
+	Density, Named, Pointwise *Plan `json:"-"`
+}
+
+const (
+	magic   = "kelvin export\r\n\x00"
+	version = 1
+	head    = len(magic) + 4 + 8
+	maxBody = 1 << 31
+)
+
+// ErrFile is what errors of a file that is damaged, cut or of another kind wrap.
+var ErrFile = errors.New("no exported model, or a damaged one")
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("portable: "+format+": %w", append(args, ErrFile)...)
+}
+
+// Write writes a file.
+func (f *File) Write(w io.Writer) error {
+	if w == nil || f.Density == nil || f.Named == nil {
+		return errors.New("portable: a file needs plans, and something to write to")
+	}
+	about, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("portable: %w", err)
+	}
+	body := &codec{}
+	for _, p := range append([]string{string(about)}, encoded(f.Density, f.Named, f.Pointwise)...) {
+		body.text(&p)
+	}
+	if len(body.b) > maxBody {
+		return fmt.Errorf("portable: the model has %d bytes, and a file takes %d", len(body.b), maxBody)
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	out = append(binary.LittleEndian.AppendUint64(out, uint64(len(body.b))), body.b...)
+	sum := sha256.Sum256(out)
+	_, err = w.Write(append(out, sum[:]...))
+	return err
+}
+
+// Read reads a file to its end. It takes at most twenty times the memory of what there is to read, and 512 MB.
+func Read(r io.Reader) (*File, error) {
+	if r == nil {
+		return nil, damaged("the reader is nil")
+	}
+	b := make([]byte, head)
+	if _, err := io.ReadFull(r, b); err != nil || string(b[:len(magic)]) != magic {
+		return nil, damaged("the file does not begin as an export does")
+	}
+	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
+		return nil, damaged("the file has version %d of the format, and this program reads %d", v, version)
+	}
+	n := binary.LittleEndian.Uint64(b[len(magic)+4:])
+	if n > maxBody {
+		return nil, damaged("the file says that it has %d bytes", n)
+	}
+	rest, err := io.ReadAll(io.LimitReader(r, int64(n)+sha256.Size+1))
+	if err != nil {
+		return nil, fmt.Errorf("portable: %w", err)
+	}
+	if len(rest) != int(n)+sha256.Size {
+		return nil, damaged("the file has not the length that it says, %d bytes", n)
+	}
+	h := sha256.New()
+	h.Write(b)
+	h.Write(rest[:n])
+	if !bytes.Equal(h.Sum(nil), rest[n:]) {
+		return nil, damaged("the checksum is not that of the file")
+	}
+	f, err := readBody(rest[:n])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrFile)
+	}
+	return f, nil
+}
+
+// readBody reads the parts.
+func readBody(b []byte) (*File, error) {
+	var parts [5]string
+	c := &codec{b: b, reading: true}
+	for i := range parts {
+		c.text(&parts[i])
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	f := &File{}
+	if err := json.Unmarshal([]byte(parts[0]), f); err != nil {
+		return nil, fmt.Errorf("portable: the description: %w", err)
+	}
+	plans, err := decoded(parts[1:])
+	if err != nil {
+		return nil, err
+	}
+	if f.Density, f.Named, f.Pointwise = plans[0], plans[1], plans[2]; f.Density == nil || f.Named == nil {
+		return nil, errCut
+	}
+	return f, f.check()
+}
+
+// check makes sure that the parts belong together.
+func (f *File) check() error {
+	d, err := draws.New(f.Sites, nil, 1)
+	if err != nil {
+		return fmt.Errorf("portable: %w", err)
+	}
+	if len(f.Centre) != d.Dim() || len(f.Radius) != d.Dim() {
+		return fmt.Errorf("portable: %d and %d numbers of a start of %d parameters", len(f.Centre), len(f.Radius), d.Dim())
+	}
+	for _, p := range []*Plan{f.Density, f.Named, f.Pointwise} {
+		if p != nil && (p.plan.Dim != d.Dim() || p == f.Density && len(p.plan.Outputs) > 0) {
+			return errors.New("portable: the plans are not those of the description")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package portable
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.LimitMemory()
+	os.Exit(m.Run())
+}
+
+// light says whether a plan is evaluated in little time and memory.
+func light(p *Plan) bool {
+	numbers, work := 0, 0.0
+	for _, b := range p.plan.Buffers {
+		numbers += b.Len
+	}
+	for _, part := range [][]ir.Step{p.plan.Prologue, p.plan.Steps} {
+		for i := range part {
+			w, _ := boundedStep(&part[i])
+			work += w
+		}
+	}
+	return numbers < 1<<16 && work < 1<<20
+}
+
+// Any bytes in the place of a body are an error, or a model that can be evaluated and that is written alike. The
+// checksum is left out, so that the fuzzer gets behind it.
+func FuzzBody(f *testing.F) {
+	files, err := filepath.Glob("../../../serve/testdata/*.kelvin")
+	if err != nil || len(files) == 0 {
+		f.Fatal("there are no files: ", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[head : len(b)-32])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		file, err := readBody(b)
+		if err != nil {
+			return
+		}
+		for _, p := range []*Plan{file.Density, file.Named, file.Pointwise} {
+			if p == nil || !light(p) {
+				continue
+			}
+			m, err := p.Machine()
+			if err != nil {
+				continue
+			}
+			var aux [][]float64
+			for _, s := range p.plan.Outputs {
+				aux = append(aux, make([]float64, s.Len()))
+			}
+			x := make([]float64, m.Dim())
+			m.Eval(x, 1, make([]float64, m.Dim()), aux)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package ppl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
+)
+
+// Export writes the program with the data of its batch, so that package serve can use it where there is neither
+// libtorch nor C: the log density on unconstrained space with its gradient, the named values at a point as
+// [Program.Draws] makes them, the log likelihood of each datum where it can be had, names and shapes, and where
+// chains start. docs/deploy.md describes the file.
+//
+// What is written was compared with the program at four points. A model that cannot be compiled is refused, with the
+// site and the operation, and so is one with a Density or a solution of differential equations: functions stay where
+// they are. What the model reads besides its batch is a constant of the file.
+func (p *Program) Export(w io.Writer) error {
+	if p.layout == nil {
+		return fmt.Errorf("ppl.Export: Compile has not made the program: %w", infer.ErrConfig)
+	}
+	f, err := p.portable()
+	if err == nil {
+		err = f.Write(w)
+	}
+	if err != nil {
+		return fmt.Errorf("ppl.Export: %w", err)
+	}
+	return nil
+}
+
+// portable is the program as what is written.
+func (p *Program) portable() (*portable.File, error) {
+	start, err := p.Init(p.batch, FromUniform, 4, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer torch.Free(start.Flat)
+	flat, err := start.Values()
+	if err != nil {
+		return nil, err
+	}
+	f := &portable.File{Sites: p.layout.Sites, Data: p.Data()}
+	f.Centre, f.Radius = p.around()
+	for i, by := range f.Radius {
+		f.Radius[i] = FromUniform.radius / by
+	}
+	points := slices.Collect(slices.Chunk(flat, p.layout.Dim()))
+	if f.Density, err = p.portableDensity(start, points); err != nil {
+		return nil, fmt.Errorf("the log density: %w", err)
+	}
+	if f.Named, err = p.portableValues(named, points); err != nil {
+		return nil, fmt.Errorf("the named values: %w", err)
+	}
+	if f.Pointwise, err = p.portableValues(pointwise, points); err != nil {
+		f.Pointwise, f.NoLikelihood = nil, err.Error()
+	}
+	return f, nil
+}
+
+// portableDensity is the log density at T = 1, on the scale of the sum over data, with its gradient.
+func (p *Program) portableDensity(start infer.Params, points [][]float64) (*portable.Plan, error) {
+	code, _, err := infer.Compile(p.Target().Summed(), start, p.batch, native.Options{Tier: native.VM})
+	if err != nil {
+		return nil, err
+	}
+	plan, machine, err := portableCode(code)
+	if err != nil {
+		return nil, err
+	}
+	want, got := make([]float64, p.layout.Dim()), make([]float64, p.layout.Dim())
+	for _, x := range points {
+		v, err := code.Eval(x, 1, want)
+		if err != nil {
+			return nil, err
+		}
+		if u := machine.Eval(x, 1, got, nil); !near([]float64{u}, []float64{v}) || !near(got, want) {
+			return nil, fmt.Errorf("in Go it is %v where the program has %v: %w", u, v, errDiffers)
+		}
+	}
+	return plan, nil
+}
+
+// portableCode is a function as a plan, and what runs that.
+func portableCode(code *native.Func) (plan *portable.Plan, machine *portable.Machine, err error) {
+	if plan, err = code.Portable(); err == nil {
+		machine, err = plan.Machine()
+	}
+	return plan, machine, err
+}
+
+var errDiffers = errors.New("the exported function and the program differ")
+
+// near says whether numbers in Go are those of the program, to 1e-8 of the largest. The compiled function was compared
+// with the model more strictly.
+func near(got, want []float64) bool {
+	scale := 1e-3
+	for _, v := range want {
+		if !math.IsInf(v, 0) && !math.IsNaN(v) {
+			scale = math.Max(scale, math.Abs(v))
+		}
+	}
+	return slices.EqualFunc(got, want, func(a, b float64) bool {
+		return a == b || a != a && b != b || math.Abs(a-b) <= 1e-8*scale
+	})
+}
+
+// named is what [Program.Constrain] has of a site, nil for none, and pointwise what [Program.LogLikelihood] has.
+func named(s *Site) *ts.Tensor {
+	if s.Observed && s.Kind != KindDeterministic {
+		return nil
+	}
+	return s.Value
+}
+
+func pointwise(s *Site) *ts.Tensor {
+	if s.Kind != KindSample || !s.Observed || !s.counts() {
+		return nil
+	}
+	return s.elementwise()
+}
+
+// collected are tensors of the sites at a point.
+func (p *Program) collected(take func(*Site) *ts.Tensor, x *ts.Tensor, batch infer.Batch) Values {
+	out := Values{}
+	e := &evaluator{program: p, point: infer.Params{Layout: p.layout, Flat: x}, collect: func(s *Site) {
+		if t := take(s); t != nil {
+			out[s.Name] = torch.Must(t.Totype(gotch.Double, false)).MustContiguous(false)
+		}
+	}}
+	execute(p.model, batch, nil, e)
+	e.complete()
+	return out
+}
+
+// portableValues is a plan whose sites are named tensors.
+func (p *Program) portableValues(take func(*Site) *ts.Tensor, points [][]float64) (*portable.Plan, error) {
+	d := p.layout.Dim()
+	source := native.Source{Dim: d, Batch: p.batch}
+	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
+		aux map[string]*ts.Tensor, err error) {
+		err = torch.NoGrad(func() error {
+			aux = p.collected(take, x, batch)
+			values, grads = []*ts.Tensor{zeros(nil)}, []*ts.Tensor{zeros([]int64{int64(d)})}
+			return nil
+		})
+		return values, grads, aux, err
+	}
+	code, _, err := native.Compile(source, points, native.Options{Tier: native.VM})
+	if err != nil {
+		return nil, err
+	}
+	plan, machine, err := portableCode(code)
+	if err != nil {
+		return nil, err
+	}
+	sites, err := plan.Sites()
+	if err != nil {
+		return nil, err
+	}
+	if len(sites) == 0 {
+		return nil, errors.New("the model observes nothing: a Factor is not of single data")
+	}
+	for _, x := range points {
+		if err := p.sameValues(take, machine, sites, x); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// sameValues compares the outputs of a machine with the model's.
+func (p *Program) sameValues(take func(*Site) *ts.Tensor, machine *portable.Machine, sites []draws.Site,
+	x []float64) error {
+	aux := make([][]float64, len(sites))
+	for i, s := range sites {
+		aux[i] = make([]float64, s.Size)
+	}
+	machine.Eval(x, 1, make([]float64, len(x)), aux)
+	return torch.Do(func(*torch.Scope) error {
+		values := p.collected(take, torch.Must(torch.FromSlice(x)), p.batch)
+		for i, s := range sites {
+			want, err := torch.ToSlice[float64](values[s.Name])
+			if err != nil {
+				return err
+			}
+			if !near(aux[i], want) {
+				return fmt.Errorf("site %q: %w", s.Name, errDiffers)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,217 @@
+//go:build cgo
+
+package serve_test
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/serve"
+	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/stretchr/testify/require"
+)
+
+// pima is a logistic regression of the size and the form of the one on the Pima data, on made-up data.
+func pima(t testing.TB) models.Model {
+	const n, d = 768, 8
+	rng := rand.New(rand.NewPCG(1, 2))
+	x, y := make([][]float64, n), make([]float64, n)
+	for i := range x {
+		x[i] = make([]float64, d)
+		for j := range x[i] {
+			x[i][j] = rng.NormFloat64()
+		}
+		y[i] = float64(rng.IntN(2))
+	}
+	m, err := models.LogisticRegression{X: x, Y: y}.Build()
+	require.NoError(t, err)
+	m.Name = "pima"
+	return m
+}
+
+// counts is a model of whole numbers that it calculates with and looks up by, with constrained variables of many kinds.
+func counts(t testing.TB) models.Model {
+	batch := infer.Batch{}
+	for name, v := range map[string][]int64{"group": {0, 1, 2, 1, 0, 2, 2}, "y": {3, 1, 4, 1, 5, 9, 2}} {
+		tensor, err := torch.FromSlice(v)
+		require.NoError(t, err)
+		torch.Detach(tensor)
+		batch[name] = tensor
+	}
+	return models.Model{Name: "counts", Batch: batch, Model: func(c *ppl.Ctx) {
+		p := c.Sample("p", dist.Dirichlet(torch.Of(torch.Must(torch.FromSlice([]float64{1, 2, 3})))))
+		l := c.Sample("l", dist.LKJCholesky(3, 2))
+		phi := c.Sample("phi", dist.Beta(2, 2))
+		rate := c.Deterministic("rate", p.Mul(5).Add(phi))
+		c.Deterministic("corr", l.MatMul(l.Transpose()))
+		c.Plate("data", 7, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Poisson(rate.IndexSelect(0, c.Data("group"))), c.Data("y"))
+		})
+	}}
+}
+
+func all(t testing.TB) []models.Model {
+	out, err := models.All()
+	require.NoError(t, err)
+	return append(out, pima(t), counts(t))
+}
+
+// exported is a model that was exported and loaded, with its program and the bytes of the file.
+func exported(t testing.TB, m models.Model) (*ppl.Program, *serve.Model, []byte) {
+	p, err := m.Compile()
+	require.NoError(t, err)
+	var file bytes.Buffer
+	require.NoError(t, p.Export(&file))
+	loaded, err := serve.Load(bytes.NewReader(file.Bytes()))
+	require.NoError(t, err)
+	return p, loaded, file.Bytes()
+}
+
+// points are on unconstrained space.
+func points(n, d int) [][]float64 {
+	rng := rand.New(rand.NewPCG(7, uint64(d)))
+	out := make([][]float64, n)
+	for i := range out {
+		for range d {
+			out[i] = append(out[i], 0.7*rng.NormFloat64())
+		}
+	}
+	return out
+}
+
+// distance is the largest difference, in units of the largest number.
+func distance(t *testing.T, got, want []float64) float64 {
+	require.Len(t, got, len(want))
+	scale, worst := 1e-3, 0.0
+	for i, v := range want {
+		if g := got[i]; v-v != 0 || g-g != 0 {
+			require.True(t, g == v || g != g && v != v, "%v and %v", g, v)
+			continue
+		}
+		scale, worst = max(scale, math.Abs(v)), max(worst, math.Abs(got[i]-v))
+	}
+	return worst / scale
+}
+
+// A loaded model has the log density, the gradient, the values and the log likelihoods of the program.
+func TestModels(t *testing.T) {
+	for _, m := range all(t) {
+		t.Run(m.Name, func(t *testing.T) {
+			p, loaded, file := exported(t, m)
+			start, err := p.Start(p.Batch(), 2, 1)
+			require.NoError(t, err)
+			code, _, err := infer.Compile(p.Target().Summed(), start, p.Batch(), native.Options{Tier: native.VM})
+			require.NoError(t, err)
+			named, err := draws.New(loaded.Values(), nil, 1)
+			require.NoError(t, err)
+			unconstrained, err := draws.New(p.Layout().Sites, nil, 1)
+			require.NoError(t, err)
+			var worst, bits float64
+			at := points(20, loaded.Dim())
+			for _, x := range at {
+				want, got := make([]float64, len(x)), make([]float64, len(x))
+				v, err := code.Eval(x, 1, want)
+				require.NoError(t, err)
+				u := loaded.LogDensity(x, got)
+				worst = max(worst, distance(t, []float64{u}, []float64{v}), distance(t, got, want))
+				if u == v {
+					bits++
+				}
+				require.NoError(t, unconstrained.AppendChain(0, x, nil))
+			}
+			require.Less(t, worst, 1e-12)
+			t.Logf("%d bytes; differences up to %.1e; %v of 20 log densities have the same bits", len(file), worst, bits)
+			want, err := p.Draws(unconstrained, p.Batch())
+			require.NoError(t, err)
+			got, err := loaded.Draws(unconstrained)
+			require.NoError(t, err)
+			require.Equal(t, want.Sites(), got.Sites())
+			require.Equal(t, want.Space(), got.Space())
+			for k := range at {
+				require.Less(t, distance(t, got.Row(0, k), want.Row(0, k)), 1e-13)
+				require.NoError(t, named.AppendChain(0, want.Row(0, k), nil))
+			}
+			if m.Name == "hidden_markov" { // a Factor
+				_, err := loaded.LogLikelihood(at[0])
+				require.ErrorContains(t, err, "observes nothing")
+				return
+			}
+			likelihood, err := p.LogLikelihood(named)
+			require.NoError(t, err)
+			for k, x := range at {
+				got, err := loaded.LogLikelihood(x)
+				require.NoError(t, err)
+				require.Len(t, got, len(likelihood.Sites()))
+				for _, s := range likelihood.Sites() {
+					require.Less(t, distance(t, got[s.Name], likelihood.Row(0, k)[s.Offset:s.Offset+s.Size]), 1e-10, s.Name)
+				}
+			}
+		})
+	}
+}
+
+// A model on other data, whole numbers and indices among them, is the program on those.
+func TestOtherData(t *testing.T) {
+	m := counts(t)
+	_, loaded, _ := exported(t, m)
+	data := map[string][]float64{}
+	m.Batch = infer.Batch{}
+	for name, v := range map[string][]int64{"group": {2, 2, 1, 0, 0, 1, 0}, "y": {0, 7, 4, 3, 5, 1, 11}} {
+		tensor, err := torch.FromSlice(v)
+		require.NoError(t, err)
+		torch.Detach(tensor)
+		m.Batch[name] = tensor
+		for _, k := range v {
+			data[name] = append(data[name], float64(k))
+		}
+	}
+	_, want, _ := exported(t, m)
+	got, err := loaded.With(data)
+	require.NoError(t, err)
+	for _, x := range points(5, want.Dim()) {
+		grad, other := make([]float64, len(x)), make([]float64, len(x))
+		require.Equal(t, want.LogDensity(x, grad), got.LogDensity(x, other))
+		require.Equal(t, grad, other)
+		require.Equal(t, want.Constrain(x), got.Constrain(x))
+	}
+	for _, bad := range []float64{-1, 3, 0.5, math.NaN()} {
+		_, err := loaded.With(map[string][]float64{"group": {2, 2, 1, bad, 0, 1, 0}})
+		require.ErrorContains(t, err, "serve.With", bad)
+	}
+}
+
+// What cannot be exported is refused with its name.
+func TestRefuse(t *testing.T) {
+	refused := func(m ppl.Model, words ...string) {
+		p, err := ppl.Compile(m, infer.Batch{})
+		require.NoError(t, err)
+		var file bytes.Buffer
+		err = p.Export(&file)
+		for _, w := range append(words, "ppl.Export") {
+			require.ErrorContains(t, err, w)
+		}
+		require.Zero(t, file.Len())
+	}
+	refused(func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(0, 1))
+		c.Density("solver", func(x, grad [][]float64) float64 { grad[0][0] = -x[0][0]; return -x[0][0] * x[0][0] / 2 }, x)
+	}, `"solver"`, "Go function")
+	refused(func(c *ppl.Ctx) {
+		x := c.Sample("x", dist.Normal(0, 1))
+		c.Factor("odd", torch.Of(x.T().MustSinc(false)))
+	}, "sinc", `"x"`)
+	m, err := models.Influenza()
+	require.NoError(t, err)
+	p, err := m.Compile()
+	require.NoError(t, err)
+	require.ErrorContains(t, p.Export(&bytes.Buffer{}), "function in C")
+	require.ErrorContains(t, (&ppl.Program{}).Export(&bytes.Buffer{}), "has not made")
+}
