@@ -24,7 +24,7 @@ import (
 
 const (
 	maxColumns = 120
-	maxNames   = 1030 // of all public packages
+	maxNames   = 1000 // of all public packages
 )
 
 // texts are the endings of the files whose lines are measured. A tab is one character.
