@@ -36,12 +36,6 @@ import (
 // (Gabry and Goodrich 2024, Prior distributions for rstanarm models; Capretto et al. 2022 for group effects.)
 type Priors map[string]dist.Distribution
 
-// prior is what a number, or the elements of a vector, have for a prior, and its words.
-type prior struct {
-	d    dist.Distribution // of the whole site
-	says []string          // of each element
-}
-
 // Prior is a line of the table of priors.
 type Prior struct {
 	Name string // as "b[age]"
