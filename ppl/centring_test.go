@@ -71,8 +71,9 @@ func cost(t *testing.T, p *ppl.Program, seed uint64) float64 {
 	return float64(r.Gradients) / s.MinESS()
 }
 
-// AutoReparam takes at most 1.2 times the gradients of the better of both forms for an effective draw, where data say
-// little, where they say much, and where groups are of both kinds: there each group has the form that suits it.
+// AutoReparam takes about the gradients of the better of both forms for an effective draw, or fewer, where data say
+// little, where they say much, and where groups are of both kinds: there each group has the form that suits it. The mean
+// of three logarithms has a standard error of about 0.09, and a difference of two 0.12: 1.5 is what 3.4 of them make.
 func TestAutoReparam(t *testing.T) {
 	for name, se := range map[string][]float64{
 		"little": {15, 10, 16, 11, 9, 11, 10, 18},
@@ -95,7 +96,7 @@ func TestAutoReparam(t *testing.T) {
 			sums[k] = math.Exp(sums[k])
 		}
 		t.Logf("%s: auto %.1f, centred %.1f, non-centred %.1f", name, sums[0], sums[1], sums[2])
-		require.Less(t, sums[0], 1.2*min(sums[1], sums[2]), name)
+		require.Less(t, sums[0], 1.5*min(sums[1], sums[2]), name)
 	}
 	fixed, err := ppl.AutoReparam(context.Background(), func(c *ppl.Ctx) {
 		c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 1)), 1), torch.Of(1.0))
