@@ -72,8 +72,9 @@ func cost(t *testing.T, p *ppl.Program, seed uint64) float64 {
 }
 
 // AutoReparam takes about the gradients of the better of both forms for an effective draw, or fewer, where data say
-// little, where they say much, and where groups are of both kinds: there each group has the form that suits it. The mean
-// of three logarithms has a standard error of about 0.09, and a difference of two 0.12: 1.5 is what 3.4 of them make.
+// little, where they say much, and where groups are of both kinds: there each group has the form that suits it. The
+// mean of three logarithms has a standard error of about 0.09, and a difference of two 0.12: 1.5 is what 3.4 of them
+// make.
 func TestAutoReparam(t *testing.T) {
 	for name, se := range map[string][]float64{
 		"little": {15, 10, 16, 11, 9, 11, 10, 18},
