@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/floats"
 )
 
 // PartlyCentred writes normal variables x ~ N(loc, scale²) by others, named x_decentred, of a share λ for each element,
@@ -213,37 +214,18 @@ func (c *course) share(i int) float64 {
 		mean += c.logScale[k][i] / float64(n)
 	}
 	for j := range columns { // Gram and Schmidt, after the constant
-		centre(columns[j])
-		before := dot(columns[j], columns[j])
+		floats.AddConst(-floats.Sum(columns[j])/float64(n), columns[j])
+		before := floats.Dot(columns[j], columns[j])
 		for _, other := range columns[:j] {
-			if square := dot(other, other); square > 0 {
-				along := dot(columns[j], other) / square
-				for k := range other {
-					columns[j][k] -= along * other[k]
-				}
+			if square := floats.Dot(other, other); square > 0 {
+				along := floats.Dot(columns[j], other) / square
+				floats.AddScaled(columns[j], -along, other)
 			}
 		}
-		if j < 2 && dot(columns[j], columns[j]) < 1e-12*before { // it is a function of the others
+		if j < 2 && floats.Dot(columns[j], columns[j]) < 1e-12*before { // it is a function of the others
 			clear(columns[j])
 		}
 	}
-	v := dot(columns[2], columns[2]) / float64(n)
+	v := floats.Dot(columns[2], columns[2]) / float64(n)
 	return min(max(1-v/math.Exp(2*mean), 0), 1)
-}
-
-func centre(x []float64) {
-	mean := 0.0
-	for _, v := range x {
-		mean += v / float64(len(x))
-	}
-	for i := range x {
-		x[i] -= mean
-	}
-}
-
-func dot(x, y []float64) (sum float64) {
-	for i := range x {
-		sum += x[i] * y[i]
-	}
-	return sum
 }

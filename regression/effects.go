@@ -25,6 +25,9 @@ type Comparison struct {
 // posterior: draws of a site of the column's name, with an element for each pair of levels, or for each level of By.
 // (Arel-Bundock, Greifer and Heiss 2024, Journal of Statistical Software 111: average comparisons.)
 func (m *Model) Compare(posterior *draws.Draws, rows Rows, c Comparison) (*draws.Draws, error) {
+	if err := m.hasOneMean("Compare"); err != nil {
+		return nil, err
+	}
 	table := m.tableOf(rows)
 	column, err := table.Column(c.Column)
 	if err != nil {
@@ -49,12 +52,16 @@ func (m *Model) Compare(posterior *draws.Draws, rows Rows, c Comparison) (*draws
 				return nil, err
 			}
 		}
-		parts, labels = append(parts, combined(of[0], of[1], func(from, to float64) float64 {
+		change, err := combined(of[0], of[1], func(from, to float64) float64 {
 			if c.Ratio {
 				return to / from
 			}
 			return to - from
-		})), append(labels, p.label)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("regression.Compare: %w", err)
+		}
+		parts, labels = append(parts, change), append(labels, p.label)
 	}
 	if c.By != "" {
 		return averaged(parts[0], c.Column, table, c.By)
@@ -141,6 +148,9 @@ func (c Comparison) wrong(field string, value any, allowed string) error {
 // Slope is the derivative of the expected outcome in a column of numbers, averaged over rows or those of each level of
 // by: draws of a site of the column's name. It is a central difference with a step of 1e-4 standard deviations.
 func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*draws.Draws, error) {
+	if err := m.hasOneMean("Slope"); err != nil {
+		return nil, err
+	}
 	table := m.tableOf(rows)
 	of, err := table.Column(column)
 	if err != nil {
@@ -168,7 +178,10 @@ func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*dr
 			return nil, err
 		}
 	}
-	slopes := combined(ends[0], ends[1], func(from, to float64) float64 { return (to - from) / step })
+	slopes, err := combined(ends[0], ends[1], func(from, to float64) float64 { return (to - from) / step })
+	if err != nil {
+		return nil, fmt.Errorf("regression.Slope: %w", err)
+	}
 	if by == "" {
 		return joined([]*draws.Draws{slopes}, column, nil)
 	}
@@ -177,6 +190,9 @@ func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*dr
 
 // Average is the expected outcome averaged over rows, or those of each level of by: draws of the site "mean".
 func (m *Model) Average(posterior *draws.Draws, rows Rows, by string) (*draws.Draws, error) {
+	if err := m.hasOneMean("Average"); err != nil {
+		return nil, err
+	}
 	expected, err := m.Expected(posterior, rows)
 	if err != nil || by == "" {
 		if err != nil {
@@ -234,9 +250,21 @@ func (m *Model) tableOf(rows Rows) *data.Table {
 	return m.table
 }
 
+// hasOneMean refuses families of categories: the mean over their probabilities is the same whatever they are.
+func (m *Model) hasOneMean(name string) error {
+	if m.family.ordinal || m.family.nominal {
+		return fmt.Errorf("regression.%s: the family %s has a probability for each category and no mean: use Expected", name,
+			m.family.name)
+	}
+	return nil
+}
+
 // combined is a function of two sets of draws, element by element.
-func combined(a, b *draws.Draws, f func(a, b float64) float64) *draws.Draws {
+func combined(a, b *draws.Draws, f func(a, b float64) float64) (*draws.Draws, error) {
 	out, err := draws.New(a.Sites(), nil, a.Chains())
+	if err != nil {
+		return nil, err
+	}
 	row := make([]float64, a.Dim())
 	for c := range a.Chains() {
 		for i := range a.Len(c) {
@@ -244,12 +272,12 @@ func combined(a, b *draws.Draws, f func(a, b float64) float64) *draws.Draws {
 			for j := range row {
 				row[j] = f(x[j], y[j])
 			}
-			if err == nil {
-				err = out.AppendChain(c, row, nil)
+			if err := out.AppendChain(c, row, nil); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // joined has the mean over rows of each part: one site, with labels where there are several parts.

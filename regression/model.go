@@ -3,7 +3,6 @@ package regression
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -14,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Model is a regression with its data: a program for every method. What [ppl.Program] has, it has; its draws have
@@ -149,94 +147,6 @@ func (p *predictor) learn() {
 		}
 		p.spans = append(p.spans, math.Sqrt(square/float64(rows.N)))
 	}
-}
-
-// learnOutcome checks the outcome against the family.
-func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
-	s, o := m.family, f.Outcome
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s: outcome %s: %s", typeName, o.Value, fmt.Sprintf(format, args...))
-	}
-	m.levels, m.bounds = rows.Levels, rows.Lower != nil || rows.Above != nil
-	switch {
-	case s.trials && rows.Trials == nil:
-		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
-	case !s.trials && rows.Trials != nil:
-		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
-	case rows.SE != nil && s.name != "gaussian":
-		return fail("se() is of the family gaussian, and this is %s", s.name)
-	case m.bounds && s.countable():
-		return fail("trunc() is of families of real numbers, and this is %s", s.name)
-	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
-		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
-			"trunc()")
-	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
-		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
-	}
-	low, high := math.Inf(1), math.Inf(-1)
-	for i, y := range rows.Y {
-		n := 0.0
-		if s.trials {
-			n = rows.Trials[i]
-		}
-		if wrong := s.allowed(y, n); wrong != "" {
-			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
-		}
-		low, high = math.Min(low, y), math.Max(high, y)
-		if (s.ordinal || s.nominal) && y != math.Trunc(y) {
-			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
-		}
-	}
-	if s.ordinal || s.nominal {
-		m.categories, m.lowest = len(m.levels), 0
-		if m.levels == nil {
-			m.categories, m.lowest = int(high-low)+1, low
-		}
-		if m.categories < 2 {
-			return fail("it has one category: the family %s needs at least 2", s.name)
-		}
-	}
-	m.scale = 1
-	if s.scaled {
-		if _, sd := moments(rows.Y, 0, 1); sd > 0 && s.linked() == "identity" {
-			m.scale = sd
-		}
-	}
-	return nil
-}
-
-// centre is the link of the mean outcome.
-func (m *Model) centre() float64 {
-	if m.family.ordinal || m.family.nominal {
-		return 0
-	}
-	y := slices.Clone(m.rows.Y)
-	for i := range y {
-		switch {
-		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
-		}
-	}
-	mean, _ := moments(y, 0, 1)
-	return forward(m.family.linked(), mean)
-}
-
-// working is an outcome in which effects about add up.
-func (m *Model) working() []float64 {
-	y := slices.Clone(m.rows.Y)
-	for i := range y {
-		switch {
-		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.linked() == "log":
-			y[i] = math.Log(y[i] + 0.5)
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
-		}
-	}
-	return y
 }
 
 // compile runs the model once for its priors and labels, and compiles it.
@@ -416,100 +326,4 @@ func (m *Model) String() string {
 		b.WriteString("\n")
 	}
 	return b.String()
-}
-
-// add puts the tensors of a predictor into a batch. Effects of new levels of a group follow those of known ones.
-func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err error) {
-	put := func(key string, t *ts.Tensor, e error) {
-		if err == nil {
-			out[key], err = t, e
-			if e == nil {
-				torch.Detach(t)
-			}
-		}
-	}
-	numbers := func(key string, x []float64, shape ...int64) {
-		t, e := torch.FromSlice(x, shape...)
-		put(key, t, e)
-	}
-	n, k := rows.N, len(p.means)
-	if k > 0 {
-		x := slices.Clone(rows.X)
-		for i := range x {
-			x[i] -= p.means[i%k]
-		}
-		numbers(p.data("x"), x, int64(n), int64(k))
-	}
-	if rows.Offset != nil {
-		numbers(p.data("offset"), rows.Offset)
-	}
-	for i, z := range rows.Smooths {
-		numbers(p.data("z%d", i), z.Z, int64(n), int64(len(z.Z)/n))
-	}
-	for i, d := range p.design.Groups() {
-		g := rows.Groups[i]
-		for j, name := range d.Columns {
-			if name != "Intercept" {
-				numbers(p.data("g%d_x%d", i, j), every(g.X, j, len(d.Columns)))
-			}
-		}
-		for j := range d.Members {
-			index := make([]int64, n)
-			for row := range index {
-				at := row*d.Members + j
-				if index[row] = int64(g.Index[at]); index[row] < 0 {
-					index[row] = int64(len(d.Levels) + g.New[at])
-				}
-			}
-			t, e := torch.FromSlice(index)
-			put(p.data("g%d_index%d", i, j), t, e)
-			if d.Members > 1 {
-				numbers(p.data("g%d_weight%d", i, j), every(g.Weights, j, d.Members))
-			}
-		}
-	}
-	if p != m.predictors[0] {
-		return err
-	}
-	m.addOutcome(rows, numbers)
-	return err
-}
-
-// addOutcome gives the outcome and what is added to it.
-func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
-	if rows.Y != nil {
-		y := slices.Clone(rows.Y)
-		for i := range y {
-			y[i] -= m.lowest
-		}
-		numbers("y", y)
-	}
-	for key, x := range map[string][]float64{"trials": rows.Trials, "se": rows.SE} {
-		if x != nil {
-			numbers(key, x)
-		}
-	}
-	if rows.Censored != nil && rows.Y != nil {
-		addCensoring(rows, numbers)
-	}
-	if m.bounds {
-		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))
-		numbers("upper", orElse(rows.Above, rows.N, math.Inf(1)))
-	}
-}
-
-func orElse(x []float64, n int, v float64) []float64 {
-	if x == nil {
-		return slices.Repeat([]float64{v}, n)
-	}
-	return x
-}
-
-// every is column j of a matrix of k columns.
-func every(x []float64, j, k int) []float64 {
-	out := make([]float64, 0, len(x)/k)
-	for i := j; i < len(x); i += k {
-		out = append(out, x[i])
-	}
-	return out
 }

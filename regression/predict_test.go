@@ -291,3 +291,17 @@ func TestDistributional(t *testing.T) {
 		require.InDelta(t, normal.LogProb(y), loglik.Row(0, 0)[i], 1e-12)
 	}
 }
+
+// Categories have no mean: averages of what is expected of them are refused.
+func TestEffectsOfCategories(t *testing.T) {
+	table := clinics(t)
+	m, err := regression.Formula{Mean: "clinic ~ age + treatment", Family: regression.Categorical{}}.Fit(table)
+	require.NoError(t, err)
+	d := sampled(t, m, 6)
+	_, err = m.Compare(d, regression.Rows{}, regression.Comparison{Column: "treatment"})
+	require.ErrorContains(t, err, "regression.Compare: the family categorical has a probability for each category")
+	_, err = m.Slope(d, regression.Rows{}, "age", "")
+	require.ErrorContains(t, err, "regression.Slope: the family categorical")
+	_, err = m.Average(d, regression.Rows{}, "")
+	require.ErrorContains(t, err, "regression.Average: the family categorical")
+}

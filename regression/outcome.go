@@ -1,0 +1,127 @@
+package regression
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+)
+
+// learnOutcome checks the outcome against the family.
+func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
+	s, o := m.family, f.Outcome
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("%s: outcome %s: %s", typeName, o.Value, fmt.Sprintf(format, args...))
+	}
+	m.levels, m.bounds = rows.Levels, rows.Lower != nil || rows.Above != nil
+	switch {
+	case s.trials && rows.Trials == nil:
+		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
+	case !s.trials && rows.Trials != nil:
+		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
+	case rows.SE != nil && s.name != "gaussian":
+		return fail("se() is of the family gaussian, and this is %s", s.name)
+	case m.bounds && s.countable():
+		return fail("trunc() is of families of real numbers, and this is %s", s.name)
+	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
+		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
+			"trunc()")
+	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
+		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, y := range rows.Y {
+		n := 0.0
+		if s.trials {
+			n = rows.Trials[i]
+		}
+		if wrong := s.allowed(y, n); wrong != "" {
+			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
+		}
+		low, high = math.Min(low, y), math.Max(high, y)
+		if (s.ordinal || s.nominal) && y != math.Trunc(y) {
+			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
+		}
+	}
+	if s.ordinal || s.nominal {
+		m.categories, m.lowest = len(m.levels), 0
+		if m.levels == nil {
+			m.categories, m.lowest = int(high-low)+1, low
+		}
+		if m.categories < 2 {
+			return fail("it has one category: the family %s needs at least 2", s.name)
+		}
+	}
+	m.scale = 1
+	if s.scaled {
+		if _, sd := moments(rows.Y, 0, 1); sd > 0 && s.linked() == "identity" {
+			m.scale = sd
+		}
+	}
+	return nil
+}
+
+// centre is the link of the mean outcome.
+func (m *Model) centre() float64 {
+	if m.family.ordinal || m.family.nominal {
+		return 0
+	}
+	y := slices.Clone(m.rows.Y)
+	for i := range y {
+		switch {
+		case m.family.trials:
+			y[i] /= math.Max(1, m.rows.Trials[i])
+		case m.family.name == "lognormal":
+			y[i] = math.Log(y[i])
+		}
+	}
+	mean, _ := moments(y, 0, 1)
+	return forward(m.family.linked(), mean)
+}
+
+// working is an outcome in which effects about add up.
+func (m *Model) working() []float64 {
+	y := slices.Clone(m.rows.Y)
+	for i := range y {
+		switch {
+		case m.family.trials:
+			y[i] /= math.Max(1, m.rows.Trials[i])
+		case m.family.linked() == "log":
+			y[i] = math.Log(y[i] + 0.5)
+		case m.family.name == "lognormal":
+			y[i] = math.Log(y[i])
+		}
+	}
+	return y
+}
+
+// addOutcome gives the outcome and what is added to it.
+func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+	if rows.Y != nil {
+		y := slices.Clone(rows.Y)
+		for i := range y {
+			y[i] -= m.lowest
+		}
+		numbers("y", y)
+	}
+	for key, x := range map[string][]float64{"trials": rows.Trials, "se": rows.SE} {
+		if x != nil {
+			numbers(key, x)
+		}
+	}
+	if rows.Censored != nil && rows.Y != nil {
+		addCensoring(rows, numbers)
+	}
+	if m.bounds {
+		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))
+		numbers("upper", orElse(rows.Above, rows.N, math.Inf(1)))
+	}
+}
+
+func orElse(x []float64, n int, v float64) []float64 {
+	if x == nil {
+		return slices.Repeat([]float64{v}, n)
+	}
+	return x
+}
