@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/rows"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 )
 
 // inNoPlate says whether a site is a term of the likelihood that no plate scales.
@@ -207,18 +206,11 @@ func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]in
 			return
 		}
 		e.checkBatch(s)
-		logp := s.elementwise()
-		t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
-			Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
-			Averages: len(s.Plates) == 0 && s.Scale == 1}
+		t := rows.RowTermOf(s.elementwise())
+		t.Averages = len(s.Plates) == 0 && s.Scale == 1
 		for _, q := range s.Plates {
-			all := q.Used == q.Size
-			t.AddsUp = t.AddsUp || !all
-			t.AllInOne = t.AllInOne || all && q.Size > 1 && slices.ContainsFunc(p.rows, func(r rows.Rows) bool {
-				return (r.Size == q.Size || q.Name == p.part) && r.In(batch) != r.Size
-			})
+			rows.InPlate(&t, p.rows, batch, q.Size, q.Used, q.Name == p.part)
 		}
-		t.AllInOne = t.AllInOne && !t.AddsUp
 		out[s.Name] = t
 	}
 	err := torch.Do(func(*torch.Scope) error {

@@ -47,18 +47,11 @@ func (p *Program) local(name string) bool {
 
 // rowTerm is what a site adds on a batch.
 func (p *Program) rowTerm(s *ppl.Site, batch infer.Batch) infer.RowTerm {
-	logp := s.LogProbs()
-	t := infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
-		Size:     torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false))),
-		Averages: len(s.Plates) == 0 && s.Scale == 1}
+	t := rows.RowTermOf(s.LogProbs())
+	t.Averages = len(s.Plates) == 0 && s.Scale == 1
 	for _, q := range s.Plates {
-		all := q.Used == q.Size
-		t.AddsUp = t.AddsUp || !all
-		t.AllInOne = t.AllInOne || all && q.Size > 1 && slices.ContainsFunc(p.plan.rows, func(r rows.Rows) bool {
-			return (r.Size == q.Size || q.Name == p.plan.part) && r.In(batch) != r.Size
-		})
+		rows.InPlate(&t, p.plan.rows, batch, q.Size, q.Used, q.Name == p.plan.part)
 	}
-	t.AllInOne = t.AllInOne && !t.AddsUp
 	return t
 }
 
