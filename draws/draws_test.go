@@ -20,6 +20,8 @@ func TestAppendAndAccess(t *testing.T) {
 	}
 	equalFloats(t, "Row(0,0)", d.Row(0, 0), []float64{1, 2, 3})
 	equalFloats(t, "Row(1,1)", d.Row(1, 1), []float64{10, 11, 12})
+	equalFloats(t, "StatRow(0,1)", d.StatRow(0, 1), []float64{-3, 1})
+	equalFloats(t, "StatRow(1,0)", d.StatRow(1, 0), []float64{-2, 1})
 	rows := d.Rows()
 	equalFloats(t, "Rows", slices.Concat(rows...), slices.Concat(d.Row(0, 0), d.Row(0, 1), d.Row(1, 0), d.Row(1, 1)))
 	equalFloats(t, "Element(1,2)", d.Element(1, 2), []float64{6, 12})

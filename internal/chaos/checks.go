@@ -17,7 +17,7 @@ var checks = []check{
 	{"kills", "Stored draws are a prefix, bit for bit",
 		"A process that writes or resumes a store gets SIGKILL at a random moment. Resuming Zarr is also stopped before " +
 			"each of its changes of the disk, with random numbers of draws to keep. CSV is cut at every byte and resumed.",
-		[]suite{{"./store ./store/internal/...", "Kill|^TestSIGKILL|^TestTornAtEveryByte$", ""}}},
+		[]suite{{"./store", "Kill|^TestSIGKILL|^TestTornAtEveryByte$", ""}}},
 	{"damage", "Damaged files are errors, not numbers",
 		"One random bit of a random file is flipped. The reader refuses, or the numbers are the same. Checkpoints are cut " +
 			"off as well.",
@@ -29,7 +29,7 @@ var checks = []check{
 		"Go's fuzzer makes 100,000 files for each of the readers of draws (CSV, JSON, Zarr), data (CSV, .npy, designs), " +
 			"checkpoints and safetensors, in processes that may take 512 MB. What a reader of draws takes is written and " +
 			"read again, alike.",
-		[]suite{{"./store/... ./draws ./data/... ./infer ./infer/native/portable ./models/nn/safetensors", "^TestFuzz", ""}}},
+		[]suite{{"./store ./draws ./data/... ./infer ./infer/native/portable ./models/nn/safetensors", "^TestFuzz", ""}}},
 	{"misuse", "Wrong arguments are errors",
 		"Every public function and method is called with one argument after the other nil, negative, huge, not a number, " +
 			"empty, or a function that panics, in processes of their own; then so are the methods of what it returns. A new " +
