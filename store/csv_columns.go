@@ -150,14 +150,24 @@ func parseColumns(header []string) (l layout, source []int, at int, err error) {
 				c.name, count[c.name], shape)
 		}
 	}
-	sites, dim, stat := l.Placed(), 0, 0
-	for _, s := range sites {
-		dim += s.Size
+	sites := l.Placed()
+	l.Stats = kelvinStats(l.Stats)
+	if _, err := draws.New(sites, l.Stats, 1); err != nil {
+		return l, nil, -1, because(ErrFormat, "%v", err)
 	}
-	source = make([]int, len(header))
+	return l, sourcesOf(columns, sites, place), 0, nil
+}
+
+// sourcesOf says where each column belongs: in the site of its name, or with the statistics behind all sites.
+func sourcesOf(columns []csvColumn, sites []draws.Site, place map[string]int) []int {
+	stat := 0
+	for _, s := range sites {
+		stat += s.Size
+	}
+	source := make([]int, len(columns))
 	for i, c := range columns {
 		if c.name == "" {
-			source[i] = dim + stat
+			source[i] = stat
 			stat++
 			continue
 		}
@@ -168,9 +178,5 @@ func parseColumns(header []string) (l layout, source []int, at int, err error) {
 		}
 		source[i] = s.Offset + int(at)
 	}
-	l.Stats = kelvinStats(l.Stats)
-	if _, err := draws.New(sites, l.Stats, 1); err != nil {
-		return l, nil, -1, because(ErrFormat, "%v", err)
-	}
-	return l, source, 0, nil
+	return source
 }

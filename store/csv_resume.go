@@ -59,74 +59,30 @@ func appendCSV(path string, sites []draws.Site, stats []string, opt csvHead, kee
 // resume finds where the kept part of the file ends, and counts its draws.
 func (w *csvWriter) resume(f *os.File, head string, keep int, marks []csvMark) error {
 	lines := strings.Split(strings.TrimSuffix(head, "\n"), "\n")
-	columns, layout := lines[len(lines)-1], lines[len(lines)-2]
-	scan, headed, done := newCSVScanner(f), false, false
-	found := "" // the run that the file is of
-	var block adaptBlock
-	var blockStart int64
-	var blockSum uint32
-	var blockRows int
+	r := &csvResumption{csvWriter: w, scan: newCSVScanner(f), columns: lines[len(lines)-1], layout: lines[len(lines)-2]}
 	for {
-		start := scan.offset
-		ok, err := scan.next()
+		r.start = r.scan.offset
+		ok, err := r.scan.next()
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		wrong := func(err error) error { return fmt.Errorf("line %d: %w", scan.line, err) }
-		switch {
-		case scan.comment():
-			if err := scan.digest(); err != nil {
-				return wrong(err)
-			}
-			if done {
-				continue
-			}
-			text := string(scan.text)
-			if id, ok := scan.own(runKey); ok && !headed {
-				found = id
-			}
-			if have, ok := scan.own(layoutKey); ok && !headed && text != layout {
-				return wrong(because(ErrLayout, "the sites and statistics are %s, not %s", have,
-					strings.TrimPrefix(layout, "# "+layoutKey+" ")))
-			}
-			if headed && strings.HasPrefix(text, adaptedLine) {
-				blockStart, blockSum, blockRows = start, scan.before, w.rows
-			}
-			if headed && block.add(text) {
-				w.size, w.sum = scan.offset, scan.sum
-			}
-		case scan.blank():
-		case !headed:
-			if string(scan.text) != columns {
-				return wrong(because(ErrLayout, "the file has other columns"))
-			}
-			if run := oneLine(w.head.Run); run != "" && found != run {
-				return because(ErrExists, "the file is of another run, %q, and not of %q", found, run)
-			}
-			headed, w.size, w.sum = true, scan.offset, scan.sum
-		default:
-			if w.rows == keep {
-				done = true // the rest is read for its digest only
-				continue
-			}
-			if err := checkRow(scan.text, len(w.source)); err != nil {
-				return wrong(err)
-			}
-			w.rows++
-			block.open = false
-			w.size, w.sum = scan.offset, scan.sum
+		if err := r.line(keep); err != nil {
+			return fmt.Errorf("line %d: %w", r.scan.line, err)
 		}
+	}
+	if run := oneLine(w.head.Run); r.headed && run != "" && r.run != run {
+		return because(ErrExists, "the file is of another run, %q, and not of %q", r.run, run)
 	}
 	if w.rows < keep {
 		return because(ErrRange, "the file has %d draws, fewer than the %d to keep", w.rows, keep)
 	}
-	if len(block.lines) > 0 && !block.whole() && w.rows == blockRows { // the kill came while it was written
-		w.size, w.sum, block.lines = blockStart, blockSum, nil
+	if len(r.block.lines) > 0 && !r.block.whole() && w.rows == r.before.rows { // the kill came while it was written
+		w.size, w.sum, r.block.lines = r.before.size, r.before.sum, nil
 	}
-	w.adapted = block.String()
+	w.adapted = r.block.String()
 	for _, m := range marks {
 		if have := digestText(w.sum); m.Rows == w.rows && m.Digest != have {
 			return because(ErrFormat, "the first %d draws are damaged or were changed: their digest was %s"+
@@ -134,6 +90,72 @@ func (w *csvWriter) resume(f *os.File, head string, keep int, marks []csvMark) e
 		}
 	}
 	return nil
+}
+
+// csvResumption is a file that is read to be resumed.
+type csvResumption struct {
+	*csvWriter
+	scan            *csvScanner
+	columns, layout string // the lines of the head that must be these
+	start           int64  // of the line
+	run             string // that the file is of
+	headed, done    bool
+	block           adaptBlock
+	before          struct { // the block
+		size int64
+		sum  uint32
+		rows int
+	}
+}
+
+// line takes the next line. What it keeps is up to here.
+func (r *csvResumption) line(keep int) error {
+	switch {
+	case r.scan.comment():
+		if err := r.scan.digest(); err != nil || r.done {
+			return err
+		}
+		if keep, err := r.comment(); err != nil || !keep {
+			return err
+		}
+	case r.scan.blank():
+		return nil
+	case !r.headed:
+		if string(r.scan.text) != r.columns {
+			return because(ErrLayout, "the file has other columns")
+		}
+		r.headed = true
+	case r.rows == keep:
+		r.done = true // the rest is read for its digest only
+		return nil
+	default:
+		if err := checkRow(r.scan.text, len(r.source)); err != nil {
+			return err
+		}
+		r.rows++
+		r.block.open = false
+	}
+	r.size, r.sum = r.scan.offset, r.scan.sum
+	return nil
+}
+
+// comment takes a comment, and says whether it stays: those behind the head do where they are of the adaptation block.
+func (r *csvResumption) comment() (keep bool, err error) {
+	text := string(r.scan.text)
+	if !r.headed {
+		if id, ok := r.scan.own(runKey); ok {
+			r.run = id
+		}
+		if have, ok := r.scan.own(layoutKey); ok && text != r.layout {
+			return false, because(ErrLayout, "the sites and statistics are %s, not %s", have,
+				strings.TrimPrefix(r.layout, "# "+layoutKey+" "))
+		}
+		return false, nil
+	}
+	if strings.HasPrefix(text, adaptedLine) {
+		r.before.size, r.before.sum, r.before.rows = r.start, r.scan.before, r.rows
+	}
+	return r.block.add(text), nil
 }
 
 const (

@@ -113,7 +113,13 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 	if len(stats) == 0 {
 		return []*group{g}, nil
 	}
-	of := &group{Name: names[1], Attrs: attrs}
+	return []*group{g, e.stats(names[1], d, attrs)}, nil
+}
+
+// stats makes the group of the statistics.
+func (e *encoder) stats(name string, d *draws.Draws, attrs map[string]any) *group {
+	of, stats := &group{Name: name, Attrs: attrs}, d.Stats()
+	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
 	for k, name := range statVariables(stats, e.fit) {
 		v := &variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
 		traces := make([][]float64, d.Chains())
@@ -133,7 +139,7 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 		}
 		of.Vars = append(of.Vars, v)
 	}
-	return []*group{g, of}, nil
+	return of
 }
 
 // decoder turns groups into an Inference.

@@ -49,6 +49,12 @@ func readInferenceData(r io.Reader, file string, limits Limits) (*contents, erro
 	if err != nil {
 		return nil, err
 	}
+	out.label(attrs, coords, dims)
+	return out, nil
+}
+
+// label gives attributes, dimensions and labels to the groups that they are of.
+func (out *contents) label(attrs map[string]map[string]any, coords, dims map[string]any) {
 	named := map[string]bool{}
 	for name, g := range out.Groups {
 		g.Attrs = attrs[name]
@@ -70,7 +76,6 @@ func readInferenceData(r io.Reader, file string, limits Limits) (*contents, erro
 			out.Coords[name] = labels
 		}
 	}
-	return out, nil
 }
 
 func readGroup(scan *jsonScanner, budget *readBudget, name string) (*group, error) {

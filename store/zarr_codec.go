@@ -94,18 +94,17 @@ func unpackStream(compressor string, packed []byte, want int) (raw []byte, err e
 //
 // Source: c-blosc, README_CHUNK_FORMAT.
 func unblosc(b []byte, want int) ([]byte, error) {
-	bad := because(ErrFormat, "blosc: the buffer is damaged")
 	if len(b) < 16 {
-		return nil, bad
+		return nil, errBlosc
 	}
 	flags, typeSize := b[2], int(b[3])
 	n, blockSize := int(binary.LittleEndian.Uint32(b[4:])), int(binary.LittleEndian.Uint32(b[8:]))
 	if n != want || typeSize < 1 {
-		return nil, bad
+		return nil, errBlosc
 	}
 	if flags&2 != 0 { // stored as it was
 		if len(b) < 16+n {
-			return nil, bad
+			return nil, errBlosc
 		}
 		return b[16 : 16+n], nil
 	}
@@ -121,43 +120,23 @@ func unblosc(b []byte, want int) ([]byte, error) {
 		return nil, nil
 	}
 	if blockSize < 1 || blockSize > n {
-		return nil, bad
+		return nil, errBlosc
 	}
 	blocks := (n + blockSize - 1) / blockSize
 	if len(b) < 16+4*blocks {
-		return nil, bad
+		return nil, errBlosc
 	}
 	out := make([]byte, 0, n)
 	for k := range blocks {
 		size := min(blockSize, n-k*blockSize)
-		at := int(binary.LittleEndian.Uint32(b[16+4*k:]))
 		streams := 1
 		// Whole blocks are split by the bytes of the type, unless the flag says not to.
 		if flags&0x10 == 0 && size == blockSize && typeSize <= 16 && blockSize/typeSize >= 128 && blockSize%typeSize == 0 {
 			streams = typeSize
 		}
-		block := make([]byte, 0, size)
-		for range streams {
-			if at < 0 || at+4 > len(b) {
-				return nil, bad
-			}
-			packed := int(int32(binary.LittleEndian.Uint32(b[at:])))
-			at += 4
-			if packed < 0 || packed > len(b)-at {
-				return nil, bad
-			}
-			part := b[at : at+packed]
-			if packed != size/streams {
-				var err error
-				if part, err = unpackStream(inner, part, size/streams); err != nil {
-					return nil, err
-				}
-				if len(part) != size/streams {
-					return nil, bad
-				}
-			}
-			block = append(block, part...)
-			at += packed
+		block, err := bloscBlock(b, int(binary.LittleEndian.Uint32(b[16+4*k:])), inner, size, streams)
+		if err != nil {
+			return nil, err
 		}
 		if flags&1 != 0 && typeSize > 1 {
 			block = unshuffle(block, typeSize)
@@ -165,6 +144,36 @@ func unblosc(b []byte, want int) ([]byte, error) {
 		out = append(out, block...)
 	}
 	return out, nil
+}
+
+var errBlosc = because(ErrFormat, "blosc: the buffer is damaged")
+
+// bloscBlock unpacks the streams of a block that begins at a place.
+func bloscBlock(b []byte, at int, inner string, size, streams int) ([]byte, error) {
+	block := make([]byte, 0, size)
+	for range streams {
+		if at < 0 || at+4 > len(b) {
+			return nil, errBlosc
+		}
+		packed := int(int32(binary.LittleEndian.Uint32(b[at:])))
+		at += 4
+		if packed < 0 || packed > len(b)-at {
+			return nil, errBlosc
+		}
+		part := b[at : at+packed]
+		if packed != size/streams {
+			var err error
+			if part, err = unpackStream(inner, part, size/streams); err != nil {
+				return nil, err
+			}
+			if len(part) != size/streams {
+				return nil, errBlosc
+			}
+		}
+		block = append(block, part...)
+		at += packed
+	}
+	return block, nil
 }
 
 // unshuffle puts the bytes of each number together again; a rest shorter than a number was left as it was.

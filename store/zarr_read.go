@@ -92,33 +92,14 @@ func (z *zarrStore) readArray(key string, lengths []int) (v *variable, missing i
 	if err != nil {
 		return nil, 0, &ParseError{File: z.file(key), Err: err}
 	}
-	wrong := func(err error) error { return &ParseError{File: z.file(key), Err: err} }
 	v = &variable{Shape: a.shape, Dims: z.dims(key)}
-	kind, size := a.element()
-	n := v.Size()
-	if kind == 'U' && len(a.shape) != 1 {
-		return nil, 0, wrong(because(ErrUnsupported, "text of shape %v; Kelvin reads lists of labels",
-			a.shape))
+	if err := z.fill(v, a); err != nil {
+		return nil, 0, &ParseError{File: z.file(key), Err: err}
 	}
-	if err := z.budget.Numbers(int64(n)); err != nil {
-		return nil, 0, wrong(err)
-	}
-	if kind == 'U' {
-		if err := z.budget.Take(int64(n) * 24); err != nil { // with the labels that are made of the texts
-			return nil, 0, wrong(err)
-		}
-		v.Text = make([]string, n)
-	} else {
-		v.Data = make([]float64, n)
-		if a.fill != 0 {
-			for i := range v.Data {
-				v.Data[i] = a.fill
-			}
-		}
-	}
-	if n == 0 {
+	if v.Size() == 0 {
 		return v, 0, nil
 	}
+	_, size := a.element()
 	missing = 1
 	for _, c := range a.counts() {
 		missing *= c // at most n
@@ -147,21 +128,51 @@ func (z *zarrStore) readArray(key string, lengths []int) (v *variable, missing i
 		return v, 0, nil
 	}
 	if lengths != nil && !a.filled && len(a.shape) >= 2 && a.chunks[0] == 1 {
-		// Kelvin leaves out only the chunks of floats behind the end of a shorter chain.
-		for c, length := range lengths {
-			for k := range (int64(length) + a.chunks[1] - 1) / a.chunks[1] {
-				index := make([]int64, len(a.shape))
-				index[0], index[1] = int64(c), k
-				if name := chunkKey("", a.separator, index)[1:]; !z.chunks[key][name] {
-					return nil, 0, wrong(because(ErrFormat,
-						"the chunk %s is missing; it held draws %d to %d of chain %d", name, k*a.chunks[1],
-						min(int64(length), (k+1)*a.chunks[1])-1, c))
-				}
-			}
+		if err := z.complete(key, a, lengths); err != nil {
+			return nil, 0, &ParseError{File: z.file(key), Err: err}
 		}
 		return v, 0, nil
 	}
 	return v, missing, nil
+}
+
+// fill gives a variable as many fill values, or empty texts, as the array has elements.
+func (z *zarrStore) fill(v *variable, a *zarrArray) error {
+	kind, _ := a.element()
+	n := v.Size()
+	if kind == 'U' && len(a.shape) != 1 {
+		return because(ErrUnsupported, "text of shape %v; Kelvin reads lists of labels", a.shape)
+	}
+	if err := z.budget.Numbers(int64(n)); err != nil {
+		return err
+	}
+	if kind == 'U' {
+		v.Text = make([]string, n)
+		return z.budget.Take(int64(n) * 24) // with the labels that are made of the texts
+	}
+	v.Data = make([]float64, n)
+	if a.fill != 0 {
+		for i := range v.Data {
+			v.Data[i] = a.fill
+		}
+	}
+	return nil
+}
+
+// complete checks that the chunks of Kelvin's draws are there. It leaves out only those of floats behind the end of a
+// shorter chain.
+func (z *zarrStore) complete(key string, a *zarrArray, lengths []int) error {
+	for c, length := range lengths {
+		for k := range (int64(length) + a.chunks[1] - 1) / a.chunks[1] {
+			index := make([]int64, len(a.shape))
+			index[0], index[1] = int64(c), k
+			if name := chunkKey("", a.separator, index)[1:]; !z.chunks[key][name] {
+				return because(ErrFormat, "the chunk %s is missing; it held draws %d to %d of chain %d", name, k*a.chunks[1],
+					min(int64(length), (k+1)*a.chunks[1])-1, c)
+			}
+		}
+	}
+	return nil
 }
 
 // rawChunk reads the bytes of a chunk.

@@ -52,7 +52,6 @@ func appendZarr(path string, sites []draws.Site, stats []string, chains int, opt
 
 // resume takes over the store's chunks and reads the unfinished ones back. It reads and checks before it changes.
 func (w *zarrWriter) resume(lengths []int) error {
-	width := w.dim + len(w.stats)
 	for i, v := range w.vars {
 		meta, _ := w.z.meta[v.key+"/"+zArray].(map[string]any)
 		a, err := parseArray(meta)
@@ -79,29 +78,8 @@ func (w *zarrWriter) resume(lengths []int) error {
 			v.dims = dims[2:]
 		}
 		for c, n := range lengths {
-			first := n / w.opt.Chunk * w.opt.Chunk
-			w.written[chainKey(v.key, c)] = n / w.opt.Chunk
-			if w.chunk[c] == nil {
-				w.chunk[c] = make([]float64, (n-first)*width)
-			}
-			if v.size == 0 {
-				continue
-			}
-			index := make([]int64, len(a.shape))
-			index[0] = int64(c)
-			for k := range int64((n + w.opt.Chunk - 1) / w.opt.Chunk) {
-				// All kept chunks are read, which checks them.
-				index[1] = k
-				values, err := w.z.readChunk(v.key, a, index)
-				if err != nil {
-					return err
-				}
-				if int(k)*w.opt.Chunk < first {
-					continue
-				}
-				for j := range n - first {
-					copy(w.chunk[c][j*width+v.from:], values[j*v.size:(j+1)*v.size])
-				}
+			if err := w.resumeChain(v, a, c, n); err != nil {
+				return err
 			}
 		}
 	}
@@ -119,6 +97,31 @@ func (w *zarrWriter) resume(lengths []int) error {
 		w.since[c] = 1 // the last chunk may hold draws that are no longer wanted
 	}
 	return w.Flush()
+}
+
+// resumeChain reads the n draws of a chain that are kept, which checks them, and takes over those of the last chunk
+// where that is not full.
+func (w *zarrWriter) resumeChain(v *zarrSeries, a *zarrArray, chain, n int) error {
+	first, width := n/w.opt.Chunk*w.opt.Chunk, w.dim+len(w.stats)
+	w.written[chainKey(v.key, chain)] = n / w.opt.Chunk
+	if w.chunk[chain] == nil {
+		w.chunk[chain] = make([]float64, (n-first)*width)
+	}
+	index := make([]int64, len(a.shape))
+	index[0] = int64(chain)
+	for ; v.size > 0 && int(index[1])*w.opt.Chunk < n; index[1]++ {
+		values, err := w.z.readChunk(v.key, a, index)
+		if err != nil {
+			return err
+		}
+		if int(index[1])*w.opt.Chunk < first {
+			continue
+		}
+		for j := range n - first {
+			copy(w.chunk[chain][j*width+v.from:], values[j*v.size:(j+1)*v.size])
+		}
+	}
+	return nil
 }
 
 // dropChunks removes the chunks behind the end of each chain: they hold draws that are no longer wanted, and what

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	gonum "gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
@@ -127,17 +128,10 @@ func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options)
 	p.X.Label.Text, p.Y.Label.Text = "x", "value"
 	if x == nil {
 		p.X.Label.Text = "data, by value"
-		x = make([]float64, len(y))
 		order := make([]int, len(y))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(i, j int) int {
-			if y[i] < y[j] {
-				return -1
-			}
-			return 1
-		})
+		sorted := slices.Clone(y)
+		floats.ArgsortStable(sorted, order)
+		x = make([]float64, len(y))
 		for at, i := range order {
 			x[i] = float64(at + 1)
 		}

@@ -101,8 +101,9 @@ func functions(names string) *regexp.Regexp { return regexp.MustCompile("^atg_(?
 // front: where a tensor is mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped
 // tensor's, and computes something else or crashes. Integers whose quotient the processor refuses are an error.
 func adaptGeneratedC(dst string) error {
-	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
-		met, divisions := 0, 0
+	const file = "libtch/" + generatedC
+	return rewrite(dst, file, func(s string) (string, error) {
+		wrappers, divisions := 0, 0
 		checks := make([]int, len(cChecks))
 		blocks := strings.Split(s, "\n}\n")
 		for i, block := range blocks {
@@ -131,34 +132,29 @@ func adaptGeneratedC(dst string) error {
 				}
 			}
 			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, %s", n, check), 1)
-			met++
+			wrappers++
 		}
-		if met != wrappersC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
-				anchor: cFunction.String()}.changed(met, wrappersC)
+		s = strings.Join(blocks, "\n}\n")
+		met := []struct {
+			what, anchor string
+			found, want  int
+		}{
+			{"errors in the output buffer", cFunction.String(), wrappers, wrappersC},
+			{"divisions are checked", cDivision.String(), divisions, divisionsC},
+			{"element types are checked", cType.String(), len(cType.FindAllStringIndex(s, -1)), typesC},
+			{"dimensions counted from the end", cDim.String(), len(cDim.FindAllStringIndex(s, -1)), dimsC},
+			{"results are moved, not counted", cResult, strings.Count(s, cResult), resultsC},
 		}
-		if divisions != divisionsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "divisions are checked",
-				anchor: cDivision.String()}.changed(divisions, divisionsC)
+		for _, m := range met {
+			if m.found != m.want {
+				return "", edit{file: file, what: m.what, anchor: m.anchor}.changed(m.found, m.want)
+			}
 		}
 		for k, c := range cChecks {
 			if checks[k] != c.count {
-				return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "what ends the process is checked",
+				return "", edit{file: file, what: "what ends the process is checked",
 					anchor: c.functions.String()}.changed(checks[k], c.count)
 			}
-		}
-		s = strings.Join(blocks, "\n}\n")
-		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked",
-				anchor: cType.String()}.changed(n, typesC)
-		}
-		if n := len(cDim.FindAllStringIndex(s, -1)); n != dimsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end",
-				anchor: cDim.String()}.changed(n, dimsC)
-		}
-		if n := strings.Count(s, cResult); n != resultsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "results are moved, not counted",
-				anchor: cResult}.changed(n, resultsC)
 		}
 		s = strings.ReplaceAll(s, cResult, "new torch::Tensor(std::move(outputs__));")
 		s = cDim.ReplaceAllString(s, "${1}at::maybe_wrap_dim(dim, self->dim()),")
