@@ -2,6 +2,7 @@ package data
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ func (c CSV) Open(path string) (*Table, error) {
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	if c.Name == "" {
-		c.Name = path
-	}
+	c.Name = cmp.Or(c.Name, path)
 	return c.Read(f)
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -38,12 +39,8 @@ func (o *csvHead) fill(stats []string) error {
 		return failf(ErrRange, "CSV: TargetAccept is %v, want a number between 0 and 1, or 0 for 0.8",
 			o.TargetAccept)
 	}
-	if o.TargetAccept == 0 {
-		o.TargetAccept = 0.8
-	}
-	if o.Model == "" {
-		o.Model = "model"
-	}
+	o.TargetAccept = cmp.Or(o.TargetAccept, 0.8)
+	o.Model = cmp.Or(o.Model, "model")
 	if d, err := draws.New(nil, stats, 1); err == nil {
 		_, o.HMC = d.StatName(draws.StatStepSize)
 	}

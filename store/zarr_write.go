@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
@@ -16,12 +17,8 @@ func (o *ZarrOptions) fill() error {
 		return failf(ErrRange,
 			"Zarr: Zlib is %d, want a level from 1 to 9, 0 for a checksum alone, or -1 for neither", o.Zlib)
 	}
-	if o.Chunk == 0 {
-		o.Chunk = 1000
-	}
-	if o.FlushEvery == 0 {
-		o.FlushEvery = o.Chunk
-	}
+	o.Chunk = cmp.Or(o.Chunk, 1000)
+	o.FlushEvery = cmp.Or(o.FlushEvery, o.Chunk)
 	return nil
 }
 

@@ -15,18 +15,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// some are at most so many rows, at equal distances.
-func some(rows [][]float64, most int) [][]float64 {
-	if len(rows) <= most {
-		return rows
-	}
-	out := make([][]float64, most)
-	for i := range out {
-		out[i] = rows[i*len(rows)/most]
-	}
-	return out
-}
-
 // match checks data and replicates of them.
 func match(what string, least int, y []float64, replicates [][]float64) error {
 	if len(replicates) == 0 {
@@ -47,7 +35,7 @@ func Densities(w io.Writer, y []float64, replicates [][]float64, opt Options) er
 		return err
 	}
 	const most = 50
-	shown := some(replicates, most)
+	shown := sample.Evenly(replicates, most)
 	low, high, err := view("numbers", append([][]float64{y}, shown...)...)
 	if err != nil {
 		return err
