@@ -112,9 +112,7 @@ func adaptGeneratedC(dst string) error {
 			}
 			n := 0
 			for _, m := range cOutput.FindAllStringSubmatch(block, -1) {
-				if k := int(m[1][0] - '0'); k >= n {
-					n = k + 1
-				}
+				n = max(n, int(m[1][0]-'0')+1)
 			}
 			if n == 0 || strings.Count(block, "PROTECT(") != 1 {
 				continue
@@ -202,7 +200,6 @@ func adaptMethod(f string) (string, bool) {
 	if outputs == 0 {
 		outputs = 1 // an in-place method
 	}
-	slots := outputs + 1
 	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 	scalars := unique(goScalar.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 
@@ -229,35 +226,34 @@ func adaptMethod(f string) (string, bool) {
 	f = goSlice.ReplaceAllString(f, "for _, t := range $1 {$2 = append($2, t.handle())}")
 	call = goCall.FindStringIndex(f)
 	shown := strings.Join(tensors, ", ")
-	if shown == "" && slices != "" {
-		shown = strings.TrimPrefix(slices, ", ")
-		if strings.Contains(shown, ",") {
-			shown = shown[:strings.Index(shown, ",")]
-		}
+	if shown == "" {
+		shown, _, _ = strings.Cut(strings.TrimPrefix(slices, ", "), ",")
 	}
 	if shown != "" {
 		shown = ", " + shown
 	}
+	f = f[:call[0]] + "\n" + guard.String() + "  " + f[call[0]:call[1]] + end.String() + f[call[1]:]
+	return withBuffer(f, name, outputs, shown), true
+}
 
-	body := f[call[0]:call[1]]
-	f = f[:call[0]] + "\n" + guard.String() + "  " + body + end.String() + f[call[1]:]
+// withBuffer gives a method a buffer for its outputs and its error, which names the method and the operands shown.
+func withBuffer(f string, name []string, outputs int, shown string) string {
 	if one := "newTensor(*ptr, "; strings.Count(f, "newTensor(*") == 1 && strings.Contains(f, one) {
 		// The buffer of one result is part of its tensor.
 		f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 			fmt.Sprintf("if *ptr == nil {\n    err = opError(%q, made.second%s)", name[1], shown), 1)
 		f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))", "made, ptr := newResult()", 1)
-		return goNew.ReplaceAllString(f, "made.adopted()"), true
+		return goNew.ReplaceAllString(f, "made.adopted()")
 	}
 	f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 		fmt.Sprintf("if slot[0] == nil {\n    err = opError(%q, slot[1]%s)", name[1], shown), 1)
 	f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
-		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ptr := &slot[0]", slots), 1)
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ptr := &slot[0]", outputs+1), 1)
 	f = strings.Replace(f, "ctensorPtr0 := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
-		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ctensorPtr0 := &slot[0]", slots), 1)
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ctensorPtr0 := &slot[0]", outputs+1), 1)
 	f = goPtrN.ReplaceAllString(f, "  ctensorPtr$1 := &slot[$1]")
 	f = goNew.ReplaceAllString(f, fmt.Sprintf("adoptIn(*$1, slot[%d])", outputs))
-	f = strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
-	return f, true
+	return strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
 }
 
 // adaptQuery rewrites a generated method that returns a number or a flag: it has no output buffer, and its error is

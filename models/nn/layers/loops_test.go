@@ -144,8 +144,8 @@ func batchNormOf(p map[string]nntest.Array, name string, epsilon float64, x []nn
 			variance.Data[i] += (v - mean.Data[i]) * (v - mean.Data[i]) / float64(len(all))
 		}
 	}
-	own := map[string]nntest.Array{name + ".scale": p[name+".scale"], name + ".bias": p[name+".bias"], name + ".mean": mean,
-		name + ".variance": variance}
+	own := map[string]nntest.Array{name + ".scale": p[name+".scale"], name + ".bias": p[name+".bias"],
+		name + ".mean": mean, name + ".variance": variance}
 	return eachOf(x, func(one nntest.Array) nntest.Array { return batchNorm(own, name, epsilon, one) })
 }
 
