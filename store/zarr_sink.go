@@ -32,7 +32,7 @@ type zarrWriter struct {
 	err     error
 }
 
-// series is an array with where its numbers are in a row.
+// zarrSeries is an array with where its numbers are in a row.
 type zarrSeries struct {
 	group, key string
 	kind       kind
