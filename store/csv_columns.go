@@ -71,7 +71,7 @@ func columnsOf(sites []draws.Site, stats []string) (names []string, source []int
 	return names, source
 }
 
-// column is a parsed name: theta.2.1 is theta with the indices 1 and 0.
+// csvColumn is a parsed name: theta.2.1 is theta with the indices 1 and 0.
 type csvColumn struct {
 	name  string
 	index []int64

@@ -47,7 +47,7 @@ func (o *csvHead) fill(stats []string) error {
 	return nil
 }
 
-// head is the head of a file: CmdStan's comments, Kelvin's layout, the names of the columns.
+// csvHeader is the head of a file: CmdStan's comments, Kelvin's layout, the names of the columns.
 func csvHeader(o csvHead, l layout, columns []string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "# "+format+"\n", args...) }

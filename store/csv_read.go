@@ -87,7 +87,7 @@ func joinChains(chains []*csvChain) (*csvRun, error) {
 	return run, nil
 }
 
-// chain is one file as it was read.
+// csvChain is one file as it was read.
 type csvChain struct {
 	file   string
 	config map[string]string // the comments "# key = value", without "(Default)"
@@ -105,7 +105,7 @@ type csvChain struct {
 	budget *readBudget
 }
 
-// readChain reads a chain. Errors are [ParseError]s, or those of r.
+// readCSVChain reads a chain. Errors are [ParseError]s, or those of r.
 func readCSVChain(r io.Reader, file string, limits Limits) (*csvChain, error) {
 	c := &csvChain{file: file, config: map[string]string{}, budget: newBudget(limits)}
 	scan := newCSVScanner(c.budget.Reader(r))

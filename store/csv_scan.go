@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// scanner goes through the lines of a file. It serves the reader, and the writer that resumes a file.
+// csvScanner goes through the lines of a file. It serves the reader, and the writer that resumes a file.
 type csvScanner struct {
 	in     *bufio.Reader
 	line   int    // number of the last line

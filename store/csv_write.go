@@ -156,7 +156,7 @@ func (w *csvWriter) AppendAll(d *draws.Draws, chain int) error {
 	return nil
 }
 
-// appendNumber is the shortest text that reads back as the same float64; nan, inf and -inf as CmdStan has them.
+// appendCSVNumber is the shortest text that reads back as the same float64; nan, inf and -inf as CmdStan has them.
 func appendCSVNumber(b []byte, v float64) []byte {
 	switch {
 	case math.IsNaN(v):

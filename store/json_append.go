@@ -16,7 +16,7 @@ func quoted(s string) string {
 	return string(text)
 }
 
-// plain is JSON without the escapes that HTML needs.
+// plainJSON is JSON without the escapes that HTML needs.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

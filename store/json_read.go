@@ -131,7 +131,7 @@ func textsOf(list []any) []string {
 	return out
 }
 
-// array collects nested lists of numbers as one row-major array.
+// jsonArray collects nested lists of numbers as one row-major array.
 type jsonArray struct {
 	scan   *jsonScanner
 	v      *variable

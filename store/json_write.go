@@ -63,7 +63,7 @@ func writeInferenceData(to io.Writer, groups []*group, attrs map[string]any, coo
 	return during("write JSON", w.Flush())
 }
 
-// summing keeps the digest of what goes through it.
+// summingWriter keeps the digest of what goes through it.
 type summingWriter struct {
 	to  io.Writer
 	sum uint32

@@ -33,7 +33,7 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// free is the memory that a reader may use whatever the size of the files.
+// freeMemory is the memory that a reader may use whatever the size of the files.
 const freeMemory = 64 << 20
 
 // readBudget grants memory in proportion to the bytes that are present. A file of a few bytes can ask for terabytes, by

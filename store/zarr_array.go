@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// array is what .zarray says.
+// zarrArray is what .zarray says.
 type zarrArray struct {
 	shape, chunks []int64
 	dtype         string // as in the file: <f8

@@ -11,7 +11,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// readable are the compressors that Kelvin reads; it writes zlib, whose Adler-32 finds damage.
+// zarrCompressors are the compressors that Kelvin reads; it writes zlib, whose Adler-32 finds damage.
 var zarrCompressors = []string{"zlib", "gzip", "zstd", "lz4", "blosc"}
 
 func (a *zarrArray) compress(raw []byte) ([]byte, error) {
@@ -52,7 +52,7 @@ func (a *zarrArray) decompress(packed []byte, want int) (raw []byte, err error) 
 	return raw, nil
 }
 
-// unpack undoes one stream of a compressor, at most want bytes and one more.
+// unpackStream undoes one stream of a compressor, at most want bytes and one more.
 func unpackStream(compressor string, packed []byte, want int) (raw []byte, err error) {
 	var r io.Reader
 	switch compressor {

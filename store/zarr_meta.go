@@ -31,7 +31,7 @@ func isZarr(dir string) bool {
 	})
 }
 
-// store is a directory with its metadata, by key such as posterior/theta/.zarray.
+// zarrStore is a directory with its metadata, by key such as posterior/theta/.zarray.
 type zarrStore struct {
 	dir    string
 	meta   map[string]any
@@ -83,7 +83,7 @@ func (z *zarrStore) consolidate() error {
 	return atomicfile.Write(z.file(zMeta), text, 0o644)
 }
 
-// openStore reads the metadata: the consolidated one, else that of all folders. It looks up which files there are.
+// openZarr reads the metadata: the consolidated one, else that of all folders. It looks up which files there are.
 func openZarr(dir string, limits Limits) (*zarrStore, error) {
 	z := newZarrStore(dir)
 	z.meta, z.budget, z.chunks = map[string]any{}, newBudget(limits), map[string]map[string]bool{}
