@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -74,30 +75,11 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		o.Differs = m.What
 	}
 	if d := result.Unconstrained; d != nil {
-		o.Draws = a.block("result")
-		o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
-		for c := range d.Chains() {
-			o.Lengths = append(o.Lengths, d.Len(c))
-		}
-		size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(o.Stats)))
+		size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(d.Stats())))
 		if size > t.Limit {
 			return a.fail(ctx, a.bucket.tooLarge("the draws of the task", size))
 		}
-		if t.Streamed && size > smallBytes {
-			if err := a.bucket.draws.room(ctx, size); err != nil {
-				return err
-			}
-		}
-		err := packRows(d, func(block []byte) error {
-			if size <= smallBytes {
-				o.Small = slices.Clone(block)
-				return nil
-			}
-			sum := sha256.Sum256(block)
-			o.Blocks, o.Sums = o.Blocks+1, append(o.Sums, sum[:])
-			return a.bucket.draws.put(ctx, o.block(o.Blocks-1), block)
-		})
-		if err != nil {
+		if err := a.put(ctx, d, size, &o); err != nil {
 			return err
 		}
 	}
@@ -108,6 +90,29 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		a.bucket.checkpoints.drop(ctx, t.name())
 	}
 	return nil
+}
+
+// put writes the draws of the task, of so many bytes, where the result says.
+func (a *attempt) put(ctx context.Context, d *draws.Draws, size int64, o *outcome) error {
+	o.Draws = a.block("result")
+	o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
+	for c := range d.Chains() {
+		o.Lengths = append(o.Lengths, d.Len(c))
+	}
+	if a.task.Streamed && size > smallBytes {
+		if err := a.bucket.draws.room(ctx, size); err != nil {
+			return err
+		}
+	}
+	return packRows(d, func(block []byte) error {
+		if size <= smallBytes {
+			o.Small = slices.Clone(block)
+			return nil
+		}
+		sum := sha256.Sum256(block)
+		o.Blocks, o.Sums = o.Blocks+1, append(o.Sums, sum[:])
+		return a.bucket.draws.put(ctx, o.block(o.Blocks-1), block)
+	})
 }
 
 // take says on the server that this worker has the task now. It is true where the result is there already.

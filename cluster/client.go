@@ -151,16 +151,9 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 	}
 	for from := 0; from < chains; from += group {
 		size := min(group, chains-from)
-		packed, err := packPart(start, from, size)
+		packed, object, err := c.sharePart(ctx, start, from, size, have)
 		if err != nil {
 			return err
-		}
-		var object string
-		if int64(len(packed)) > min(smallBytes, c.o.MaxObject) {
-			if object, err = c.share(ctx, "start", packed, have); err != nil {
-				return err
-			}
-			packed = nil
 		}
 		t := task{Run: c.bucket.run, Number: len(c.tasks), Job: c.o.Job, Params: text, Data: data, Start: object,
 			Point: packed, Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
@@ -175,6 +168,17 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 		c.tasks = append(c.tasks, t)
 	}
 	return nil
+}
+
+// sharePart is some of the chains of a point, or the object that has them where they are large.
+func (c *client) sharePart(ctx context.Context, p infer.Params, from, size int, have map[string]bool) (packed []byte,
+	object string, err error) {
+	packed, err = packPart(p, from, size)
+	if err != nil || int64(len(packed)) <= min(smallBytes, c.o.MaxObject) {
+		return packed, "", err
+	}
+	object, err = c.share(ctx, "start", packed, have)
+	return nil, object, err
 }
 
 // share puts an object under its hash, once.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -62,39 +63,29 @@ func (o Options) resolved() (Options, error) {
 		return bad("Checkpoint.Every", o.Checkpoint.Every, "it must be at least 0")
 	case o.Average:
 		return bad("Average", true, "it must be false: averages do not come back from workers")
-	case o.Chains < 0:
-		return bad("Chains", o.Chains, "it must be at least 1, or 0 for the default")
-	case o.Group < 0:
-		return bad("Group", o.Group, "it must be at least 1, or 0 for the default")
 	case o.Workers < infer.None:
 		return bad("Workers", o.Workers, "it must be at least 1, 0 for the default, or infer.None")
-	case o.Tries < 0:
-		return bad("Tries", o.Tries, "it must be at least 1, or 0 for the default")
-	case o.Crashes < 0:
-		return bad("Crashes", o.Crashes, "it must be at least 1, or 0 for the default")
 	case o.AckWait < 0:
 		return bad("AckWait", o.AckWait, "it must be positive, or 0 for the default")
-	case o.Replicas < 0:
-		return bad("Replicas", o.Replicas, "it must be at least 1, or 0 for the default")
 	case o.MaxObject < 0:
 		return bad("MaxObject", o.MaxObject, "it must be positive, or 0 for the default")
+	}
+	for _, n := range []struct {
+		field string
+		value int
+	}{{"Chains", o.Chains}, {"Group", o.Group}, {"Tries", o.Tries}, {"Crashes", o.Crashes}, {"Replicas", o.Replicas}} {
+		if n.value < 0 {
+			return bad(n.field, n.value, "it must be at least 1, or 0 for the default")
+		}
 	}
 	if o.Workers == 0 && o.URL == "" {
 		o.Workers = 1
 	}
 	o.Workers = max(o.Workers, 0)
-	if o.Tries == 0 {
-		o.Tries = 3
-	}
-	if o.Crashes == 0 {
-		o.Crashes = 10
-	}
-	if o.AckWait == 0 {
-		o.AckWait = defaultAckWait
-	}
-	if o.MaxObject == 0 {
-		o.MaxObject = 1 << 30
-	}
+	o.Tries = cmp.Or(o.Tries, 3)
+	o.Crashes = cmp.Or(o.Crashes, 10)
+	o.AckWait = cmp.Or(o.AckWait, defaultAckWait)
+	o.MaxObject = cmp.Or(o.MaxObject, 1<<30)
 	o.Replicas = max(o.Replicas, 1)
 	return o, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -21,16 +22,9 @@ func rowBytes(dim, stats int) int { return 8 * (dim + stats) }
 // packRows writes the draws of all chains, one after the other: values and statistics of each draw, as float64. emit
 // gets them in blocks of whole draws; a block is valid until it returns.
 func packRows(d *draws.Draws, emit func(block []byte) error) error {
-	names, width := d.Stats(), rowBytes(d.Dim(), len(d.Stats()))
+	width := rowBytes(d.Dim(), len(d.Stats()))
 	var block []byte
-	columns := make([][]float64, len(names))
 	for c := range d.Chains() {
-		for i, name := range names {
-			var err error
-			if columns[i], err = d.Stat(name, c); err != nil {
-				return err
-			}
-		}
 		for i := range d.Len(c) {
 			if len(block) > 0 && len(block)+width > blockBytes {
 				if err := emit(block); err != nil {
@@ -38,11 +32,8 @@ func packRows(d *draws.Draws, emit func(block []byte) error) error {
 				}
 				block = block[:0]
 			}
-			for _, x := range d.Row(c, i) {
+			for _, x := range slices.Concat(d.Row(c, i), d.StatRow(c, i)) {
 				block = binary.LittleEndian.AppendUint64(block, math.Float64bits(x))
-			}
-			for _, column := range columns {
-				block = binary.LittleEndian.AppendUint64(block, math.Float64bits(column[i]))
 			}
 		}
 	}

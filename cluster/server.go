@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -78,9 +79,7 @@ func serve(addr, dir string) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster.Serve: port %q of %q is not a number", text, at)
 	}
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
+	port = cmp.Or(port, server.RANDOM_PORT)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cluster.Serve: %w", err)
 	}

@@ -2,6 +2,7 @@ package data
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ func (c CSV) Open(path string) (*Table, error) {
 		return nil, fmt.Errorf("data: %w", err)
 	}
 	defer func() { _ = f.Close() }()
-	if c.Name == "" {
-		c.Name = path
-	}
+	c.Name = cmp.Or(c.Name, path)
 	return c.Read(f)
 }
 
@@ -166,27 +165,6 @@ func (r *reader) plan(at map[string]int) error {
 		}
 		return nil
 	}
-	kind := func(levels bool) func(c *cells) error {
-		return func(c *cells) (err error) {
-			if c.isNumber {
-				return r.wrong(0, c.name, "", "it is stated both as numbers and as a factor")
-			}
-			if levels || c.factor == nil {
-				var of []string
-				if levels {
-					of = r.c.Levels[c.name]
-				}
-				if r.c.NFC {
-					of = slices.Clone(of)
-					for i, l := range of {
-						of[i] = norm.NFC.String(l)
-					}
-				}
-				c.factor, err = newFactor(c.name, of)
-			}
-			return err
-		}
-	}
 	return errors.Join(
 		stated("Columns", r.c.Columns, func(*cells) error { return nil }),
 		stated("Numbers", r.c.Numbers, func(c *cells) error { c.isNumber = true; return nil }),
@@ -194,10 +172,25 @@ func (r *reader) plan(at map[string]int) error {
 			c.isNumber, c.written.layout = true, r.c.Dates[c.name]
 			return nil
 		}),
-		stated("Factors", r.c.Factors, kind(false)),
-		stated("Levels", keys(r.c.Levels), kind(true)),
+		stated("Factors", r.c.Factors, func(c *cells) error { return r.factor(c, nil) }),
+		stated("Levels", keys(r.c.Levels), func(c *cells) error { return r.factor(c, r.c.Levels[c.name]) }),
 		stated("MissingIn", keys(r.c.MissingIn), func(*cells) error { return nil }),
 	)
+}
+
+// factor makes a column a factor, of the levels that are stated; nil for any.
+func (r *reader) factor(c *cells, levels []string) (err error) {
+	if c.isNumber {
+		return r.wrong(0, c.name, "", "it is stated both as numbers and as a factor")
+	}
+	levels = slices.Clone(levels)
+	for i, l := range levels {
+		if r.c.NFC {
+			levels[i] = norm.NFC.String(l)
+		}
+	}
+	c.factor, err = newFactor(c.name, levels)
+	return err
 }
 
 func keys[T any](m map[string]T) []string {

@@ -139,14 +139,7 @@ func (d *Design) Draws(posterior *draws.Draws, intercept, w string) (*draws.Draw
 	if err != nil {
 		return nil, fmt.Errorf("data: the names of a design as sites: %w", err)
 	}
-	stats := make([]float64, len(posterior.Stats()))
 	for c := range posterior.Chains() {
-		columns := make([][]float64, len(stats))
-		for j, name := range posterior.Stats() {
-			if columns[j], err = posterior.Stat(name, c); err != nil {
-				return nil, err
-			}
-		}
 		for i := range posterior.Len(c) {
 			row, b := posterior.Row(c, i), 0.0
 			if base >= 0 {
@@ -156,10 +149,7 @@ func (d *Design) Draws(posterior *draws.Draws, intercept, w string) (*draws.Draw
 			if err != nil {
 				return nil, err
 			}
-			for j := range stats {
-				stats[j] = columns[j][i]
-			}
-			if err := out.AppendChain(c, append([]float64{b}, w...), stats); err != nil {
+			if err := out.AppendChain(c, append([]float64{b}, w...), posterior.StatRow(c, i)); err != nil {
 				return nil, err
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Spec says which columns of a table a model takes, and how.
@@ -246,7 +248,7 @@ func (v *variable) learnScale(t *Table, c column, scale float64) error {
 	if slices.Min(values) == slices.Max(values) {
 		return t.wrong(-1, c.name, "", fmt.Sprintf("it is %v in every row and cannot be scaled", values[0]))
 	}
-	mean, sd := moments(values)
+	mean, sd := sample.Moments(values)
 	v.scaling = Scaling{Mean: mean, SD: sd * scale}
 	if s := v.scaling.SD; !(s > 0) || math.IsInf(s, 0) {
 		return t.wrong(-1, c.name, "", fmt.Sprintf("%v standard deviations are %v, beyond the range of numbers", scale, s))

@@ -13,6 +13,15 @@ func (d *Draws) Row(chain, draw int) []float64 {
 	return d.chains[chain].rows[start:end:end]
 }
 
+// StatRow are the statistics of one draw of one chain, in the order of Stats. It is a view, as that of [Draws.Row].
+func (d *Draws) StatRow(chain, draw int) []float64 {
+	if draw < 0 || draw >= d.Len(chain) {
+		return nil
+	}
+	end := (draw + 1) * d.width()
+	return d.chains[chain].rows[end-len(d.stats) : end : end]
+}
+
 // Rows are the draws of all chains, one chain after the other: Total rows of Dim numbers. They are views, as of
 // [Draws.Row].
 func (d *Draws) Rows() [][]float64 {

@@ -20,6 +20,8 @@ func TestAppendAndAccess(t *testing.T) {
 	}
 	equalFloats(t, "Row(0,0)", d.Row(0, 0), []float64{1, 2, 3})
 	equalFloats(t, "Row(1,1)", d.Row(1, 1), []float64{10, 11, 12})
+	equalFloats(t, "StatRow(0,1)", d.StatRow(0, 1), []float64{-3, 1})
+	equalFloats(t, "StatRow(1,0)", d.StatRow(1, 0), []float64{-2, 1})
 	rows := d.Rows()
 	equalFloats(t, "Rows", slices.Concat(rows...), slices.Concat(d.Row(0, 0), d.Row(0, 1), d.Row(1, 0), d.Row(1, 1)))
 	equalFloats(t, "Element(1,2)", d.Element(1, 2), []float64{6, 12})
@@ -86,7 +88,7 @@ func TestOutOfRange(t *testing.T) {
 	for _, got := range [][]float64{
 		d.Row(-1, 0), d.Row(2, 0), d.Row(0, -1), d.Row(0, 2), d.Row(1, 1),
 		d.Element(-1, 0), d.Element(2, 0), d.Element(0, -1), d.Element(0, 9), // 9 is the first statistic in storage
-		d.Pooled(-1), d.Pooled(9),
+		d.Pooled(-1), d.Pooled(9), d.StatRow(-1, 0), d.StatRow(2, 0), d.StatRow(0, -1), d.StatRow(0, 2),
 	} {
 		if got != nil {
 			t.Errorf("got %v, want nil", got)

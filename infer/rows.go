@@ -73,19 +73,9 @@ func (r *rows) save() error {
 		return err
 	}
 	from := slices.Clone(r.saved)
-	stats := make([]float64, len(r.stats))
 	for c := range from {
-		columns := make([][]float64, len(r.stats))
-		for i, name := range r.stats {
-			if columns[i], err = r.draws.Stat(name, c); err != nil {
-				return err
-			}
-		}
 		for i := from[c]; i < r.draws.Len(c); i++ {
-			for j := range stats {
-				stats[j] = columns[j][i]
-			}
-			if err := block.AppendChain(c, r.draws.Row(c, i), stats); err != nil {
+			if err := block.AppendChain(c, r.draws.Row(c, i), r.draws.StatRow(c, i)); err != nil {
 				return err
 			}
 		}

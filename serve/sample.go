@@ -96,28 +96,17 @@ func (m *Model) Draws(unconstrained *draws.Draws) (out *draws.Draws, err error) 
 	if unconstrained == nil || unconstrained.Dim() != m.Dim() || unconstrained.Space() == draws.Named {
 		return nil, fmt.Errorf("the draws are not of the %d parameters on unconstrained space: %w", m.Dim(), draws.ErrLayout)
 	}
-	names := unconstrained.Stats()
-	out, err = draws.New(m.values, names, unconstrained.Chains())
+	out, err = draws.New(m.values, unconstrained.Stats(), unconstrained.Chains())
 	if err != nil {
 		return nil, err
 	}
 	for chain := range unconstrained.Chains() {
-		columns := make([][]float64, len(names))
-		for i, name := range names {
-			if columns[i], err = unconstrained.Stat(name, chain); err != nil {
-				return nil, err
-			}
-		}
 		for k := range unconstrained.Len(chain) {
 			values, x := m.Constrain(unconstrained.Row(chain, k)), make([]float64, 0, out.Dim())
 			for _, s := range m.values {
 				x = append(x, values[s.Name]...)
 			}
-			row := make([]float64, len(names))
-			for i := range row {
-				row[i] = columns[i][k]
-			}
-			if err := out.AppendChain(chain, x, row); err != nil {
+			if err := out.AppendChain(chain, x, unconstrained.StatRow(chain, k)); err != nil {
 				return nil, err
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -19,15 +18,15 @@ func TestReadCmdStan(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, inf.Notes)
 	d := inf.Posterior
-	assert.Equal(t, storetest.NUTS, reorder(d.Stats()))
-	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "m", []int64{2, 3}, "pair:1", []int64{}, "pair:2", []int64{2},
+	assert.Equal(t, nutsStats, reorder(d.Stats()))
+	assert.Equal(t, placedSites(t, "mu", []int64{}, "m", []int64{2, 3}, "pair:1", []int64{}, "pair:2", []int64{2},
 		"z.real", []int64{2}, "z.imag", []int64{2}), d.Sites())
 	require.Equal(t, []int{2, 3, 3}, []int{d.Chains(), d.Len(0), d.Len(1)})
 	require.Equal(t, []int{2, 3, 3}, []int{inf.Warmup.Chains(), inf.Warmup.Len(0), inf.Warmup.Len(1)})
-	storetest.SameNumbers(t, []float64{3.25, 11, 12, 13, 21, 22, 23, 3, .1, .2, 1.5, 2.5, -1.5, -2.5}, d.Row(0, 0))
-	storetest.SameNumbers(t, []float64{5.5, 11, 12, storetest.Difficult[1], 21, 22, 23, 5, .1, .2, 1.5, 2.5, -1.5, -2.5},
+	sameNumbers(t, []float64{3.25, 11, 12, 13, 21, 22, 23, 3, .1, .2, 1.5, 2.5, -1.5, -2.5}, d.Row(0, 0))
+	sameNumbers(t, []float64{5.5, 11, 12, difficult[1], 21, 22, 23, 5, .1, .2, 1.5, 2.5, -1.5, -2.5},
 		d.Row(1, 2))
-	storetest.SameNumbers(t, []float64{0.25, 11}, inf.Warmup.Row(0, 0)[:2])
+	sameNumbers(t, []float64{0.25, 11}, inf.Warmup.Row(0, 0)[:2])
 	divergent, err := d.Stat("divergent", 1)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{0, 1, 0}, divergent)
@@ -41,7 +40,7 @@ func TestReadCmdStan(t *testing.T) {
 
 func reorder(stats []string) []string {
 	var out []string
-	for _, name := range storetest.NUTS {
+	for _, name := range nutsStats {
 		if slices.Contains(stats, name) {
 			out = append(out, name)
 		}
@@ -86,45 +85,17 @@ func TestReadCSVErrors(t *testing.T) {
 func TestReadCSVOrder(t *testing.T) {
 	inf, err := Read(strings.NewReader("m.2.1, lp__,m.1.2,m.1.1,m.2.2,1odd.x\r\n21, -1,12,11 ,+22,Inf\r\n"))
 	require.NoError(t, err)
-	assert.Equal(t, []float64{11, 12, 21, 22, storetest.Difficult[1]}, inf.Posterior.Row(0, 0))
+	assert.Equal(t, []float64{11, 12, 21, 22, difficult[1]}, inf.Posterior.Row(0, 0))
 	assert.Equal(t, "1odd.x", inf.Posterior.Sites()[1].Name)
 }
 
-// A table of all chains, as earlier versions wrote it, comes back with its chains and statistics. What does not fit is
-// an error with the place.
-func TestReadTable(t *testing.T) {
-	read := func(text string) (*Inference, error) {
-		file := filepath.Join(t.TempDir(), "draws.csv")
-		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-		return Open(file)
-	}
-	const head = "chain,draw,lp,held,mu,\"w[0,0]\",\"w[0,1]\"\n"
-	inf, err := read(head + "0,0,-1.5,0,1,2,3\n1,0,NaN,1,+Inf,5,-0\n0,1,-2,0,7,8,1e-300\n")
-	require.NoError(t, err)
-	d := inf.Posterior
-	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{1, 2}), d.Sites())
-	assert.Equal(t, []string{"lp", "held"}, d.Stats())
-	require.Equal(t, []int{2, 2, 1}, []int{d.Chains(), d.Len(0), d.Len(1)})
-	storetest.SameNumbers(t, []float64{7, 8, 1e-300}, d.Row(0, 1))
-	lp, err := d.Stat("lp", 0)
-	require.NoError(t, err)
-	assert.Equal(t, []float64{-1.5, -2}, lp)
-	inf, err = read("chain,draw,x\n") // no draw
-	require.NoError(t, err)
-	assert.Equal(t, 0, inf.Posterior.Total())
-	for text, want := range map[string]string{
-		head + "0,1,1,0,1,2,3\n":                  `draw "1" of chain 0: want 0, the next one`,
-		head + "-1,0,1,0,1,2,3\n":                 `chain "-1": want an integer from 0`,
-		head + "99999999,0,1,0,1,2,3\n":           "want an integer from 0 to 1048575",
-		head + "0,0,1,0,1,x,3\n":                  "line 2, column 6",
-		head + "0,0,1\n":                          "line 2",
-		"chain,draw,\"w[0]\",\"w[2]\"\n":          "are not the elements of sites in their order",
-		"chain,draw,\"w[999999999,999999999]\"\n": "site",
-		"chain,draw,\"w[a]\"\n":                   `the column "w[a]" has no indices`,
-	} {
-		_, err := read(text)
-		require.ErrorContains(t, err, want, text)
-	}
+// A table of all chains is refused, and not taken for one chain with the sites chain and draw.
+func TestTableIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "draws.csv")
+	require.NoError(t, os.WriteFile(file, []byte("chain,draw,lp,mu\n0,0,-1.5,1\n"), 0o644))
+	_, err := Open(file)
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, "one table of all chains")
 }
 
 // The first row of a file of CmdStan's variational method is the mean of the approximation, and no draw.
@@ -133,7 +104,7 @@ func TestReadVariational(t *testing.T) {
 		"lp__,log_p__,log_g__,mu\n0,0,0,5.5\n0,-1,-2,1\n0,-3,-4,2\n"))
 	require.NoError(t, err)
 	require.Equal(t, 2, inf.Posterior.Total())
-	storetest.SameNumbers(t, []float64{1}, inf.Posterior.Row(0, 0))
+	sameNumbers(t, []float64{1}, inf.Posterior.Row(0, 0))
 	require.Len(t, inf.Notes, 1)
 	require.Contains(t, inf.Notes[0], "the mean of the approximation")
 }
@@ -141,7 +112,7 @@ func TestReadVariational(t *testing.T) {
 // The head has the seed of the run, from the options or else from the draws, and none where nobody knows it. It says
 // that its metric is not the run's.
 func TestHeadOfDraws(t *testing.T) {
-	d, err := draws.New(storetest.Sites(t, "mu", []int64{}), []string{draws.StatStepSize}, 1)
+	d, err := draws.New(placedSites(t, "mu", []int64{}), []string{draws.StatStepSize}, 1)
 	require.NoError(t, err)
 	require.NoError(t, d.AppendChain(0, []float64{1}, []float64{0.5}))
 	head := func(o CSVOptions) string {

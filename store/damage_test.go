@@ -13,16 +13,14 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // A flipped bit anywhere in stored draws is an error, or changes no number: 150 flips for each format.
 func TestFlippedBits(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{3}), storetest.NUTS, true, 40, 40)
+	noSync(t)
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}), nutsStats, true, 40, 40)
 	for format, write := range formats {
 		if format == "zarr plain" {
 			continue // its chunks have no checksum
@@ -56,7 +54,7 @@ func TestFlippedBits(t *testing.T) {
 				if inf, err := Open(path); err != nil {
 					refused++
 				} else {
-					storetest.Identical(t, d, inf.Posterior)
+					identical(t, d, inf.Posterior)
 				}
 				require.NoError(t, os.WriteFile(files[k], text, 0o600))
 			}
@@ -68,8 +66,8 @@ func TestFlippedBits(t *testing.T) {
 
 // An edited number, or a line of zeros, in the draws that a resumed run would keep is found before it goes on.
 func TestResumeFindsChangedDraws(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{2}), []string{"lp"}, true, 20)
+	noSync(t)
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), []string{"lp"}, true, 20)
 	half := func(from, to int) *draws.Draws {
 		part, err := d.Slice(from, to)
 		require.NoError(t, err)
@@ -111,7 +109,7 @@ func TestResumeFindsChangedDraws(t *testing.T) {
 					inf, err := Open(base + "_1.csv")
 					require.NoError(t, err)
 					require.Empty(t, inf.Notes)
-					storetest.Identical(t, d, inf.Posterior)
+					identical(t, d, inf.Posterior)
 					return
 				}
 				if name == "beyond what is kept" {
@@ -188,8 +186,8 @@ func TestFilesThatAskForTooMuch(t *testing.T) {
 
 // The limits are the caller's to set.
 func TestLimits(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{3}), storetest.NUTS, true, 40, 40)
+	noSync(t)
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}), nutsStats, true, 40, 40)
 	for format, write := range formats {
 		t.Run(format, func(t *testing.T) {
 			path, err := write(t.TempDir(), &Inference{Posterior: d})
@@ -220,7 +218,7 @@ func TestManyCollidingNames(t *testing.T) {
 		names[i] = "a" + strings.Repeat(".", 1+i%7) + "b"
 	}
 	calls := 0
-	out := content.Identifiers(names, func(s string) string { calls++; return content.WordName(s) })
+	out := identifiers(names, func(s string) string { calls++; return wordName(s) })
 	require.LessOrEqual(t, calls, 2*n)
 	seen := map[string]bool{}
 	for _, name := range out {

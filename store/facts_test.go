@@ -6,19 +6,18 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/require"
 )
 
 // What draws say of their run, and the log likelihood of their observations, come back from every format.
 func TestRoundTripFacts(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{2}), storetest.NUTS, true, 5, 4)
+	noSync(t)
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), nutsStats, true, 5, 4)
 	d.SetAttr(draws.AttrMethod, "hmc.NUTS = x\n\"quoted\"")
 	d.SetAttr(draws.AttrTemperature, "0.25")
 	d.AddNote(draws.Note{Kind: "not_converged", Serious: true, Text: "a = b", Advice: "raise\nSteps"})
 	inf := &Inference{
-		Posterior: d, LogLikelihood: storetest.Filled(t, storetest.Sites(t, "y", []int64{3}), nil, true, 5, 4),
+		Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int64{3}), nil, true, 5, 4),
 		ObservedData: []Array{{Name: "y", Shape: []int64{3}, Values: []float64{1, 2, 3}}},
 		Coords:       map[string][]any{"school": {"A", "B"}}, Dims: map[string][]string{"w": {"school"}},
 	}
@@ -29,10 +28,10 @@ func TestRoundTripFacts(t *testing.T) {
 			got, err := Open(path)
 			require.NoError(t, err)
 			require.Empty(t, got.Notes)
-			storetest.Identical(t, d, got.Posterior)
+			identical(t, d, got.Posterior)
 			require.Equal(t, d.Attrs(), got.Posterior.Attrs())
 			require.Equal(t, d.Notes(), got.Posterior.Notes())
-			storetest.Identical(t, inf.LogLikelihood, got.LogLikelihood)
+			identical(t, inf.LogLikelihood, got.LogLikelihood)
 			require.Equal(t, inf.ObservedData, got.ObservedData)
 			require.Equal(t, inf.Coords, got.Coords)
 			require.Equal(t, inf.Dims, got.Dims)
@@ -45,11 +44,11 @@ func TestRoundTripFacts(t *testing.T) {
 
 // The groups beside CSV files are those of these files: others are left out with a note, and removed by the next write.
 func TestGroupsBesideCSV(t *testing.T) {
-	storetest.NoSync(t)
+	noSync(t)
 	base := filepath.Join(t.TempDir(), "run")
-	sites := storetest.Sites(t, "mu", []int64{})
-	d := storetest.Filled(t, sites, storetest.NUTS, true, 5, 5)
-	inf := &Inference{Posterior: d, LogLikelihood: storetest.Filled(t, storetest.Sites(t, "y", []int64{2}), nil, true, 5,
+	sites := placedSites(t, "mu", []int64{})
+	d := filled(t, sites, nutsStats, true, 5, 5)
+	inf := &Inference{Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int64{2}), nil, true, 5,
 		5)}
 	_, err := WriteCSV(base, inf, CSVOptions{})
 	require.NoError(t, err)
@@ -71,13 +70,13 @@ func TestGroupsBesideCSV(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Notes, 1)
 	require.Nil(t, got.LogLikelihood)
-	storetest.Identical(t, half, got.Posterior)
+	identical(t, half, got.Posterior)
 }
 
 // A sink keeps the attributes and notes of the last block.
 func TestSinksKeepFacts(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}), storetest.NUTS, true, 6, 6)
+	noSync(t)
+	d := filled(t, placedSites(t, "mu", []int64{}), nutsStats, true, 6, 6)
 	dir := t.TempDir()
 	csv, zarr := &CSVSink{Base: filepath.Join(dir, "run")}, &ZarrSink{Path: filepath.Join(dir, "run.zarr")}
 	for from := 0; from < 6; from += 3 {
@@ -95,7 +94,7 @@ func TestSinksKeepFacts(t *testing.T) {
 	for _, path := range []string{csv.Base + "_*.csv", zarr.Path} {
 		inf, err := Open(path)
 		require.NoError(t, err)
-		storetest.Identical(t, d, inf.Posterior)
+		identical(t, d, inf.Posterior)
 		require.Equal(t, map[string]string{"method": "hmc.NUTS"}, inf.Posterior.Attrs())
 		require.Equal(t, []draws.Note{{Kind: "slow", Text: "slow"}}, inf.Posterior.Notes())
 	}

@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 )
 
 // What the CSV reader accepts it writes and reads again alike; what it does not is an error.
 func FuzzReadCSV(f *testing.F) {
-	storetest.NoSync(f)
+	noSync(f)
 	text, err := os.ReadFile("testdata/cmdstan_2.csv")
 	if err != nil {
 		f.Fatal(err)
@@ -38,16 +36,16 @@ func FuzzReadCSV(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		storetest.Identical(t, inf.Posterior, again.Posterior)
+		identical(t, inf.Posterior, again.Posterior)
 		if inf.Warmup != nil {
-			storetest.Identical(t, inf.Warmup, again.Warmup)
+			identical(t, inf.Warmup, again.Warmup)
 		}
 	})
 }
 
 // The same of the JSON reader.
 func FuzzReadJSON(f *testing.F) {
-	storetest.NoSync(f)
+	noSync(f)
 	text, err := os.ReadFile("testdata/arviz.json")
 	if err != nil {
 		f.Fatal(err)
@@ -78,7 +76,7 @@ func FuzzReadJSON(f *testing.F) {
 		parts := again.sampled()
 		for i, p := range inf.sampled() {
 			if *p != nil {
-				storetest.Identical(t, *p, *parts[i])
+				identical(t, *p, *parts[i])
 			}
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/internal/testkit"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +16,7 @@ func TestMain(m *testing.M) {
 
 // The same of the Zarr reader, for any metadata and any bytes of a chunk.
 func FuzzReadZarr(f *testing.F) {
-	storetest.NoSync(f)
+	noSync(f)
 	const zarray = `{"metadata": {".zgroup": {"zarr_format": 2}, "posterior/.zgroup": {"zarr_format": 2},
 "posterior/x/.zarray": {"zarr_format": 2, "shape": [1, 3], "chunks": [1, 3], "dtype": "<f8", "order": "C",
 "filters": null, "compressor": COMPRESSOR, "fill_value": "NaN"},
@@ -65,6 +64,6 @@ func FuzzReadZarr(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		storetest.Identical(t, inf.Posterior, again.Posterior)
+		identical(t, inf.Posterior, again.Posterior)
 	})
 }

@@ -7,25 +7,24 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
 )
 
 // encoder turns an Inference into groups.
 type encoder struct {
 	inf    *Inference
 	fit    func(string) string // makes names fit for the format
-	labels content.Labels
+	labels dimLabels
 }
 
-func (inf *Inference) groups(fit func(string) string) ([]*content.Group, error) {
-	e := &encoder{inf: inf, fit: fit, labels: content.Labels{Dims: inf.Dims, Coords: inf.Coords}}
+func (inf *Inference) groups(fit func(string) string) ([]*group, error) {
+	e := &encoder{inf: inf, fit: fit, labels: dimLabels{Dims: inf.Dims, Coords: inf.Coords}}
 	attrs := inf.attrs()
-	var all []*content.Group
+	var all []*group
 	for i, d := range inf.sampled() {
 		if *d == nil {
 			continue
 		}
-		sampled, err := e.sampled(content.Sampled[i], *d, attrs)
+		sampled, err := e.sampled(sampledGroups[i], *d, attrs)
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +34,7 @@ func (inf *Inference) groups(fit func(string) string) ([]*content.Group, error) 
 		if len(*arrays) == 0 {
 			continue
 		}
-		g, err := e.data(content.Data[i], *arrays, attrs)
+		g, err := e.data(dataGroups[i], *arrays, attrs)
 		if err != nil {
 			return nil, err
 		}
@@ -44,64 +43,64 @@ func (inf *Inference) groups(fit func(string) string) ([]*content.Group, error) 
 	return all, nil
 }
 
-func (e *encoder) data(group string, arrays []Array, attrs map[string]any) (*content.Group, error) {
-	g := &content.Group{Name: group, Attrs: attrs}
+func (e *encoder) data(of string, arrays []Array, attrs map[string]any) (*group, error) {
+	g := &group{Name: of, Attrs: attrs}
 	seen := map[string]bool{}
 	var names []string
 	for _, a := range arrays {
-		if n, ok := content.Product(a.Shape); !ok || n != len(a.Values) {
-			return nil, content.Failf(ErrLayout, "%s: %q has %d values, but the shape %v", group, a.Name, len(a.Values), a.Shape)
+		if n, ok := product(a.Shape); !ok || n != len(a.Values) {
+			return nil, failf(ErrLayout, "%s: %q has %d values, but the shape %v", of, a.Name, len(a.Values), a.Shape)
 		}
 		if seen[a.Name] || a.Name == "" {
-			return nil, content.Failf(ErrLayout, "%s: the name %q is empty or there twice", group, a.Name)
+			return nil, failf(ErrLayout, "%s: the name %q is empty or there twice", of, a.Name)
 		}
 		seen[a.Name] = true
 		names = append(names, a.Name)
 	}
-	for i, name := range content.Identifiers(names, e.fit) {
+	for i, name := range identifiers(names, e.fit) {
 		a := arrays[i]
-		dims, err := e.labels.Of(group, a.Name, name, a.Shape)
+		dims, err := e.labels.Of(of, a.Name, name, a.Shape)
 		if err != nil {
 			return nil, err
 		}
-		g.Vars = append(g.Vars, &content.Variable{Name: name, Shape: a.Shape, Dims: dims, Data: a.Values})
+		g.Vars = append(g.Vars, &variable{Name: name, Shape: a.Shape, Dims: dims, Data: a.Values})
 	}
 	return g, nil
 }
 
 // sampled makes the group of the sites and that of the statistics.
-func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any) ([]*content.Group, error) {
+func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any) ([]*group, error) {
 	sites, stats := d.Sites(), d.Stats()
 	switch {
 	case names[1] == "" && len(stats) > 0:
-		return nil, content.Failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", names[0],
+		return nil, failf(ErrLayout, "%s: the format has no place for the statistics %q of this group", names[0],
 			stats)
 	case d.Chains() == 0:
-		return nil, content.Failf(ErrLayout, "%s: there are no chains", names[0])
+		return nil, failf(ErrLayout, "%s: there are no chains", names[0])
 	case len(sites)+len(stats) == 0 && d.Total() > 0:
-		return nil, content.Failf(ErrLayout, "%s: draws have neither sites nor statistics", names[0])
+		return nil, failf(ErrLayout, "%s: draws have neither sites nor statistics", names[0])
 	}
 	own := maps.Clone(attrs)
-	own[content.LayoutKey] = content.LayoutOf(d).String()
-	facts := content.FactsOf(d)
-	for key, text := range map[string]string{content.AttrsKey: facts.Attrs, content.NotesKey: facts.Notes} {
+	own[layoutKey] = layoutOf(d).String()
+	facts := factsOf(d)
+	for key, text := range map[string]string{attrsKey: facts.Attrs, notesKey: facts.Notes} {
 		if text != "" {
 			own[key] = text
 		}
 	}
-	g := &content.Group{Name: names[0], Attrs: own}
+	g := &group{Name: names[0], Attrs: own}
 	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
 	pad := make([]float64, d.Dim())
 	for i := range pad {
 		pad[i] = math.NaN()
 	}
-	for i, name := range content.SiteVariables(sites, e.fit) {
+	for i, name := range siteVariables(sites, e.fit) {
 		s := sites[i]
 		dims, err := e.labels.Of(names[0], s.Name, name, s.Shape)
 		if err != nil {
 			return nil, err
 		}
-		g.Vars = append(g.Vars, &content.Variable{
+		g.Vars = append(g.Vars, &variable{
 			Name: name, Shape: append(slices.Clone(head), s.Shape...), Dims: append([]string{"chain", "draw"}, dims...),
 			At: func(chain, draw int) []float64 {
 				if row := d.Row(chain, draw); row != nil {
@@ -112,18 +111,24 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 		})
 	}
 	if len(stats) == 0 {
-		return []*content.Group{g}, nil
+		return []*group{g}, nil
 	}
-	of := &content.Group{Name: names[1], Attrs: attrs}
-	for k, name := range content.StatVariables(stats, e.fit) {
-		v := &content.Variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
+	return []*group{g, e.stats(names[1], d, attrs)}, nil
+}
+
+// stats makes the group of the statistics.
+func (e *encoder) stats(name string, d *draws.Draws, attrs map[string]any) *group {
+	of, stats := &group{Name: name, Attrs: attrs}, d.Stats()
+	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
+	for k, name := range statVariables(stats, e.fit) {
+		v := &variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
 		traces := make([][]float64, d.Chains())
 		for c := range traces {
 			traces[c], _ = d.Stat(stats[k], c)
 		}
-		v.Kind = content.StatKind(name, traces)
+		v.Kind = statKind(name, traces)
 		missing := []float64{math.NaN()}
-		if v.Kind != content.Float {
+		if v.Kind != float {
 			missing[0] = 0
 		}
 		v.At = func(chain, draw int) []float64 {
@@ -134,12 +139,12 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 		}
 		of.Vars = append(of.Vars, v)
 	}
-	return []*content.Group{g, of}, nil
+	return of
 }
 
 // decoder turns groups into an Inference.
 type decoder struct {
-	*content.Contents
+	*contents
 	file string
 	fit  func(string) string // as for writing
 }
@@ -149,25 +154,25 @@ func (d *decoder) note(format string, args ...any) {
 }
 
 func (d *decoder) fail(where string, format string, args ...any) error {
-	return d.wrong(where, content.Because(ErrFormat, format, args...))
+	return d.wrong(where, because(ErrFormat, format, args...))
 }
 
 func (d *decoder) wrong(where string, err error) error {
-	return &content.ParseError{File: d.file, What: where, Err: err}
+	return &ParseError{File: d.file, What: where, Err: err}
 }
 
-func decode(c *content.Contents, file string, fit func(string) string) (*Inference, error) {
-	d := &decoder{Contents: c, file: file, fit: fit}
+func decode(c *contents, file string, fit func(string) string) (*Inference, error) {
+	d := &decoder{contents: c, file: file, fit: fit}
 	inf := &Inference{Attrs: map[string]any{}, Dims: map[string][]string{}, Coords: map[string][]any{}}
 	maps.Copy(inf.Attrs, d.Attrs)
 	if g := d.Groups["posterior"]; g != nil {
 		maps.Copy(inf.Attrs, g.Attrs)
 	}
-	for _, key := range []string{content.LayoutKey, content.AttrsKey, content.NotesKey} {
+	for _, key := range []string{layoutKey, attrsKey, notesKey} {
 		delete(inf.Attrs, key)
 	}
 	for i, to := range inf.sampled() {
-		name, statName := content.Sampled[i][0], content.Sampled[i][1]
+		name, statName := sampledGroups[i][0], sampledGroups[i][1]
 		g, stats := d.Groups[name], d.Groups[statName]
 		if g == nil {
 			if stats != nil {
@@ -181,7 +186,7 @@ func decode(c *content.Contents, file string, fit func(string) string) (*Inferen
 		}
 	}
 	for i, to := range inf.data() {
-		name := content.Data[i]
+		name := dataGroups[i]
 		g := d.Groups[name]
 		if g == nil {
 			continue
@@ -201,20 +206,20 @@ func decode(c *content.Contents, file string, fit func(string) string) (*Inferen
 
 // keepDims keeps the names of dimensions that are not the default ones.
 func (d *decoder) keepDims(inf *Inference, site, name string, dims []string) {
-	if len(dims) > 0 && !slices.Equal(dims, content.DefaultDims(name, len(dims))) {
+	if len(dims) > 0 && !slices.Equal(dims, defaultDims(name, len(dims))) {
 		inf.Dims[site] = dims
 	}
 }
 
 // sampled joins a group of sites with that of the statistics, which may be nil.
-func (d *decoder) sampled(g, stats *content.Group, inf *Inference) (*draws.Draws, error) {
-	vars := slices.DeleteFunc(slices.Clone(g.Vars), func(v *content.Variable) bool {
+func (d *decoder) sampled(g, stats *group, inf *Inference) (*draws.Draws, error) {
+	vars := slices.DeleteFunc(slices.Clone(g.Vars), func(v *variable) bool {
 		if v.Text != nil {
 			d.note("%s.%s was left out: it holds text", g.Name, v.Name)
 		}
 		return v.Text != nil
 	})
-	var statVars []*content.Variable
+	var statVars []*variable
 	if stats != nil {
 		for _, v := range stats.Vars {
 			if v.Text != nil || len(v.Shape) != 2 {
@@ -240,9 +245,9 @@ func (d *decoder) sampled(g, stats *content.Group, inf *Inference) (*draws.Draws
 	if err != nil {
 		return nil, d.fail(g.Name, "%v", err)
 	}
-	attrs, _ := g.Attrs[content.AttrsKey].(string)
-	notes, _ := g.Attrs[content.NotesKey].(string)
-	content.Facts{Attrs: attrs, Notes: notes}.Give(out)
+	attrs, _ := g.Attrs[attrsKey].(string)
+	notes, _ := g.Attrs[notesKey].(string)
+	runFacts{Attrs: attrs, Notes: notes}.Give(out)
 	for i, v := range sorted {
 		if len(v.Dims) > 2 {
 			d.keepDims(inf, sites[i].Name, v.Name, v.Dims[2:])
@@ -270,7 +275,7 @@ func (d *decoder) sampled(g, stats *content.Group, inf *Inference) (*draws.Draws
 
 // afford checks the draws against the limits before they are made: a layout of a few bytes can ask for any number of
 // chains, of draws without elements, or of elements without draws.
-func (d *decoder) afford(l *content.Layout, sites []draws.Site) error {
+func (d *decoder) afford(l *layout, sites []draws.Site) error {
 	dim, total := int64(len(l.Stats)), int64(0)
 	for _, s := range sites {
 		dim += int64(max(s.Size, 0))
@@ -293,10 +298,10 @@ func (d *decoder) afford(l *content.Layout, sites []draws.Site) error {
 
 // ownLayout is Kelvin's layout if the group has one that its variables fit: another program may
 // have changed them since.
-func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
-	l *content.Layout, sorted, sortedStats []*content.Variable) {
-	text, _ := g.Attrs[content.LayoutKey].(string)
-	if l = content.ParseLayout(text); l == nil {
+func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
+	l *layout, sorted, sortedStats []*variable) {
+	text, _ := g.Attrs[layoutKey].(string)
+	if l = parseLayout(text); l == nil {
 		return nil, nil, nil
 	}
 	longest := 0
@@ -310,8 +315,8 @@ func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 	if len(l.Lengths) == 0 || len(l.Sites) != len(vars) || len(l.Stats) != len(stats) || (none && longest > 0) {
 		return nil, nil, nil
 	}
-	pick := func(names []string, from []*content.Variable, shape func(int) []int64) (out []*content.Variable) {
-		named := map[string]*content.Variable{}
+	pick := func(names []string, from []*variable, shape func(int) []int64) (out []*variable) {
+		named := map[string]*variable{}
 		for _, v := range from {
 			named[v.Name] = v
 		}
@@ -320,7 +325,7 @@ func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 			if v == nil {
 				return nil
 			}
-			want := content.Variable{Shape: append([]int64{int64(len(l.Lengths)), int64(longest)}, shape(i)...)}
+			want := variable{Shape: append([]int64{int64(len(l.Lengths)), int64(longest)}, shape(i)...)}
 			if !slices.Equal(v.Shape, want.Shape) {
 				// JSON has no sizes inside an empty list.
 				empty := v.Size() == 0 && want.Size() == 0
@@ -333,8 +338,8 @@ func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 		return out
 	}
 	sites := l.Placed()
-	sorted = pick(content.SiteVariables(sites, d.fit), vars, func(i int) []int64 { return sites[i].Shape })
-	sortedStats = pick(content.StatVariables(l.Stats, d.fit), stats, func(int) []int64 { return nil })
+	sorted = pick(siteVariables(sites, d.fit), vars, func(i int) []int64 { return sites[i].Shape })
+	sortedStats = pick(statVariables(l.Stats, d.fit), stats, func(int) []int64 { return nil })
 	if len(sorted) != len(vars) || len(sortedStats) != len(stats) {
 		return nil, nil, nil
 	}
@@ -342,8 +347,8 @@ func (d *decoder) ownLayout(g *content.Group, vars, stats []*content.Variable) (
 }
 
 // guess takes the variables as they are: each begins with chain and draw.
-func (d *decoder) guess(name string, vars, stats []*content.Variable) (*content.Layout, error) {
-	l := &content.Layout{}
+func (d *decoder) guess(name string, vars, stats []*variable) (*layout, error) {
+	l := &layout{}
 	var head []int64
 	for _, v := range slices.Concat(vars, stats) {
 		if len(v.Shape) < 2 {
@@ -371,11 +376,11 @@ func (d *decoder) guess(name string, vars, stats []*content.Variable) (*content.
 		l.Lengths[c] = int(head[1])
 	}
 	for _, v := range vars {
-		l.Sites = append(l.Sites, content.LayoutSite{Name: v.Name, Shape: v.Shape[2:]})
+		l.Sites = append(l.Sites, layoutSite{Name: v.Name, Shape: v.Shape[2:]})
 	}
 	for _, v := range stats {
 		l.Stats = append(l.Stats, v.Name)
 	}
-	l.Stats = content.KelvinStats(l.Stats)
+	l.Stats = kelvinStats(l.Stats)
 	return l, nil
 }

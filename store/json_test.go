@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -19,15 +18,15 @@ func checkArviz(t *testing.T, inf *Inference) {
 	t.Helper()
 	d := inf.Posterior
 	require.Equal(t, []int{2, 4, 4}, []int{d.Chains(), d.Len(0), d.Len(1)})
-	assert.Equal(t, storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3}), d.Sites())
-	assert.ElementsMatch(t, storetest.NUTS, d.Stats())
-	storetest.SameNumbers(t, []float64{math.NaN(), -0.48, 0.6, 0.04, -0.29, -0.78, -0.26, 3, 4, 5}, d.Row(0, 1))
-	storetest.SameNumbers(t, []float64{math.Inf(-1), -0.1, 0.1, 0.04, -0.51, 0.59, 0.89, 18, 19, 20}, d.Row(1, 2))
+	assert.Equal(t, placedSites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3}), d.Sites())
+	assert.ElementsMatch(t, nutsStats, d.Stats())
+	sameNumbers(t, []float64{math.NaN(), -0.48, 0.6, 0.04, -0.29, -0.78, -0.26, 3, 4, 5}, d.Row(0, 1))
+	sameNumbers(t, []float64{math.Inf(-1), -0.1, 0.1, 0.04, -0.51, 0.59, 0.89, 18, 19, 20}, d.Row(1, 2))
 	for name, want := range map[string][]float64{"divergent": {0, 1, 0, 0}, "tree_depth": {3, 3, 3, 3},
 		"lp": {math.Copysign(0, -1), -1, -2, -3}, "accept": {.875, .875, .875, .875}} {
 		got, err := d.Stat(name, 0)
 		require.NoError(t, err)
-		storetest.SameNumbers(t, want, got)
+		sameNumbers(t, want, got)
 	}
 	assert.Equal(t, []float64{-1, -1, -1}, inf.LogLikelihood.Row(1, 3))
 	assert.Equal(t, []Array{{"y", []int64{3}, []float64{1, 2, 3}}}, inf.ObservedData)
@@ -48,7 +47,7 @@ func TestReadArvizJSON(t *testing.T) {
 
 // Numbers have the types that ArviZ knows them by: floats have a point, divergences are booleans, depths integers.
 func TestJSONTypes(t *testing.T) {
-	d := storetest.Filled(t, storetest.Sites(t, "a<b>", []int64{}), []string{"divergent", "tree_depth", "lp"}, true, 1)
+	d := filled(t, placedSites(t, "a<b>", []int64{}), []string{"divergent", "tree_depth", "lp"}, true, 1)
 	require.NoError(t, d.AppendChain(0, []float64{3}, []float64{1, 2, -4}))
 	var b bytes.Buffer
 	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d, Attrs: map[string]any{"created_at": "now"}}))
@@ -90,7 +89,6 @@ func TestReadJSONErrors(t *testing.T) {
 		{`{"posterior": {"x": ` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}}`, "or deeper than 64"},
 	} {
 		_, err := Limits{}.readJSON(strings.NewReader(c.text), "JSON")
-		err = public(err)
 		var at *ParseError
 		require.ErrorAs(t, err, &at, c.text)
 		assert.ErrorContains(t, err, c.want)
@@ -116,7 +114,7 @@ func TestReadJSONNotes(t *testing.T) {
 		"sample_stats": {"big": [[[1],[2]]], "lp": [[true, 2]]},
 		"predictions": {"y": [[[1]]]}, "observed_data": {"t": ["a"]}, "sample_stats_prior": {"lp": [[1]]}}`))
 	require.NoError(t, err)
-	storetest.SameNumbers(t, []float64{1, math.NaN()}, inf.Posterior.Pooled(0))
+	sameNumbers(t, []float64{1, math.NaN()}, inf.Posterior.Pooled(0))
 	assert.Equal(t, []string{"lp"}, inf.Posterior.Stats())
 	for _, want := range []string{
 		"JSON: predictions was left out: Kelvin has no place for it", "JSON: posterior.label was left out: it holds text",
@@ -129,7 +127,7 @@ func TestReadJSONNotes(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{3}, "v", []int64{2}), storetest.NUTS, true,
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}, "v", []int64{2}), nutsStats, true,
 		2, 2)
 	for _, c := range []struct {
 		inf  *Inference

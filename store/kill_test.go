@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
-	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -48,11 +45,11 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	d := csv.Posterior
-	w, err := cmdstan.Append(filepath.Join(dir, "run.csv"), d.Sites(), d.Stats(), cmdstan.Options{}, 60)
+	w, err := appendCSV(filepath.Join(dir, "run.csv"), d.Sites(), d.Stats(), csvHead{}, 60)
 	require.NoError(t, err)
 	assert.Equal(t, 60, w.Rows())
 	require.NoError(t, w.Close())
-	z, err := zarr.Append(filepath.Join(dir, "run.zarr"), d.Sites(), d.Stats(), 1, zarr.Options{}, 60, "")
+	z, err := appendZarr(filepath.Join(dir, "run.zarr"), d.Sites(), d.Stats(), 1, ZarrOptions{}, 60, "")
 	require.NoError(t, err)
 	assert.Equal(t, []int{60}, z.Lengths())
 	require.NoError(t, z.Close())
@@ -60,10 +57,11 @@ func TestKilled(t *testing.T) {
 }
 
 func writeForever(t *testing.T, dir string) {
-	sites := storetest.Sites(t, "x", []int64{1000})
-	w, err := cmdstan.Create(filepath.Join(dir, "run.csv"), sites, []string{"lp"}, cmdstan.Options{FlushEvery: 1})
+	sites := placedSites(t, "x", []int64{1000})
+	w, err := createCSV(filepath.Join(dir, "run.csv"), sites, []string{"lp"},
+		csvHead{CSVOptions: CSVOptions{FlushEvery: 1}})
 	require.NoError(t, err)
-	z, err := zarr.Create(filepath.Join(dir, "run.zarr"), sites, []string{"lp"}, 1, zarr.Options{Chunk: 25, FlushEvery: 1})
+	z, err := createZarr(filepath.Join(dir, "run.zarr"), sites, []string{"lp"}, 1, ZarrOptions{Chunk: 25, FlushEvery: 1})
 	require.NoError(t, err)
 	x := make([]float64, 1000)
 	for i := 0; ; i++ {

@@ -13,35 +13,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
-
-	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
-
-// Limits bound what a reader takes from a file, so that a damaged or hostile one cannot end the program. A file over a
-// limit is an [ErrLimit] that names the limit. The zero value has the defaults, which [Open] and [Read] use.
-type Limits struct {
-	// Elements is the largest count of numbers in one array, or in the draws of one group; 0 is 2^31 (16 GiB).
-	Elements int64
-	// Inflation is how many bytes of memory a reader may use for each byte that is stored, beside a free 64 MiB; 0 is
-	// 100. Compressed chunks and shapes without data can ask for more.
-	Inflation int64
-	// Names is the largest count of sites and statistics, or of variables of a group; 0 is 2^20.
-	Names int
-	// Time is how long the reading of a file, or of a Zarr store, may take; 0 is a minute, and a second for each MiB.
-	Time time.Duration
-}
 
 // Open reads stored draws of any format: a CSV file, several of them or a pattern such as out_*.csv, one file per
 // chain; a directory of CSV files, read in the order of their numbers; a JSON file; a Zarr store. The content decides,
 // not the ending. A path that is not there is an [io/fs.ErrNotExist]; one that is of no format is an [ErrFormat].
 //
 // CSV files may be Kelvin's or CmdStan's: with or without draws of the warm-up (which go into Warmup), thinned, with
-// comments anywhere, columns in any order. A table of all chains, with the columns chain and draw, which earlier
-// versions wrote, is read too. Chains may differ in length; columns may not. An incomplete last line, which
+// comments anywhere, columns in any order. Chains may differ in length; columns may not. An incomplete last line, which
 // a killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too.
 //
 // JSON may have NaN, Infinity and -Infinity, as Python's; null is NaN, true and false are 1 and 0.
@@ -58,11 +38,6 @@ func Open(paths ...string) (*Inference, error) { return Limits{}.Open(paths...) 
 
 // Open is [Open] with these limits.
 func (l Limits) Open(paths ...string) (*Inference, error) {
-	inf, err := l.open(paths)
-	return inf, public(err)
-}
-
-func (l Limits) open(paths []string) (*Inference, error) {
 	files, err := expand(paths)
 	if err != nil {
 		return nil, err
@@ -72,34 +47,28 @@ func (l Limits) open(paths []string) (*Inference, error) {
 		return nil, err
 	}
 	switch {
-	case format == csv:
+	case format == formatCSV:
 		return l.openCSV(files)
-	case format == table && len(files) == 1:
-		run, err := cmdstan.ReadTable(files[0], content.Limits(l))
-		if err != nil {
-			return nil, err
-		}
-		return &Inference{Posterior: run.Posterior, Attrs: run.Attrs}, nil
 	case len(files) > 1:
-		return nil, content.Failf(ErrRange,
+		return nil, failf(ErrRange,
 			"open %s: a %s holds all chains, so %d of them are several runs; only CSV files are read together",
 			files[0], format, len(files))
-	case format == json:
+	case format == formatJSON:
 		return l.openJSON(files[0])
 	}
-	c, err := zarr.Read(files[0], content.Limits(l))
+	c, err := readZarr(files[0], l)
 	if err != nil {
 		return nil, err
 	}
 	coords := c.Coords
 	c.Coords = nil
-	inf, err := decode(c, files[0], content.FileName)
+	inf, err := decode(c, files[0], fileName)
 	if err != nil {
 		return nil, err
 	}
 	for _, dims := range inf.Dims {
 		for _, dim := range dims {
-			if labels, ok := coords[dim]; ok && !zarr.Counts(labels) {
+			if labels, ok := coords[dim]; ok && !isCounting(labels) {
 				inf.Coords[dim] = labels
 			}
 		}
@@ -113,20 +82,19 @@ func Read(r io.Reader) (*Inference, error) { return Limits{}.Read(r) }
 // Read is [Read] with these limits.
 func (l Limits) Read(r io.Reader) (*Inference, error) {
 	if r == nil {
-		return nil, content.Failf(ErrRange, "read: the reader is nil")
+		return nil, failf(ErrRange, "read: the reader is nil")
 	}
 	in := bufio.NewReaderSize(r, 4096)
 	head, err := in.Peek(4096)
 	if err != nil && err != io.EOF {
-		return nil, content.During("read", err)
+		return nil, during("read", err)
 	}
 	if text := bytes.TrimLeft(head, blank); len(text) > 0 && text[0] == '{' {
-		inf, err := l.readJSON(in, "JSON")
-		return inf, public(err)
+		return l.readJSON(in, "JSON")
 	}
-	run, err := cmdstan.Read(in, "CSV", content.Limits(l))
+	run, err := readCSV(in, "CSV", l)
 	if err != nil {
-		return nil, public(err)
+		return nil, err
 	}
 	return &Inference{Posterior: run.Posterior, Warmup: run.Warmup, Attrs: run.Attrs, Notes: run.Notes}, nil
 }
@@ -141,12 +109,12 @@ func (l Limits) openJSON(path string) (*Inference, error) {
 }
 
 func (l Limits) readJSON(r io.Reader, file string) (*Inference, error) {
-	c, err := content.Read(r, file, content.Limits(l))
+	c, err := readInferenceData(r, file, l)
 	if err != nil {
 		return nil, err
 	}
 	coords := c.Coords
-	inf, err := decode(c, file, content.AnyName)
+	inf, err := decode(c, file, anyName)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +131,7 @@ func (l Limits) readJSON(r io.Reader, file string) (*Inference, error) {
 
 // openCSV reads the files of a run, and what [WriteCSV] has put beside them.
 func (l Limits) openCSV(files []string) (*Inference, error) {
-	run, err := cmdstan.ReadFiles(content.Limits(l), files...)
+	run, err := readCSVFiles(l, files...)
 	if err != nil {
 		return nil, err
 	}
@@ -220,10 +188,9 @@ func csvBase(files []string) string {
 
 // The formats.
 const (
-	csv   = "csv"
-	table = "CSV file with a column of chains"
-	json  = "json"
-	zarrs = "zarr"
+	formatCSV  = "csv"
+	formatJSON = "json"
+	formatZarr = "zarr"
 )
 
 // blank may stand before the content: a byte order mark, spaces, ends of lines.
@@ -233,40 +200,39 @@ const blank = "\ufeff \t\r\n"
 func detect(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", content.During("open", err)
+		return "", during("open", err)
 	}
 	if info.IsDir() {
-		return zarrs, nil // expand puts files in the place of other directories
+		return formatZarr, nil // expand puts files in the place of other directories
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return "", content.During("open", err)
+		return "", during("open", err)
 	}
 	defer f.Close()
 	head := make([]byte, 4096)
 	n, err := io.ReadFull(f, head)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return "", content.During("open", err)
+		return "", during("open", err)
 	}
 	wrong := func(kind error, text string) error {
-		return &content.ParseError{File: path, Err: content.Because(kind, "%s", text)}
+		return &ParseError{File: path, Err: because(kind, "%s", text)}
 	}
 	text := bytes.TrimLeft(head[:n], blank)
 	switch {
 	case n == 0:
 		return "", wrong(ErrFormat, "the file is empty")
 	case bytes.HasPrefix(text, []byte("{")):
-		return json, nil
+		return formatJSON, nil
 	case bytes.HasPrefix(text, []byte("\x89HDF")) || bytes.HasPrefix(text, []byte("CDF")):
 		return "", wrong(ErrUnsupported, "a NetCDF file: in Python, "+
 			`arviz.from_netcdf("FILE").to_json("draws.json") writes what Kelvin reads`)
+	case bytes.HasPrefix(text, []byte("chain,draw,")):
+		return "", wrong(ErrUnsupported, "one table of all chains, which Kelvin does not write: a CSV file has one chain")
 	case bytes.IndexByte(text, 0) >= 0:
 		return "", wrong(ErrFormat, "neither CSV nor JSON: it has a zero byte")
 	}
-	if cmdstan.IsTable(text) {
-		return table, nil
-	}
-	return csv, nil
+	return formatCSV, nil
 }
 
 // expand puts files in the place of patterns and of directories that hold CSV files.
@@ -277,23 +243,23 @@ func expand(paths []string) ([]string, error) {
 		if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?[") {
 			found, e := filepath.Glob(path)
 			if e != nil {
-				return nil, content.Failf(ErrRange, "open %s: %v", path, e)
+				return nil, failf(ErrRange, "open %s: %v", path, e)
 			}
 			if len(found) == 0 {
-				return nil, content.Failf(fs.ErrNotExist, "open %s: no file fits", path)
+				return nil, failf(fs.ErrNotExist, "open %s: no file fits", path)
 			}
 			slices.SortFunc(found, naturalOrder)
 			files = append(files, found...)
 			continue
 		}
 		if err != nil {
-			return nil, content.During("open", err)
+			return nil, during("open", err)
 		}
-		if info.IsDir() && !zarr.Is(path) {
+		if info.IsDir() && !isZarr(path) {
 			found, _ := filepath.Glob(filepath.Join(escaped(path), "*.csv"))
 			if len(found) == 0 {
-				return nil, &content.ParseError{File: path,
-					Err: content.Because(ErrFormat, "neither a Zarr store nor a directory with CSV files")}
+				return nil, &ParseError{File: path,
+					Err: because(ErrFormat, "neither a Zarr store nor a directory with CSV files")}
 			}
 			slices.SortFunc(found, naturalOrder)
 			files = append(files, found...)
@@ -302,7 +268,7 @@ func expand(paths []string) ([]string, error) {
 		files = append(files, path)
 	}
 	if len(files) == 0 {
-		return nil, content.Failf(ErrRange, "open: no file was named")
+		return nil, failf(ErrRange, "open: no file was named")
 	}
 	return files, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +15,7 @@ import (
 func TestOpenCSV(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "with [brackets]*")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}), storetest.NUTS, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	d := filled(t, placedSites(t, "mu", []int64{}), nutsStats, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 	paths, err := WriteCSV(filepath.Join(dir, "run"), &Inference{Posterior: d}, CSVOptions{})
 	require.NoError(t, err)
 	require.Len(t, paths, 11)
@@ -24,7 +23,7 @@ func TestOpenCSV(t *testing.T) {
 	for _, names := range [][]string{paths, {dir}, {"run_*.csv"}, {"run_?.csv", "run_1?.csv"}} {
 		inf, err := Open(names...)
 		require.NoError(t, err)
-		storetest.Identical(t, d, inf.Posterior)
+		identical(t, d, inf.Posterior)
 	}
 }
 

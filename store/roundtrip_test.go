@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/draws"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
 )
 
 // formats write an Inference into a directory and name what to open.
@@ -38,24 +37,24 @@ var formats = map[string]func(dir string, inf *Inference) (string, error){
 
 // What is written comes back bit for bit, whatever the names, shapes and lengths.
 func TestRoundTrip(t *testing.T) {
-	storetest.NoSync(t)
-	odd := storetest.Sites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0},
+	noSync(t)
+	odd := placedSites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0},
 		"none", []int64{2, 0, 3}, "chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{},
 		"a.b", []int64{}, "a_b", []int64{}, "mu_dim_0", []int64{},
 		`"quoted", # <&>\`, []int64{1, 1}, "lp__", []int64{})
-	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, storetest.NUTS...)
-	simple := storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})
+	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, nutsStats...)
+	simple := placedSites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})
 	for name, d := range map[string]*draws.Draws{
-		"simple":          storetest.Filled(t, simple, storetest.NUTS, true, 7, 7),
-		"odd names":       storetest.Filled(t, odd, oddStats, false, 7, 7),
-		"one chain":       storetest.Filled(t, simple, storetest.NUTS, false, 5),
-		"ragged":          storetest.Filled(t, simple, storetest.NUTS, true, 7, 2, 0, 4),
-		"ragged, odd":     storetest.Filled(t, odd, oddStats, false, 2, 7),
-		"zero draws":      storetest.Filled(t, odd, storetest.NUTS, true, 0, 0),
-		"no statistics":   storetest.Filled(t, simple, nil, true, 4, 3),
-		"statistics only": storetest.Filled(t, nil, storetest.NUTS, true, 4, 3),
-		"names of ArviZ":  storetest.Filled(t, simple, []string{"diverging", "tree_depth", "acceptance_rate"}, true, 4, 4),
-		"eleven chains":   storetest.Filled(t, simple, storetest.NUTS, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+		"simple":          filled(t, simple, nutsStats, true, 7, 7),
+		"odd names":       filled(t, odd, oddStats, false, 7, 7),
+		"one chain":       filled(t, simple, nutsStats, false, 5),
+		"ragged":          filled(t, simple, nutsStats, true, 7, 2, 0, 4),
+		"ragged, odd":     filled(t, odd, oddStats, false, 2, 7),
+		"zero draws":      filled(t, odd, nutsStats, true, 0, 0),
+		"no statistics":   filled(t, simple, nil, true, 4, 3),
+		"statistics only": filled(t, nil, nutsStats, true, 4, 3),
+		"names of ArviZ":  filled(t, simple, []string{"diverging", "tree_depth", "acceptance_rate"}, true, 4, 4),
+		"eleven chains":   filled(t, simple, nutsStats, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
 	} {
 		for format, write := range formats {
 			t.Run(name+" in "+format, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestRoundTrip(t *testing.T) {
 				require.NoError(t, err)
 				assert.Empty(t, got.Notes)
 				assert.Nil(t, got.Warmup)
-				storetest.Identical(t, d, got.Posterior)
+				identical(t, d, got.Posterior)
 			})
 		}
 	}
@@ -73,19 +72,19 @@ func TestRoundTrip(t *testing.T) {
 
 // The warm-up comes back as a container of its own in every format.
 func TestRoundTripWarmup(t *testing.T) {
-	storetest.NoSync(t)
-	simple := storetest.Sites(t, "mu", []int64{}, "theta", []int64{2, 3})
-	for _, stats := range [][]string{storetest.NUTS, {"lp"}} { // with and without an adaptation block
-		inf := &Inference{Posterior: storetest.Filled(t, simple, stats, true, 4, 3),
-			Warmup: storetest.Filled(t, simple, stats, true, 2, 5)}
+	noSync(t)
+	simple := placedSites(t, "mu", []int64{}, "theta", []int64{2, 3})
+	for _, stats := range [][]string{nutsStats, {"lp"}} { // with and without an adaptation block
+		inf := &Inference{Posterior: filled(t, simple, stats, true, 4, 3),
+			Warmup: filled(t, simple, stats, true, 2, 5)}
 		for format, write := range formats {
 			t.Run(format, func(t *testing.T) {
 				path, err := write(t.TempDir(), inf)
 				require.NoError(t, err)
 				got, err := Open(path)
 				require.NoError(t, err)
-				storetest.Identical(t, inf.Posterior, got.Posterior)
-				storetest.Identical(t, inf.Warmup, got.Warmup)
+				identical(t, inf.Posterior, got.Posterior)
+				identical(t, inf.Warmup, got.Warmup)
 			})
 		}
 	}
@@ -93,20 +92,20 @@ func TestRoundTripWarmup(t *testing.T) {
 
 // JSON and Zarr have all groups, names of dimensions, labels and attributes.
 func TestRoundTripGroups(t *testing.T) {
-	sites := storetest.Sites(t, "mu", []int64{}, "w", []int64{3})
-	y := storetest.Sites(t, "y", []int64{3})
+	sites := placedSites(t, "mu", []int64{}, "w", []int64{3})
+	y := placedSites(t, "y", []int64{3})
 	inf := &Inference{
-		Posterior: storetest.Filled(t, sites, storetest.NUTS, true, 4, 4), Warmup: storetest.Filled(t, sites, storetest.NUTS,
+		Posterior: filled(t, sites, nutsStats, true, 4, 4), Warmup: filled(t, sites, nutsStats,
 			true, 2, 2),
-		LogLikelihood: storetest.Filled(t, y, nil, true, 4, 4), PosteriorPredictive: storetest.Filled(t, y, nil, true, 4, 4),
-		Prior: storetest.Filled(t, sites, []string{"lp"}, true, 6), PriorPredictive: storetest.Filled(t, y, nil, true, 6),
-		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, storetest.Difficult[0]}}, {"n", nil, []float64{3}},
+		LogLikelihood: filled(t, y, nil, true, 4, 4), PosteriorPredictive: filled(t, y, nil, true, 4, 4),
+		Prior: filled(t, sites, []string{"lp"}, true, 6), PriorPredictive: filled(t, y, nil, true, 6),
+		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, difficult[0]}}, {"n", nil, []float64{3}},
 			{"z", []int64{0}, []float64{}}},
-		ConstantData: []Array{{"x", []int64{3, 2}, storetest.Difficult[:6]}},
+		ConstantData: []Array{{"x", []int64{3, 2}, difficult[:6]}},
 		Coords:       map[string][]any{"school": {"A", "Bé", ""}, "year": {2001., 2002.5, 2003.}},
 		Dims:         map[string][]string{"w": {"school"}, "y": {"year"}},
 		Attrs: map[string]any{"created_at": "then", "inference_library": "kelvin", "inference_library_version": "1",
-			"seed": 7., "ok": true, "list": []any{1., "b", nil}, "bad": storetest.Difficult[1]},
+			"seed": 7., "ok": true, "list": []any{1., "b", nil}, "bad": difficult[1]},
 	}
 	for _, format := range []string{"json", "zarr", "zarr with zlib"} {
 		t.Run(format, func(t *testing.T) {
@@ -116,7 +115,7 @@ func TestRoundTripGroups(t *testing.T) {
 			require.NoError(t, err)
 			parts := got.sampled()
 			for i, p := range inf.sampled() {
-				storetest.Identical(t, *p, *parts[i])
+				identical(t, *p, *parts[i])
 			}
 			assert.Equal(t, inf.Coords, got.Coords)
 			assert.Equal(t, inf.Dims, got.Dims)
@@ -128,7 +127,7 @@ func TestRoundTripGroups(t *testing.T) {
 					if a.Name == b.Name {
 						found = true
 						assert.Equal(t, append([]int64{}, a.Shape...), append([]int64{}, b.Shape...))
-						storetest.SameNumbers(t, a.Values, b.Values)
+						sameNumbers(t, a.Values, b.Values)
 					}
 				}
 				assert.True(t, found, a.Name)
@@ -140,7 +139,7 @@ func TestRoundTripGroups(t *testing.T) {
 // A group that ends up with other draws than the layout tells of is read as it stands, as after thinning in ArviZ.
 func TestForeignChange(t *testing.T) {
 	var b strings.Builder
-	d := storetest.Filled(t, storetest.Sites(t, "mu", []int64{}, "w", []int64{2}), storetest.NUTS, true, 3, 2)
+	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), nutsStats, true, 3, 2)
 	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d}))
 	text := withoutDigest(b.String())
 	start := strings.Index(text, `"w": [`)
@@ -161,8 +160,8 @@ func withoutDigest(text string) string {
 
 // Labels of elements come back with the draws, from every format.
 func TestLabelsRoundTrip(t *testing.T) {
-	storetest.NoSync(t)
-	d := storetest.Filled(t, storetest.Sites(t, "b", []int64{2}, "r", []int64{2, 3}, "s", []int64{}), nil, true, 4, 4)
+	noSync(t)
+	d := filled(t, placedSites(t, "b", []int64{2}, "r", []int64{2, 3}, "s", []int64{}), nil, true, 4, 4)
 	require.NoError(t, d.Label("b", []string{"age", `a "b", c`}))
 	require.NoError(t, d.Label("r", nil, []string{"x", "y]", "ä"}))
 	for format, write := range formats {

@@ -11,9 +11,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
 // CSVSink writes a run's draws to CmdStan CSV files as they are made, base_1.csv, base_2.csv, ... A run that resumes
@@ -26,8 +23,8 @@ import (
 type CSVSink struct {
 	Base    string // the path of the files up to the number of the chain
 	Options CSVOptions
-	writers []*cmdstan.Writer
-	marks   [][]cmdstan.Mark // of the last two saves, for each chain
+	writers []*csvWriter
+	marks   [][]csvMark // of the last two saves, for each chain
 }
 
 // Save appends a block of draws: draw 0 of chain c is the run's draw from[c]. Run identifies a run that may resume from
@@ -42,7 +39,7 @@ func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 	}
 	for chain, w := range s.writers {
 		if w.Rows() != from[chain] {
-			return content.Failf(ErrRange,
+			return failf(ErrRange,
 				"%s_%d.csv has %d draws, and the block begins at draw %d: a sink is for one run; close it first",
 				s.Base, chain+1, w.Rows(), from[chain])
 		}
@@ -66,7 +63,7 @@ func (s *CSVSink) Save(run string, from []int, block *draws.Draws) error {
 }
 
 func (s *CSVSink) describe(d *draws.Draws) {
-	facts := content.FactsOf(d)
+	facts := factsOf(d)
 	for _, w := range s.writers {
 		w.Describe(facts)
 	}
@@ -88,17 +85,17 @@ func (s *CSVSink) digests() string { return s.Base + ".digests" }
 // mark notes the digests, and those of the save before: a kill may come before the checkpoint of this one.
 func (s *CSVSink) mark() error {
 	if s.marks == nil {
-		s.marks = make([][]cmdstan.Mark, len(s.writers))
+		s.marks = make([][]csvMark, len(s.writers))
 	}
 	for chain, w := range s.writers {
 		old := s.marks[chain]
-		s.marks[chain] = append(old[max(0, len(old)-1):], cmdstan.Mark{Rows: w.Rows(), Digest: w.Digest()})
+		s.marks[chain] = append(old[max(0, len(old)-1):], csvMark{Rows: w.Rows(), Digest: w.Digest()})
 	}
 	text, err := encoding.Marshal(s.marks)
 	if err != nil {
-		return content.During("write CSV", err)
+		return during("write CSV", err)
 	}
-	return content.During("write CSV", atomicfile.Replace(s.digests(), func(w io.Writer) error {
+	return during("write CSV", atomicfile.Replace(s.digests(), func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	}))
@@ -112,32 +109,31 @@ func (s *CSVSink) open(run string, from []int, block *draws.Draws) error {
 		}
 	}
 	for chain, keep := range from {
-		o := s.Options.cmdstan(block)
+		o := s.Options.head(block)
 		o.Chain, o.Run = chain+1, run
-		step := adaptation(&o, block, chain)
 		path := fmt.Sprintf("%s_%d.csv", s.Base, chain+1)
 		_, err := os.Stat(path)
 		there := err == nil
-		var marks []cmdstan.Mark
+		var marks []csvMark
 		if s.marks != nil {
 			marks = s.marks[chain]
 		}
-		var w *cmdstan.Writer
+		var w *csvWriter
 		switch {
 		case there && run != "":
-			w, err = cmdstan.Append(path, block.Sites(), block.Stats(), o, keep, marks...)
+			w, err = appendCSV(path, block.Sites(), block.Stats(), o, keep, marks...)
 		case !there && keep > 0:
-			return content.Failf(ErrRange,
+			return failf(ErrRange,
 				"%s is not there, and the run resumes from draw %d: it was begun without this sink", path, keep)
 		default:
-			w, err = cmdstan.Create(path, block.Sites(), block.Stats(), o)
+			w, err = createCSV(path, block.Sites(), block.Stats(), o)
 		}
 		if err != nil {
 			return err
 		}
 		s.writers = append(s.writers, w)
-		if step != nil && w.Rows() == 0 && !w.HasAdaptation() {
-			if err := w.Adapted(*step); err != nil {
+		if w.head.HMC && w.rows == 0 && w.adapted == "" {
+			if err := w.Adapted(firstStep(block, chain)); err != nil {
 				return err
 			}
 		}
@@ -145,19 +141,13 @@ func (s *CSVSink) open(run string, from []int, block *draws.Draws) error {
 	return nil
 }
 
-// adaptation is the block that readers of CmdStan's files expect of hmc, if it is known: the step size of the first
-// draw, with the unit metric.
-func adaptation(o *cmdstan.Options, block *draws.Draws, chain int) *cmdstan.Adaptation {
-	name, ok := block.StatName(draws.StatStepSize)
-	if !ok || o.Metric != "" || o.Algorithm != "" && o.Algorithm != "hmc" {
-		return nil
+// firstStep is the step size of the first draw, 1 where there is none.
+func firstStep(block *draws.Draws, chain int) float64 {
+	name, _ := block.StatName(draws.StatStepSize)
+	if trace, err := block.Stat(name, chain); err == nil && len(trace) > 0 {
+		return trace[0]
 	}
-	o.Metric = "unit_e"
-	trace, err := block.Stat(name, chain)
-	if err != nil || len(trace) == 0 {
-		return &cmdstan.Adaptation{StepSize: 1}
-	}
-	return &cmdstan.Adaptation{StepSize: trace[0]}
+	return 1
 }
 
 // Close closes the files.
@@ -170,7 +160,7 @@ func (s *CSVSink) Close() error {
 	}
 	if s.writers != nil && s.marks != nil && first == nil { // from here on the digests at the ends of the files serve
 		if err := os.Remove(s.digests()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			first = content.During("write CSV", err)
+			first = during("write CSV", err)
 		}
 	}
 	s.writers, s.marks = nil, nil
@@ -181,7 +171,7 @@ func (s *CSVSink) Close() error {
 type ZarrSink struct {
 	Path    string      // of the store, a folder
 	Options ZarrOptions // what the store says of the run
-	writer  *zarr.Writer
+	writer  *zarrWriter
 }
 
 // Save appends a block of draws, like [CSVSink.Save]. All chains must be at the same draw, as they are
@@ -189,20 +179,24 @@ type ZarrSink struct {
 func (s *ZarrSink) Save(run string, from []int, block *draws.Draws) error {
 	if s.writer == nil {
 		if err := s.open(run, from, block); err != nil {
-			return public(err)
+			return err
 		}
 	}
 	for chain, n := range s.writer.Lengths() {
 		if n != from[chain] {
-			return content.Failf(ErrRange,
+			return failf(ErrRange,
 				"%s has %d draws of chain %d, and the block begins at draw %d: a sink is for one run; close it first",
 				s.Path, n, chain, from[chain])
 		}
 	}
-	s.writer.Describe(content.FactsOf(block))
+	s.writer.Describe(factsOf(block))
 	block.AtEnd(s.end)
-	if err := each(block, s.writer.Append); err != nil {
-		return err
+	for chain := range block.Chains() {
+		for i := range block.Len(chain) {
+			if err := s.writer.Append(chain, block.Row(chain, i), block.StatRow(chain, i)); err != nil {
+				return err
+			}
+		}
 	}
 	return s.writer.Flush()
 }
@@ -212,7 +206,7 @@ func (s *ZarrSink) end(run *draws.Draws) error {
 	if s.writer == nil {
 		return nil
 	}
-	s.writer.Describe(content.FactsOf(run))
+	s.writer.Describe(factsOf(run))
 	return s.writer.Flush()
 }
 
@@ -220,41 +214,18 @@ func (s *ZarrSink) open(run string, from []int, block *draws.Draws) (err error) 
 	keep, o := slices.Min(from), s.Options
 	o.Attrs = (&Inference{Attrs: o.Attrs}).attrs()
 	if run != "" {
-		o.Attrs[content.RunKey] = run
+		o.Attrs[runKey] = run
 	}
-	switch there := zarr.Is(s.Path); {
+	switch there := isZarr(s.Path); {
 	case there && run != "":
-		s.writer, err = zarr.Append(s.Path, block.Sites(), block.Stats(), len(from), zarr.Options(o), keep, run)
+		s.writer, err = appendZarr(s.Path, block.Sites(), block.Stats(), len(from), o, keep, run)
 	case !there && keep > 0:
-		return content.Failf(ErrRange,
+		return failf(ErrRange,
 			"%s is not there, and the run resumes from draw %d: it was begun without this sink", s.Path, keep)
 	default:
-		s.writer, err = zarr.Create(s.Path, block.Sites(), block.Stats(), len(from), zarr.Options(o))
+		s.writer, err = createZarr(s.Path, block.Sites(), block.Stats(), len(from), o)
 	}
 	return err
-}
-
-// each calls f for every draw, chain by chain.
-func each(d *draws.Draws, f func(chain int, x, stats []float64) error) error {
-	names := d.Stats()
-	columns, stats := make([][]float64, len(names)), make([]float64, len(names))
-	for chain := range d.Chains() {
-		for j, name := range names {
-			var err error
-			if columns[j], err = d.Stat(name, chain); err != nil {
-				return err
-			}
-		}
-		for i := range d.Len(chain) {
-			for j := range columns {
-				stats[j] = columns[j][i]
-			}
-			if err := f(chain, d.Row(chain, i), stats); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Close closes the store.

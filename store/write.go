@@ -10,13 +10,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
-	"github.com/kelvin-ppl/kelvin/store/internal/cmdstan"
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 )
 
 // errNoInference is the error of writing nil.
-var errNoInference = content.Failf(ErrRange, "write: there is no Inference, it is nil")
+var errNoInference = failf(ErrRange, "write: there is no Inference, it is nil")
 
 // CSVOptions are what CSV files say about their run, and how they are written. The zero value has CmdStan's defaults.
 type CSVOptions struct {
@@ -26,10 +23,6 @@ type CSVOptions struct {
 	Seed uint64
 	// Warmup and Draws are the numbers of iterations that were asked for; 0 is 1000. Thin keeps every Thin-th; 0 is 1.
 	Warmup, Draws, Thin int
-	// Algorithm is hmc or fixed_param; empty is hmc for draws with the statistic step_size, else fixed_param.
-	Algorithm string
-	// Metric is unit_e, diag_e or dense_e; empty is unit_e, with which files of hmc have an adaptation block.
-	Metric string
 	// TargetAccept is the acceptance that adaptation aimed at; 0 is 0.8. MaxTreeDepth is the limit; 0 is 10.
 	TargetAccept float64
 	MaxTreeDepth int
@@ -40,19 +33,14 @@ type CSVOptions struct {
 	FlushEvery int
 }
 
-// cmdstan are the options for draws.
-func (o CSVOptions) cmdstan(d *draws.Draws) cmdstan.Options {
-	unknown := o.Seed == 0
-	if unknown && d != nil {
+// head is what files of draws say.
+func (o CSVOptions) head(d *draws.Draws) csvHead {
+	h := csvHead{CSVOptions: o, NoSeed: o.Seed == 0}
+	if h.NoSeed && d != nil {
 		seed, err := strconv.ParseUint(d.Attrs()["seed"], 10, 64)
-		o.Seed, unknown = seed, err != nil
+		h.Seed, h.NoSeed = seed, err != nil
 	}
-	return cmdstan.Options{
-		NoSeed: unknown,
-		Model:  o.Model, Seed: o.Seed, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Algorithm: o.Algorithm,
-		Metric: o.Metric, TargetAccept: o.TargetAccept, MaxTreeDepth: o.MaxTreeDepth, Start: o.Start,
-		FlushEvery: o.FlushEvery,
-	}
+	return h
 }
 
 // WriteCSV writes the posterior, and the warm-up if there is one, as base_1.csv, base_2.csv, ... in the form of
@@ -67,19 +55,19 @@ func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
 	if inf == nil {
 		return nil, errNoInference
 	}
-	paths, digests, err := cmdstan.WriteFiles(base, inf.Posterior, inf.Warmup, opt.cmdstan(inf.Posterior))
+	paths, digests, err := writeCSVFiles(base, inf.Posterior, inf.Warmup, opt.head(inf.Posterior))
 	if err != nil {
 		return paths, err
 	}
 	others := *inf
 	others.Posterior, others.Warmup = nil, nil
-	groups, err := others.groups(content.AnyName)
+	groups, err := others.groups(anyName)
 	if err != nil {
 		return paths, err
 	}
 	if len(groups)+len(inf.Coords)+len(inf.Dims) == 0 {
 		if err := os.Remove(base + besideCSV); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return paths, content.During("write CSV", err)
+			return paths, during("write CSV", err)
 		}
 		return paths, nil
 	}
@@ -104,7 +92,7 @@ func WriteCSV(base string, inf *Inference, opt CSVOptions) ([]string, error) {
 // An [ErrLayout] says what does not fit: statistics in a group that has none, dimensions of several sizes, an attribute
 // that JSON cannot hold.
 func WriteJSON(path string, inf *Inference) error {
-	return content.During("write JSON", atomicfile.Replace(path, func(w io.Writer) error { return WriteJSONTo(w, inf) }))
+	return during("write JSON", atomicfile.Replace(path, func(w io.Writer) error { return WriteJSONTo(w, inf) }))
 }
 
 // WriteJSONTo is [WriteJSON] to a writer.
@@ -113,13 +101,13 @@ func WriteJSONTo(to io.Writer, inf *Inference) error {
 		return errNoInference
 	}
 	if to == nil {
-		return content.Failf(ErrRange, "write JSON: the writer is nil")
+		return failf(ErrRange, "write JSON: the writer is nil")
 	}
-	groups, err := inf.groups(content.AnyName)
+	groups, err := inf.groups(anyName)
 	if err != nil {
 		return err
 	}
-	return content.Write(to, groups, inf.attrs(), inf.Coords, inf.Dims)
+	return writeInferenceData(to, groups, inf.attrs(), inf.Coords, inf.Dims)
 }
 
 // ZarrOptions say how a Zarr store is written, and what it says about its run.
@@ -150,15 +138,15 @@ func WriteZarr(path string, inf *Inference, opt ZarrOptions) error {
 	if inf == nil {
 		return errNoInference
 	}
-	groups, err := inf.groups(content.FileName)
+	groups, err := inf.groups(fileName)
 	if err != nil {
 		return err
 	}
 	opt.Coords = inf.Coords
-	err = zarr.Write(path, groups, inf.attrs(), zarr.Options(opt))
+	err = writeZarr(path, groups, inf.attrs(), opt)
 	var e *fs.PathError
 	if errors.As(err, &e) && e.Path == path && errors.Is(err, fs.ErrExist) {
-		return content.Failf(ErrExists, "write Zarr: %s exists already", path)
+		return failf(ErrExists, "write Zarr: %s exists already", path)
 	}
-	return content.During("write Zarr", err)
+	return during("write Zarr", err)
 }

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kelvin-ppl/kelvin/store/internal/content"
-	"github.com/kelvin-ppl/kelvin/store/internal/storetest"
-	"github.com/kelvin-ppl/kelvin/store/internal/zarr"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -28,7 +25,7 @@ func TestReadArvizZarr(t *testing.T) {
 }
 
 func TestReadZarrErrors(t *testing.T) {
-	storetest.NoSync(t)
+	noSync(t)
 	for _, c := range []struct {
 		from, to, want string
 		kind           error
@@ -46,7 +43,7 @@ func TestReadZarrErrors(t *testing.T) {
 		{`{"chunks"`, `"chunks"`, "want an object", ErrFormat},
 	} {
 		path := filepath.Join(t.TempDir(), "run.zarr")
-		require.NoError(t, WriteZarr(path, &Inference{Posterior: storetest.Filled(t, storetest.Sites(t, "mu", []int64{}), nil,
+		require.NoError(t, WriteZarr(path, &Inference{Posterior: filled(t, placedSites(t, "mu", []int64{}), nil,
 			true, 4, 4)}, ZarrOptions{Chunk: 3, Zlib: -1}))
 		require.NoError(t, os.Remove(filepath.Join(path, ".zmetadata")))
 		name := filepath.Join(path, "posterior", "mu", ".zarray")
@@ -61,7 +58,7 @@ func TestReadZarrErrors(t *testing.T) {
 	_, err := Open(filepath.Join(t.TempDir(), "no"))
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 	dir := t.TempDir()
-	_, err = zarr.Read(dir, content.Limits{})
+	_, err = readZarr(dir, Limits{})
 	assert.ErrorContains(t, err, "no Zarr store: it has no .zgroup")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "zarr.json"), []byte("{}"), 0o644))
 	_, err = Open(dir)

@@ -103,7 +103,7 @@ func (l *Loader) check() error {
 type reading struct {
 	at      infer.Position
 	done    parallel.Group // which Wait ends when the others are there
-	columns []any          // a slice for each column
+	columns []func() (*ts.Tensor, error)
 	err     error
 }
 
@@ -131,7 +131,7 @@ func (l *Loader) Next() (infer.Batch, error) {
 	}
 	out := infer.Batch{}
 	for i, c := range l.columns {
-		t, err := tensor(r.columns[i], c.Shape)
+		t, err := r.columns[i]()
 		if err != nil {
 			return nil, fmt.Errorf("loader: column %q: %w", c.Name, err)
 		}
@@ -163,7 +163,7 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 		}
 		l.shuffle, l.epoch = s, at.Epoch
 	}
-	r := &reading{at: at, columns: make([]any, len(l.columns))}
+	r := &reading{at: at, columns: make([]func() (*ts.Tensor, error), len(l.columns))}
 	// What the goroutine sees of the loader does not change.
 	table, columns, shuffle, from := l.table, l.columns, l.shuffle, at.Index*l.o.Size
 	size := min(l.o.Size, l.n-from)
@@ -188,44 +188,26 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 	return r, nil
 }
 
-// gather reads rows of a column into a slice of its type.
-func gather(t *large.Table, c large.Column, rows []int64) (any, error) {
+// gather reads rows of a column. What it returns makes a tensor of them.
+func gather(t *large.Table, c large.Column, rows []int64) (func() (*ts.Tensor, error), error) {
 	switch c.Type {
 	case "float64":
-		return large.Gather[float64](t, c.Name, rows)
+		return gatherOf[float64](t, c, rows)
 	case "float32":
-		return large.Gather[float32](t, c.Name, rows)
+		return gatherOf[float32](t, c, rows)
 	case "int64":
-		return large.Gather[int64](t, c.Name, rows)
+		return gatherOf[int64](t, c, rows)
 	case "int32":
-		return large.Gather[int32](t, c.Name, rows)
+		return gatherOf[int32](t, c, rows)
 	}
-	return large.Gather[uint8](t, c.Name, rows)
+	return gatherOf[uint8](t, c, rows)
 }
 
-// tensor copies a slice into a tensor of rows of a shape.
-func tensor(values any, shape []int64) (*ts.Tensor, error) {
-	switch v := values.(type) {
-	case []float64:
-		return tensorOf(v, shape)
-	case []float32:
-		return tensorOf(v, shape)
-	case []int64:
-		return tensorOf(v, shape)
-	case []int32:
-		return tensorOf(v, shape)
-	case []uint8:
-		return tensorOf(v, shape)
-	}
-	return nil, fmt.Errorf("values of type %T", values)
-}
-
-func tensorOf[T torch.Number](values []T, shape []int64) (*ts.Tensor, error) {
-	row := int64(1)
-	for _, n := range shape {
-		row *= n
-	}
-	return torch.FromSlice(values, append([]int64{int64(len(values)) / row}, shape...)...)
+func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int64) (func() (*ts.Tensor, error), error) {
+	values, err := large.Gather[T](t, c.Name, rows)
+	return func() (*ts.Tensor, error) {
+		return torch.FromSlice(values, append([]int64{int64(len(rows))}, c.Shape...)...)
+	}, err
 }
 
 // Position says which batch Next gives.

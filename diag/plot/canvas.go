@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
@@ -37,9 +38,7 @@ func (o Options) defaults() (Options, error) {
 				draws.ErrRange, *v)
 		}
 	}
-	if o.Format == "" {
-		o.Format = "png"
-	}
+	o.Format = cmp.Or(o.Format, "png")
 	if !slices.Contains([]string{"png", "svg", "pdf"}, o.Format) {
 		return o, fmt.Errorf("diag/plot: %w: format %q, want png, svg or pdf", draws.ErrRange, o.Format)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	gonum "gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 
@@ -13,18 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/sbc"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
-
-// some are at most so many rows, at equal distances.
-func some(rows [][]float64, most int) [][]float64 {
-	if len(rows) <= most {
-		return rows
-	}
-	out := make([][]float64, most)
-	for i := range out {
-		out[i] = rows[i*len(rows)/most]
-	}
-	return out
-}
 
 // match checks data and replicates of them.
 func match(what string, least int, y []float64, replicates [][]float64) error {
@@ -46,7 +35,7 @@ func Densities(w io.Writer, y []float64, replicates [][]float64, opt Options) er
 		return err
 	}
 	const most = 50
-	shown := some(replicates, most)
+	shown := sample.Evenly(replicates, most)
 	low, high, err := view("numbers", append([][]float64{y}, shown...)...)
 	if err != nil {
 		return err
@@ -127,17 +116,10 @@ func Intervals(w io.Writer, x, y []float64, replicates [][]float64, opt Options)
 	p.X.Label.Text, p.Y.Label.Text = "x", "value"
 	if x == nil {
 		p.X.Label.Text = "data, by value"
-		x = make([]float64, len(y))
 		order := make([]int, len(y))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(i, j int) int {
-			if y[i] < y[j] {
-				return -1
-			}
-			return 1
-		})
+		sorted := slices.Clone(y)
+		floats.ArgsortStable(sorted, order)
+		x = make([]float64, len(y))
 		for at, i := range order {
 			x[i] = float64(at + 1)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -10,87 +11,103 @@ import (
 	"unicode/utf8"
 )
 
-// The tables stand between these lines of the page.
+// The table stands between these of the page.
 const (
-	begin = "<!-- make chaos writes from here -->"
-	end   = "<!-- to here -->"
+	begin = "\nLast run: "
+	end   = "\n## How each is tested"
 )
 
 const columns = 120
 
-// parse reads the results that stand in a page: rows of | name | promise | seen | seconds |.
-func parse(text string) map[string]result {
-	found := map[string]result{}
-	last := ""
-	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.TrimSpace(line), "|")
-		if len(cells) != 6 {
-			continue
-		}
-		name, seen := strings.TrimSpace(cells[1]), strings.TrimSpace(cells[3])
-		if name == "" && last != "" { // a row that goes on
-			r := found[last]
-			r.seen += " " + seen
-			found[last] = r
-			continue
-		}
-		seconds, err := strconv.Atoi(strings.TrimSpace(cells[4]))
-		if err != nil {
-			last = ""
-			continue
-		}
-		last = name
-		found[name] = result{seen: seen, seconds: seconds, failed: strings.HasPrefix(seen, "FAILED")}
-	}
-	return found
+// check is a promise, the commands that hold it, and what they saw. The page is where it is written.
+type check struct {
+	name, promise, seen string
+	seconds             string
+	commands            []string
 }
 
-// render puts the tables into the page.
-func render(text string, results map[string]result) (string, error) {
-	head, rest, ok := strings.Cut(text, begin)
-	_, tail, ok2 := strings.Cut(rest, end)
+var (
+	section   = regexp.MustCompile(`(?m)^- \*\*(\w+)\*\*: `)
+	command   = regexp.MustCompile(`(?m)^      (go test (?:.*\\\n)*.*)$`)
+	continued = regexp.MustCompile(`\s*\\\n\s*`)
+)
+
+// parse reads the checks of a page: a row | name | promise | seen | seconds | for each, whose text may go on in further
+// rows, and their commands in the section that begins with the name.
+func parse(text string) (checks []*check, err error) {
+	_, table, ok := strings.Cut(text, begin)
+	table, rest, ok2 := strings.Cut(table, end)
 	if !ok || !ok2 {
-		return "", errors.New(page + " lacks the lines between which the tables stand")
+		return nil, errors.New(page + " lacks the lines between which the table stands")
 	}
+	named := map[string]*check{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 6 || strings.HasPrefix(line, "| check |") || strings.HasPrefix(line, "|---") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if cells[1] == "" && len(checks) > 0 {
+			checks[len(checks)-1].seen += " " + cells[3]
+			continue
+		}
+		c := &check{name: cells[1], promise: cells[2], seen: cells[3], seconds: cells[4]}
+		checks, named[c.name] = append(checks, c), c
+	}
+	starts := section.FindAllStringSubmatchIndex(rest, -1)
+	for i, at := range starts {
+		next := len(rest)
+		if i+1 < len(starts) {
+			next = starts[i+1][0]
+		}
+		c := named[rest[at[2]:at[3]]]
+		if c == nil {
+			return nil, fmt.Errorf("%s has no row for %s", page, rest[at[2]:at[3]])
+		}
+		for _, m := range command.FindAllStringSubmatch(rest[at[0]:next], -1) {
+			c.commands = append(c.commands, continued.ReplaceAllString(m[1], " "))
+		}
+	}
+	for _, c := range checks {
+		if len(c.commands) == 0 {
+			return nil, fmt.Errorf("%s has no command for %s", page, c.name)
+		}
+	}
+	return checks, nil
+}
+
+// render puts the table into the page that the checks are of.
+func render(text string, checks []*check) string {
+	head, rest, _ := strings.Cut(text, begin)
+	_, tail, _ := strings.Cut(rest, end)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n\nLast run: %s, %s/%s, %d processors, %s.\n\n", head, begin,
-		time.Now().UTC().Format("2 January 2006"), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	fmt.Fprintf(&b, "%s%s%s, %s/%s, %d processors, %s.\n\n", head, begin, time.Now().UTC().Format("2 January 2006"),
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	b.WriteString("| check | promise | seen | seconds |\n|---|---|---|---|\n")
 	for _, c := range checks {
-		r, ok := results[c.name]
-		seconds := strconv.Itoa(r.seconds)
-		if !ok {
-			r.seen, seconds = "not run yet", ""
-		}
-		room := columns - utf8.RuneCountInString(c.name+c.promise+seconds) - len("|  |  |  |  |")
-		for i, part := range wrap(r.seen, max(room, 24)) {
+		room := columns - utf8.RuneCountInString(c.name+c.promise+c.seconds) - len("|  |  |  |  |")
+		for i, part := range wrap(c.seen, max(room, 24)) {
 			if i == 0 {
-				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.name, c.promise, part, seconds)
+				fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.name, c.promise, part, c.seconds)
 			} else {
 				fmt.Fprintf(&b, "| | | %s | |\n", part)
 			}
 		}
 	}
-	b.WriteString("\n## How each is tested, and the command\n\n")
-	for _, c := range checks {
-		for i, part := range wrap("**"+c.name+"**: "+c.how, columns-2) {
-			b.WriteString([]string{"- ", "  "}[min(i, 1)] + part + "\n")
-		}
-		b.WriteString("\n")
-		for _, s := range c.suites {
-			for i, part := range wrap(s.command(), columns-8) {
-				if i > 0 {
-					b.WriteString(" \\\n          ")
-				} else {
-					b.WriteString("      ")
-				}
-				b.WriteString(part)
-			}
-			b.WriteString("\n")
-		}
-		b.WriteString("\n")
+	return b.String() + end + tail
+}
+
+// saw takes over what the commands told.
+func (c *check) saw(figures []string, took time.Duration, err error) {
+	c.seen, c.seconds = strings.Join(figures, "; "), strconv.Itoa(int(took.Seconds()+0.5))
+	switch {
+	case err != nil:
+		c.seen = failed
+	case len(figures) == 0:
+		c.seen = failed + ": no figure was told"
 	}
-	return b.String() + end + tail, nil
 }
 
 // wrap breaks a text between words.
@@ -101,10 +118,7 @@ func wrap(text string, width int) (lines []string) {
 			lines = append(lines, line)
 			line = ""
 		}
-		if line != "" {
-			line += " "
-		}
-		line += word
+		line = strings.TrimPrefix(line+" "+word, " ")
 	}
 	return append(lines, line)
 }

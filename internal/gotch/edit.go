@@ -1,6 +1,7 @@
 package gotch
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,10 +33,7 @@ type edit struct {
 // apply makes the edit under the folder dst.
 func (e edit) apply(dst string) error {
 	return rewrite(dst, e.file, func(s string) (string, error) {
-		want := e.count
-		if want == 0 {
-			want = 1
-		}
+		want := cmp.Or(e.count, 1)
 		switch e.kind {
 		case function:
 			start := strings.Index(s, "\n"+e.anchor)

@@ -101,8 +101,9 @@ func functions(names string) *regexp.Regexp { return regexp.MustCompile("^atg_(?
 // front: where a tensor is mapped and the index is not, vmap of libtorch 1.13 takes a negative one to be the mapped
 // tensor's, and computes something else or crashes. Integers whose quotient the processor refuses are an error.
 func adaptGeneratedC(dst string) error {
-	return rewrite(dst, "libtch/torch_api_generated.cpp.h", func(s string) (string, error) {
-		met, divisions := 0, 0
+	const file = "libtch/" + generatedC
+	return rewrite(dst, file, func(s string) (string, error) {
+		wrappers, divisions := 0, 0
 		checks := make([]int, len(cChecks))
 		blocks := strings.Split(s, "\n}\n")
 		for i, block := range blocks {
@@ -111,9 +112,7 @@ func adaptGeneratedC(dst string) error {
 			}
 			n := 0
 			for _, m := range cOutput.FindAllStringSubmatch(block, -1) {
-				if k := int(m[1][0] - '0'); k >= n {
-					n = k + 1
-				}
+				n = max(n, int(m[1][0]-'0')+1)
 			}
 			if n == 0 || strings.Count(block, "PROTECT(") != 1 {
 				continue
@@ -131,34 +130,29 @@ func adaptGeneratedC(dst string) error {
 				}
 			}
 			blocks[i] = strings.Replace(block, "PROTECT(", fmt.Sprintf("KELVIN_OP(%d, %s", n, check), 1)
-			met++
+			wrappers++
 		}
-		if met != wrappersC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "errors in the output buffer",
-				anchor: cFunction.String()}.changed(met, wrappersC)
+		s = strings.Join(blocks, "\n}\n")
+		met := []struct {
+			what, anchor string
+			found, want  int
+		}{
+			{"errors in the output buffer", cFunction.String(), wrappers, wrappersC},
+			{"divisions are checked", cDivision.String(), divisions, divisionsC},
+			{"element types are checked", cType.String(), len(cType.FindAllStringIndex(s, -1)), typesC},
+			{"dimensions counted from the end", cDim.String(), len(cDim.FindAllStringIndex(s, -1)), dimsC},
+			{"results are moved, not counted", cResult, strings.Count(s, cResult), resultsC},
 		}
-		if divisions != divisionsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "divisions are checked",
-				anchor: cDivision.String()}.changed(divisions, divisionsC)
+		for _, m := range met {
+			if m.found != m.want {
+				return "", edit{file: file, what: m.what, anchor: m.anchor}.changed(m.found, m.want)
+			}
 		}
 		for k, c := range cChecks {
 			if checks[k] != c.count {
-				return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "what ends the process is checked",
+				return "", edit{file: file, what: "what ends the process is checked",
 					anchor: c.functions.String()}.changed(checks[k], c.count)
 			}
-		}
-		s = strings.Join(blocks, "\n}\n")
-		if n := len(cType.FindAllStringIndex(s, -1)); n != typesC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "element types are checked",
-				anchor: cType.String()}.changed(n, typesC)
-		}
-		if n := len(cDim.FindAllStringIndex(s, -1)); n != dimsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "dimensions counted from the end",
-				anchor: cDim.String()}.changed(n, dimsC)
-		}
-		if n := strings.Count(s, cResult); n != resultsC {
-			return "", edit{file: "libtch/torch_api_generated.cpp.h", what: "results are moved, not counted",
-				anchor: cResult}.changed(n, resultsC)
 		}
 		s = strings.ReplaceAll(s, cResult, "new torch::Tensor(std::move(outputs__));")
 		s = cDim.ReplaceAllString(s, "${1}at::maybe_wrap_dim(dim, self->dim()),")
@@ -206,7 +200,6 @@ func adaptMethod(f string) (string, bool) {
 	if outputs == 0 {
 		outputs = 1 // an in-place method
 	}
-	slots := outputs + 1
 	tensors := unique(goTensor.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 	scalars := unique(goScalar.FindAllStringSubmatch(f[call[0]:call[1]], -1))
 
@@ -233,35 +226,34 @@ func adaptMethod(f string) (string, bool) {
 	f = goSlice.ReplaceAllString(f, "for _, t := range $1 {$2 = append($2, t.handle())}")
 	call = goCall.FindStringIndex(f)
 	shown := strings.Join(tensors, ", ")
-	if shown == "" && slices != "" {
-		shown = strings.TrimPrefix(slices, ", ")
-		if strings.Contains(shown, ",") {
-			shown = shown[:strings.Index(shown, ",")]
-		}
+	if shown == "" {
+		shown, _, _ = strings.Cut(strings.TrimPrefix(slices, ", "), ",")
 	}
 	if shown != "" {
 		shown = ", " + shown
 	}
+	f = f[:call[0]] + "\n" + guard.String() + "  " + f[call[0]:call[1]] + end.String() + f[call[1]:]
+	return withBuffer(f, name, outputs, shown), true
+}
 
-	body := f[call[0]:call[1]]
-	f = f[:call[0]] + "\n" + guard.String() + "  " + body + end.String() + f[call[1]:]
+// withBuffer gives a method a buffer for its outputs and its error, which names the method and the operands shown.
+func withBuffer(f string, name []string, outputs int, shown string) string {
 	if one := "newTensor(*ptr, "; strings.Count(f, "newTensor(*") == 1 && strings.Contains(f, one) {
 		// The buffer of one result is part of its tensor.
 		f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 			fmt.Sprintf("if *ptr == nil {\n    err = opError(%q, made.second%s)", name[1], shown), 1)
 		f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))", "made, ptr := newResult()", 1)
-		return goNew.ReplaceAllString(f, "made.adopted()"), true
+		return goNew.ReplaceAllString(f, "made.adopted()")
 	}
 	f = strings.Replace(f, "if err = TorchErr(); err != nil {\n    "+name[0],
 		fmt.Sprintf("if slot[0] == nil {\n    err = opError(%q, slot[1]%s)", name[1], shown), 1)
 	f = strings.Replace(f, "ptr := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
-		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ptr := &slot[0]", slots), 1)
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ptr := &slot[0]", outputs+1), 1)
 	f = strings.Replace(f, "ctensorPtr0 := (*lib.Ctensor)(unsafe.Pointer(C.malloc(0)))",
-		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ctensorPtr0 := &slot[0]", slots), 1)
+		fmt.Sprintf("var slot [%d]lib.Ctensor\n  ctensorPtr0 := &slot[0]", outputs+1), 1)
 	f = goPtrN.ReplaceAllString(f, "  ctensorPtr$1 := &slot[$1]")
 	f = goNew.ReplaceAllString(f, fmt.Sprintf("adoptIn(*$1, slot[%d])", outputs))
-	f = strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
-	return f, true
+	return strings.Replace(f, "ts.ctensor = *ptr", "ts.replace(*ptr)", 1)
 }
 
 // adaptQuery rewrites a generated method that returns a number or a flag: it has no output buffer, and its error is

@@ -84,35 +84,41 @@ func guardUses(src string) (string, int, error) {
 				ins = append(ins, insertion{at: at(st.Pos()), text: guard})
 			}
 		})
-		named := "(" + fmt.Sprintf("%q", op)
-		shown := ""
-		if len(operands) > 0 {
-			shown = ", " + strings.Join(operands, ", ")
-		}
-		locked := false
-		ast.Inspect(fn.Body, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok {
-				return true
-			}
-			instead := insertion{at: at(call.Pos()), cut: len(text(call))}
-			switch text(call.Fun) {
-			case "TorchErr":
-				locked = true
-				instead.text = "threadError" + named + shown + ")"
-			case "slotError":
-				instead.text = "slotError" + named + ", slot[:]" + shown + ")"
-			default:
-				return true
-			}
-			ins = append(ins, instead)
-			return true
-		})
-		if locked {
-			ins = append(ins, insertion{at: at(fn.Body.Lbrace) + 1, text: "\n\tdefer lockThread()()"})
-		}
+		ins = append(ins, named(fn, at, text, operands)...)
 	}
 	return insert(src, ins), met, nil
+}
+
+// named makes the errors of a function name it and its operands. One that reads an error which libtorch left on the
+// thread stays there meanwhile.
+func named(fn *ast.FuncDecl, at func(token.Pos) int, text func(ast.Node) string, operands []string) (ins []insertion) {
+	op, shown := fmt.Sprintf("(%q", fn.Name.Name), ""
+	if len(operands) > 0 {
+		shown = ", " + strings.Join(operands, ", ")
+	}
+	locked := false
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		instead := insertion{at: at(call.Pos()), cut: len(text(call))}
+		switch text(call.Fun) {
+		case "TorchErr":
+			locked = true
+			instead.text = "threadError" + op + shown + ")"
+		case "slotError":
+			instead.text = "slotError" + op + ", slot[:]" + shown + ")"
+		default:
+			return true
+		}
+		ins = append(ins, instead)
+		return true
+	})
+	if locked {
+		ins = append(ins, insertion{at: at(fn.Body.Lbrace) + 1, text: "\n\tdefer lockThread()()"})
+	}
+	return ins
 }
 
 // statements calls f for every statement that holds no others.

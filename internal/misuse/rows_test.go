@@ -382,6 +382,7 @@ var rows = []row{
 	{"(*draws.Draws).Space", (*draws.Draws).Space},
 	{"(*draws.Draws).Stat", (*draws.Draws).Stat},
 	{"(*draws.Draws).StatName", (*draws.Draws).StatName},
+	{"(*draws.Draws).StatRow", (*draws.Draws).StatRow},
 	{"(*draws.Draws).Stats", (*draws.Draws).Stats},
 	{"(*draws.Draws).Summary", (*draws.Draws).Summary},
 	{"(*draws.Draws).Thin", (*draws.Draws).Thin},

@@ -6,21 +6,14 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/setup"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
 
-// tier is a compiled gradient.
-type tier struct {
-	Name       string  `json:"name"`
-	By         string  `json:"by"`
-	Reason     string  `json:"reason"` // why it cannot be used; "" when it can
-	GradientUS float64 `json:"gradient_us"`
-}
-
 // timeGradients returns the microseconds of one value and gradient of a logistic regression of 1000 data on 25
 // covariates, eager and compiled.
-func timeGradients() (eager float64, tiers []tier, err error) {
+func timeGradients() (eager float64, tiers []setup.Tier, err error) {
 	const n, d = 1000, 25
 	streams := torch.NewStreams(1, 1)
 	err = torch.Do(func(*torch.Scope) error {
@@ -60,7 +53,7 @@ func timeGradients() (eager float64, tiers []tier, err error) {
 			if err != nil && !errors.Is(err, native.ErrNative) {
 				return err
 			}
-			one := tier{Name: string(t), By: r.Compiler}
+			one := setup.Tier{Name: string(t), By: r.Compiler}
 			if f == nil {
 				one.Reason = r.Reason
 			} else {

@@ -11,23 +11,11 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/internal/cuda"
+	"github.com/kelvin-ppl/kelvin/internal/setup"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// report is the output.
-type report struct {
-	Version      string   `json:"version"`
-	CudaDevices  int      `json:"cuda_devices"`
-	NoKernels    []string `json:"no_kernels"` // why devices draw random numbers by operations
-	BLAS         string   `json:"blas"`
-	Threads      int      `json:"threads"`
-	ParallelInfo string   `json:"parallel_info"`
-	GradientUS   float64  `json:"gradient_us"` // one value and gradient of a 1000 x 25 logistic regression
-	Tiers        []tier   `json:"tiers"`       // the same, compiled
-	MissingOps   []string `json:"missing_ops"`
-}
 
 func main() {
 	gradient, tiers, err := timeGradients()
@@ -36,17 +24,15 @@ func main() {
 		os.Exit(1)
 	}
 	lib := torch.Library()
-	var reasons []string
+	r := setup.Runtime{Version: lib.Version, CUDADevices: []string{}, BLAS: blas(lib.Config), Threads: lib.Threads,
+		ParallelInfo: lib.ParallelInfo, GradientUS: gradient, Tiers: tiers}
 	for i := range lib.CudaDevices {
+		r.CUDADevices = append(r.CUDADevices, fmt.Sprintf("cuda:%d", i))
 		if err := tryKernel(i); err != nil {
-			reasons = append(reasons, err.Error())
+			r.NoKernels = append(r.NoKernels, err.Error())
 		}
 	}
-	err = json.NewEncoder(os.Stdout).Encode(report{Version: lib.Version, CudaDevices: lib.CudaDevices,
-		NoKernels: reasons,
-		BLAS:      blas(lib.Config),
-		Threads:   lib.Threads, ParallelInfo: lib.ParallelInfo, GradientUS: gradient, Tiers: tiers,
-		MissingOps: torch.Missing()})
+	err = json.NewEncoder(os.Stdout).Encode(r)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
 		os.Exit(1)

@@ -184,7 +184,7 @@ func makeElement(d *draws.Draws, name string, row *diag.Row, index int, res reso
 	for _, f := range densities {
 		e.Dens = append(e.Dens, pack(f, 0, top))
 	}
-	if finite(row.HDILow) && finite(row.HDIHigh) {
+	if sample.Finite(row.HDILow) && sample.Finite(row.HDIHigh) {
 		e.HDI = &[2]float64{inView(row.HDILow, e), inView(row.HDIHigh, e)}
 	}
 	return e

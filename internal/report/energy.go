@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -61,5 +60,3 @@ func statistic(d *draws.Draws, stat string) [][]float64 {
 	}
 	return traces
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

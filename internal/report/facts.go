@@ -3,11 +3,13 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // fact is one figure of the run. Bad marks one that calls for attention.
@@ -83,7 +85,7 @@ func chainsOf(d *draws.Draws) chainTable {
 	})
 	add("mean acceptance", draws.StatAccept, plain(mean))
 	add("last step size", draws.StatStepSize, plain(func(x []float64) float64 { return x[len(x)-1] }))
-	add("largest tree depth", draws.StatTreeDepth, plain(largest))
+	add("largest tree depth", draws.StatTreeDepth, plain(slices.Max[[]float64]))
 	add("mean leapfrog steps", draws.StatLeapfrog, plain(mean))
 	add("E-BFMI", draws.StatEnergy, func(x []float64) fact {
 		v := diag.EBFMI(x)
@@ -138,7 +140,7 @@ func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // places is a number with some decimals, or short where that would be long.
 func places(v float64, decimals int) string {
-	if math.Abs(v) >= 1e9 || !finite(v) {
+	if math.Abs(v) >= 1e9 || !sample.Finite(v) {
 		return short(v)
 	}
 	return strconv.FormatFloat(v, 'f', decimals, 64)
@@ -154,16 +156,8 @@ func count(x []bool) (n int) {
 }
 
 func mean(x []float64) float64 {
-	m, _ := moments(x)
+	m, _ := sample.MeanVar(x)
 	return m
-}
-
-func largest(x []float64) float64 {
-	v := math.Inf(-1)
-	for _, y := range x {
-		v = max(v, y)
-	}
-	return v
 }
 
 // finding is the findings of one kind: the first ones in full, the others counted, and the advice once.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // worstFirst orders rows that were sampled, as indices: those with draws that are not finite, then by R-hat as it is
@@ -54,10 +55,10 @@ func drawn(x [][]float64, most int) []int {
 	if len(x) <= most {
 		return chains
 	}
-	sorted := slices.DeleteFunc(slices.Clone(means), func(v float64) bool { return !finite(v) })
+	sorted := slices.DeleteFunc(slices.Clone(means), func(v float64) bool { return !sample.Finite(v) })
 	slices.Sort(sorted)
 	distance := func(c int) float64 {
-		if len(sorted) == 0 || !finite(means[c]) {
+		if len(sorted) == 0 || !sample.Finite(means[c]) {
 			return math.Inf(1)
 		}
 		return math.Abs(means[c] - sorted[len(sorted)/2])

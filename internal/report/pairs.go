@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 const (
@@ -52,26 +53,14 @@ func pairPositions(d *draws.Draws) positions {
 			}
 		}
 	}
-	bad = evenly(bad, max(pairDivergent, pairDraws-len(good)))
-	good = evenly(good, pairDraws-len(bad))
+	bad = sample.Evenly(bad, max(pairDivergent, pairDraws-len(good)))
+	good = sample.Evenly(good, pairDraws-len(bad))
 	var p positions
 	for _, at := range append(good, bad...) { // divergent draws last, on top
 		p.chain, p.draw = append(p.chain, at[0]), append(p.draw, at[1])
 	}
 	p.marks = strings.Repeat("0", len(good)) + strings.Repeat("1", len(bad))
 	return p
-}
-
-// evenly is at most n of the entries, evenly spaced.
-func evenly[T any](x []T, n int) []T {
-	if len(x) <= n {
-		return x
-	}
-	out := make([]T, n)
-	for k := range out {
-		out[k] = x[k*len(x)/n]
-	}
-	return out
 }
 
 // of are the values of an element at the positions.
@@ -137,20 +126,10 @@ func pairElements(d *draws.Draws, names []string, order []int, at positions, wan
 
 // distance is how far the mean of b is from that of a, in standard deviations of a; 0 if that is not defined.
 func distance(a, b []float64) float64 {
-	mean, variance := moments(a)
-	other, _ := moments(b)
-	if v := math.Abs(other-mean) / math.Sqrt(variance); finite(v) {
+	mean, variance := sample.MeanVar(a)
+	other, _ := sample.MeanVar(b)
+	if v := math.Abs(other-mean) / math.Sqrt(variance); sample.Finite(v) {
 		return v
 	}
 	return 0
-}
-
-func moments(x []float64) (mean, variance float64) {
-	squares := 0.0
-	for i, v := range x {
-		d := v - mean
-		mean += d / float64(i+1)
-		squares += d * (v - mean)
-	}
-	return mean, squares / float64(len(x)-1)
 }

@@ -77,10 +77,7 @@ func predictiveOf(all []Predictive) (plots []predictiveData, tables []checkView,
 		}
 		tables = append(tables, table)
 		p := predictiveData{Name: table.Name}
-		shown := [][]float64{v.Observed}
-		for i := range min(shownReplicas, len(v.Replicates)) {
-			shown = append(shown, v.Replicates[i*len(v.Replicates)/min(shownReplicas, len(v.Replicates))])
-		}
+		shown := append([][]float64{v.Observed}, sample.Evenly(v.Replicates, shownReplicas)...)
 		var ok bool
 		if p.Low, p.High, ok = sample.View(shown...); !ok || !(p.Low < p.High) {
 			continue

@@ -20,7 +20,8 @@ package report
 
 import (
 	"bytes"
-	"embed"
+	"cmp"
+	_ "embed" // the files of the page
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,8 +76,17 @@ type Options struct {
 	Pictures []Picture
 }
 
-//go:embed page.html style.css plot.js page.js
-var files embed.FS
+//go:embed page.html
+var pageHTML string
+
+//go:embed style.css
+var style template.CSS
+
+//go:embed plot.js
+var plotJS template.JS
+
+//go:embed page.js
+var pageJS template.JS
 
 // Report writes the page. [draws.ErrNoDraws], [draws.ErrUnknownName], [ErrOption] and the errors of w are the errors;
 // draws that are not finite, that never moved or that lack statistics are shown as they are.
@@ -85,7 +95,7 @@ func Report(w io.Writer, d *draws.Draws, o Options) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	t, err := template.New("page.html").ParseFS(files, "page.html")
+	t, err := template.New("page.html").Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -123,18 +133,21 @@ type page struct {
 	Data     template.JS
 }
 
-func build(d *draws.Draws, o Options) (*page, error) {
+// fill sets the defaults and checks.
+func (o *Options) fill() error {
 	if o.Details < 0 {
-		return nil, fmt.Errorf("%w: Details is %d, want at least 1, or 0 for 40", ErrOption, o.Details)
+		return fmt.Errorf("%w: Details is %d, want at least 1, or 0 for 40", ErrOption, o.Details)
 	}
 	if len(o.Pair) > maxPair {
-		return nil, fmt.Errorf("%w: Pair has %d names, want at most %d", ErrOption, len(o.Pair), maxPair)
+		return fmt.Errorf("%w: Pair has %d names, want at most %d", ErrOption, len(o.Pair), maxPair)
 	}
-	if o.Details == 0 {
-		o.Details = 40
-	}
-	if o.Title == "" {
-		o.Title = "Posterior draws"
+	o.Details, o.Title = cmp.Or(o.Details, 40), cmp.Or(o.Title, "Posterior draws")
+	return nil
+}
+
+func build(d *draws.Draws, o Options) (*page, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
 	}
 	if len(o.Sites) > 0 {
 		var err error
@@ -179,19 +192,9 @@ func build(d *draws.Draws, o Options) (*page, error) {
 		Plots: len(data.Elements), Details: min(o.Details, len(data.Elements)), Energy: data.Energy != nil,
 		LOO: looOf(o.LOO), Models: comparisonOf(o.Comparison), Forest: data.Forest, Checks: checks,
 		Pictures: picturesOf(o.Pictures),
+		Style:    style,
+		Script:   []template.JS{plotJS, pageJS},
 		Data:     template.JS(encoded),
-	}
-	style, err := files.ReadFile("style.css")
-	if err != nil {
-		return nil, err
-	}
-	p.Style = template.CSS(style)
-	for _, name := range []string{"plot.js", "page.js"} {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		p.Script = append(p.Script, template.JS(text))
 	}
 	return p, nil
 }

@@ -34,7 +34,7 @@ type cell struct {
 
 // flagged says whether R-hat or an effective sample size of a row is beyond its threshold, or draws are not finite.
 func flagged(r *diag.Row, least float64) bool {
-	return !finite(r.Mean) || r.RHat > maxRHat || r.ESSBulk < least || r.ESSTail < least
+	return !sample.Finite(r.Mean) || r.RHat > maxRHat || r.ESSBulk < least || r.ESSTail < least
 }
 
 // tableOf takes the cells from the text of the table, so that they are what other commands print. The worst elements
@@ -68,7 +68,7 @@ func tableOf(t *diag.Table, names []string, order []int, plotted map[int]bool) t
 			bad := false
 			switch out.Head[k] {
 			case "mean":
-				bad = !finite(r.Mean)
+				bad = !sample.Finite(r.Mean)
 			case "ess_bulk":
 				bad = r.ESSBulk < least
 			case "ess_tail":
@@ -117,7 +117,7 @@ func forestOf(d *draws.Draws, names []string, rows []diag.Row) *forestData {
 		}
 		x := d.Pooled(i)
 		slices.Sort(x)
-		if len(x) == 0 || !finite(x[0]) || !finite(x[len(x)-1]) {
+		if len(x) == 0 || !sample.Finite(x[0]) || !sample.Finite(x[len(x)-1]) {
 			continue
 		}
 		if len(f.Names) == forestRows {

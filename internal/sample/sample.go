@@ -48,3 +48,15 @@ func Each(n int, f func(i int)) {
 	}
 	all.Wait()
 }
+
+// Evenly is at most n of the entries, evenly spaced.
+func Evenly[T any](x []T, n int) []T {
+	if len(x) <= n {
+		return x
+	}
+	out := make([]T, n)
+	for k := range out {
+		out[k] = x[k*len(x)/n]
+	}
+	return out
+}

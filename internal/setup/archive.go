@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 )
 
 // archiveVersion is the libtorch that set-up downloads if it finds none.
@@ -69,7 +68,7 @@ var archiveBuilds = []struct {
 	{"cu118", numbers{11, 8}},
 }
 
-var driverCUDA = regexp.MustCompile(`CUDA Version:\s*(\d+)\.(\d+)`)
+var driverCUDA = regexp.MustCompile(`CUDA Version:\s*(\d+\.\d+)`)
 
 // archiveBuild returns the build of libtorch to download.
 func (j *job) archiveBuild(ctx context.Context) (string, error) {
@@ -81,16 +80,14 @@ func (j *job) archiveBuild(ctx context.Context) (string, error) {
 	if err != nil || m == nil {
 		return "", fail(err, "install the driver, or leave --cuda out", "--cuda was given, but no NVIDIA driver answers")
 	}
-	var driver numbers
-	driver.major, _ = strconv.Atoi(m[1])
-	driver.minor, _ = strconv.Atoi(m[2])
+	_, driver, _ := parseVersion(m[1])
 	for _, b := range archiveBuilds {
 		if driver.atLeast(b.driver.major, b.driver.minor) {
 			return b.build, nil
 		}
 	}
 	return "", fail(nil, "update the driver, or leave --cuda out",
-		"the NVIDIA driver knows CUDA %s.%s, and libtorch %s needs 11.8 or later", m[1], m[2], archiveVersion)
+		"the NVIDIA driver knows CUDA %s, and libtorch %s needs 11.8 or later", m[1], archiveVersion)
 }
 
 // download gets PyTorch's archive and unpacks it into the cache.

@@ -52,8 +52,8 @@ type Problem struct {
 // Runtime is what a program that runs libtorch says about it; Kelvin's internal/probe prints it. The ops that it
 // lacks are in the report, which knows them without running anything.
 type Runtime struct {
-	Version     string  `json:"version"`
-	CUDADevices Devices `json:"cuda_devices"`
+	Version     string   `json:"version"`
+	CUDADevices []string `json:"cuda_devices"` // names
 	// Why devices draw random numbers by many operations, which is slower than by one kernel.
 	NoKernels      []string `json:"no_kernels,omitempty"`
 	BLAS           string   `json:"blas"`
@@ -62,22 +62,6 @@ type Runtime struct {
 	ParallelInfo   string   `json:"parallel_info"`
 	GradientUS     float64  `json:"gradient_us"` // one gradient, in microseconds
 	Tiers          []Tier   `json:"tiers"`       // the compiled ones
-}
-
-// Devices are the names of the CUDA devices that libtorch sees. It also reads a mere number of devices.
-type Devices []string
-
-// UnmarshalJSON reads a list of names, or a number.
-func (d *Devices) UnmarshalJSON(data []byte) error {
-	var n int
-	if json.Unmarshal(data, &n) != nil {
-		return json.Unmarshal(data, (*[]string)(d))
-	}
-	*d = make(Devices, 0, max(n, 0))
-	for i := range n {
-		*d = append(*d, fmt.Sprintf("cuda:%d", i))
-	}
-	return nil
 }
 
 // DoctorOptions says what to look at.
@@ -214,9 +198,6 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 		d.problem(fail(err, "report this to Kelvin", "what the probe prints cannot be read"))
 		return
 	}
-	if r.CUDADevices == nil {
-		r.CUDADevices = Devices{}
-	}
 	d.nameDevices(ctx, r.CUDADevices)
 	d.Runtime = &r
 	d.tried(r.Tiers)
@@ -235,7 +216,7 @@ func (d *doctor) probe(ctx context.Context, project *Project) {
 
 // nameDevices takes the names of the devices from the driver's own program, if it knows as many. CUDA_VISIBLE_DEVICES
 // may leave some out or change their order: then their numbers have to do.
-func (d *doctor) nameDevices(ctx context.Context, devices Devices) {
+func (d *doctor) nameDevices(ctx context.Context, devices []string) {
 	if len(devices) == 0 || d.sys.Getenv("CUDA_VISIBLE_DEVICES") != "" || !d.sys.has("nvidia-smi") {
 		return
 	}

@@ -259,20 +259,21 @@ func TestDoctorNamesDevices(t *testing.T) {
 	dir := userOfKelvin(t)
 	_, err := runSetup(t, m, p, Options{Dir: dir})
 	require.NoError(t, err)
-	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": 2`, 1), nil)
-	assert.Equal(t, Devices{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices, "a number will do")
+	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": ["cuda:0", "cuda:1"]`, 1), nil)
+	assert.Equal(t, []string{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices)
 
 	m.programs["nvidia-smi"] = func(Command) (string, error) { return "NVIDIA H200\nNVIDIA H200\n", nil }
 	r := doctorOf(m, p, dir)
-	assert.Equal(t, Devices{"cuda:0 NVIDIA H200", "cuda:1 NVIDIA H200"}, r.Runtime.CUDADevices)
+	assert.Equal(t, []string{"cuda:0 NVIDIA H200", "cuda:1 NVIDIA H200"}, r.Runtime.CUDADevices)
 	assert.Equal(t, StateReady, r.State)
 	assert.Contains(t, r.Text(false), "CUDA         yes, cuda:0 NVIDIA H200, cuda:1 NVIDIA H200\n")
 
 	m.env["CUDA_VISIBLE_DEVICES"] = "1,0"
-	assert.Equal(t, Devices{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices)
+	assert.Equal(t, []string{"cuda:0", "cuda:1"}, doctorOf(m, p, dir).Runtime.CUDADevices)
 
 	const why = "no kernel for random numbers on device 1: cuInit: no CUDA-capable device is detected (100)"
-	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": 2, "no_kernels": ["`+why+`"]`, 1), nil)
+	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": ["cuda:0", "cuda:1"], "no_kernels": ["`+
+		why+`"]`, 1), nil)
 	assert.Contains(t, doctorOf(m, p, dir).Notes, why+"; they are drawn by tensor operations, which takes longer")
 	m.withProbe(strings.Replace(answers, `"cuda_devices": []`, `"cuda_devices": "many"`, 1), nil)
 	assert.Contains(t, only(t, doctorOf(m, p, dir)).Problem, "cannot be read")

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -112,10 +113,7 @@ func (d *download) fetch(ctx context.Context) error {
 func (d *download) try(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stall := d.stall
-	if stall == 0 {
-		stall = downloadStall
-	}
+	stall := cmp.Or(d.stall, downloadStall)
 	watch := time.AfterFunc(stall, cancel)
 	defer watch.Stop()
 
@@ -247,16 +245,10 @@ func (d *download) forget() {
 
 // check compares the file with the checksum, if there is one.
 func (d *download) check() error {
-	f, err := os.Open(d.file)
-	if err != nil {
+	var err error
+	if d.sum, err = checksum(d.file); err != nil {
 		return err
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
-	}
-	d.sum = hex.EncodeToString(h.Sum(nil))
 	if d.sha256 != "" && !strings.EqualFold(d.sum, d.sha256) {
 		_ = os.Remove(d.file)
 		return fail(nil, "run set-up again, which downloads it anew; if you know that the file is right, give its checksum "+
@@ -264,6 +256,18 @@ func (d *download) check() error {
 			d.sum, d.sha256)
 	}
 	return nil
+}
+
+// checksum is the SHA-256 of a file.
+func checksum(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 var rangeHeader = regexp.MustCompile(`^bytes (?:(\d+)-\d+|\*)/(\d+)$`)

@@ -65,31 +65,16 @@ func isErrorWithOldString(name string) bool {
 	return strings.HasPrefix(name, constructor) && strings.Contains(name[len(constructor):], "Ss")
 }
 
+// machines are the GOARCHs of ELF files; that of PowerPC with the small end first is ppc64le.
+var machines = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_386: "386",
+	elf.EM_ARM: "arm", elf.EM_S390: "s390x", elf.EM_LOONGARCH: "loong64", elf.EM_PPC64: "ppc64", elf.EM_RISCV: "riscv64"}
+
 // archOf returns the GOARCH of an ELF file.
 func archOf(f *elf.File) string {
-	little := f.Data == elf.ELFDATA2LSB
-	switch f.Machine {
-	case elf.EM_X86_64:
-		return "amd64"
-	case elf.EM_AARCH64:
-		return "arm64"
-	case elf.EM_386:
-		return "386"
-	case elf.EM_ARM:
-		return "arm"
-	case elf.EM_S390:
-		return "s390x"
-	case elf.EM_LOONGARCH:
-		return "loong64"
-	case elf.EM_PPC64:
-		if little {
-			return "ppc64le"
-		}
-		return "ppc64"
-	case elf.EM_RISCV:
-		return "riscv64"
+	if f.Machine == elf.EM_PPC64 && f.Data == elf.ELFDATA2LSB {
+		return "ppc64le"
 	}
-	return ""
+	return machines[f.Machine]
 }
 
 // Names of the libraries for linear algebra, as doctor shows them.

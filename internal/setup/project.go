@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,9 +37,7 @@ func FindProject(ctx context.Context, sys *System, dir string) (*Project, error)
 	if sys.GOOS != "linux" && sys.GOOS != "darwin" {
 		return nil, fail(nil, "use Linux (or WSL) or macOS", "Kelvin's set-up does not know %s", sys.GOOS)
 	}
-	if dir == "" {
-		dir = "."
-	}
+	dir = cmp.Or(dir, ".")
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,8 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -125,16 +122,11 @@ func theWheel(dir, name string) (string, error) {
 
 // checkWheel compares a wheel with the checksum that the user asks for or that is known.
 func (j *job) checkWheel(file string) error {
-	f, err := os.Open(file)
+	sum, err := checksum(file)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err
-	}
-	name, sum := filepath.Base(file), hex.EncodeToString(h.Sum(nil))
+	name := filepath.Base(file)
 	want := cmp.Or(j.opts.SHA256, wheelSums[name])
 	switch {
 	case want == "":

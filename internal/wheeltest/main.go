@@ -4,8 +4,8 @@
 //
 //	go run ./internal/wheeltest -version 2.5.1
 //
-// It prints a table of packages and results, and writes it beside the libtorch, in results.md. With -page it writes the
-// table of packages and versions of docs/versions.md.
+// It prints a table of packages and keeps the results beside the libtorch. With -page it writes the table of packages
+// and versions of docs/versions.md.
 package main
 
 import (
@@ -13,7 +13,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -21,8 +20,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 func main() {
@@ -41,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 		"folder)")
 	own := flags.Bool("own", false, "test with the libtorch that the checkout is set up with, which -version only names")
 	write := flags.String("page", "", "write the table of packages and versions to `FILE`, of all that have run")
-	clean := flags.Bool("clean", false, "remove that folder at the end, but for the table")
+	clean := flags.Bool("clean", false, "remove that folder at the end, but for the results")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -140,11 +137,10 @@ func (p place) test(ctx context.Context, env []string, version string, packages 
 	if err != nil {
 		return err
 	}
-	if err := p.report(version, results); err != nil {
-		return err
-	}
-	if err := p.save(saved{Version: version, Commit: strings.TrimSpace(string(commit)),
-		Date: time.Now().UTC().Format(time.DateOnly), Packages: results.packages}); err != nil {
+	now := saved{Version: version, Commit: strings.TrimSpace(string(commit)),
+		Date: time.Now().UTC().Format(time.DateOnly), Packages: results}
+	fmt.Print(table([]saved{now}))
+	if err := p.save(now); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
@@ -157,22 +153,7 @@ func (p place) test(ctx context.Context, env []string, version string, packages 
 	return ended
 }
 
-// report prints the table and writes it.
-func (p place) report(version string, r *results) error {
-	var b strings.Builder
-	r.table(&b, version)
-	if _, err := io.WriteString(os.Stdout, b.String()); err != nil {
-		return err
-	}
-	path := p.in("results.md")
-	if err := atomicfile.Write(path, []byte(b.String()), 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "The table is in", path)
-	return nil
-}
-
-// clean leaves the table alone.
+// clean leaves the results alone.
 func (p place) clean() {
 	entries, err := os.ReadDir(string(p))
 	for _, e := range entries {

@@ -17,10 +17,10 @@ import (
 
 // saved is what a run leaves for the page.
 type saved struct {
-	Version  string             `json:"version"`
-	Commit   string             `json:"commit"`
-	Date     string             `json:"date"`
-	Packages map[string]*result `json:"packages"`
+	Version  string  `json:"version"`
+	Commit   string  `json:"commit"`
+	Date     string  `json:"date"`
+	Packages results `json:"packages"`
 }
 
 // save writes what a run saw. What another run of the same commit saw of other packages stays.
@@ -89,6 +89,13 @@ package that has not run has no number. [setup.md](setup.md#versions-of-libtorch
     go run ./internal/wheeltest -page docs/versions.md  # this page, of all that have run
 
 `)
+	b.WriteString(table(runs))
+	return b.String()
+}
+
+// table has a column for each run.
+func table(runs []saved) string {
+	var b strings.Builder
 	all := map[string]bool{}
 	row := func(first string, cell func(s saved) string) {
 		b.WriteString("| " + first)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -28,13 +27,12 @@ type result struct {
 	Failed  []string `json:"failed,omitempty"` // tests, without those of which a part has failed
 }
 
-type results struct {
-	packages map[string]*result
-}
+// results are those of the packages.
+type results map[string]*result
 
 // read reads events to their end, and writes the packages that pass and the output of what fails to log.
-func read(in io.Reader, log io.Writer) (*results, error) {
-	r := &results{packages: map[string]*result{}}
+func read(in io.Reader, log io.Writer) (results, error) {
+	r := results{}
 	output := map[[2]string]string{}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 1<<20), 1<<26)
@@ -63,11 +61,11 @@ func read(in io.Reader, log io.Writer) (*results, error) {
 	return r, lines.Err()
 }
 
-func (r *results) add(e event) {
-	p := r.packages[e.Package]
+func (r results) add(e event) {
+	p := r[e.Package]
 	if p == nil {
 		p = &result{}
-		r.packages[e.Package] = p
+		r[e.Package] = p
 	}
 	switch {
 	case e.Test == "":
@@ -80,24 +78,6 @@ func (r *results) add(e event) {
 			p.Failed = append(p.Failed, e.Test)
 		}
 	}
-}
-
-// table writes the packages that have tests, and a sum.
-func (r *results) table(w io.Writer, version string) {
-	fmt.Fprintf(w, "| package | libtorch %s | tests | s |\n|---|---|---:|---:|\n", version)
-	var packages, good int
-	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
-		p := r.packages[name]
-		if p.Outcome == "no tests" {
-			continue
-		}
-		packages++
-		if p.Outcome == "ok" {
-			good++
-		}
-		fmt.Fprintf(w, "| `%s` | %s | %d | %.0f |\n", short(name), p.state(), p.Passed, p.Seconds)
-	}
-	fmt.Fprintf(w, "\n%d of %d packages pass with libtorch %s.\n", good, packages, version)
 }
 
 // state is the outcome with the tests that fail.

@@ -29,14 +29,13 @@ func TestTable(t *testing.T) {
 {"ImportPath":"example.com/kelvin/d","Action":"build-fail"}
 {"Action":"fail","Package":"example.com/kelvin/d","Elapsed":0,"FailedBuild":"example.com/kelvin/d"}
 `
-	var log, table bytes.Buffer
+	var log bytes.Buffer
 	r, err := read(strings.NewReader(events), &log)
 	require.NoError(t, err)
 	assert.Equal(t, "ok example.com/kelvin/a 2 s\n1 is not 2\nd.go:1: no\n", log.String())
-	r.table(&table, "9.9.9")
-	assert.Equal(t, "| package | libtorch 9.9.9 | tests | s |\n|---|---|---:|---:|\n"+
-		"| `a` | ok | 1 | 2 |\n| `b/c` | FAIL: TestX/deep, TestXY | 0 | 8 |\n| `d` | FAIL | 0 | 0 |\n"+
-		"\n1 of 3 packages pass with libtorch 9.9.9.\n", table.String())
+	assert.Equal(t, "| libtorch | 9.9.9 |\n| --- | ---: |\n| commit | abc |\n| day | today |\n"+
+		"| packages that pass | 1 of 3 |\n| `a` | 1 |\n| `b/c` | FAIL: TestX/deep, TestXY |\n| `d` | FAIL |\n",
+		table([]saved{{Version: "9.9.9", Commit: "abc", Date: "today", Packages: r}}))
 
 	_, err = read(strings.NewReader("panic: no JSON\n"), &log)
 	assert.ErrorContains(t, err, "panic: no JSON")
@@ -54,7 +53,7 @@ func TestPage(t *testing.T) {
 		at := place(filepath.Join(dir, version))
 		require.NoError(t, os.MkdirAll(string(at), 0o755))
 		require.NoError(t, at.save(saved{Version: version, Commit: commit, Date: "2026-11-23",
-			Packages: map[string]*result{"example.com/kelvin/" + name: &r}}))
+			Packages: results{"example.com/kelvin/" + name: &r}}))
 	}
 	run("2.15.0", "old", "gone", result{Outcome: "ok", Passed: 9})
 	run("2.15.0", "new", "a", result{Outcome: "ok", Passed: 3})

@@ -90,8 +90,8 @@ func TestRowLawsInAPrior(t *testing.T) {
 					sum -= b * b / 8
 					gradient = append(gradient, -b/4)
 				}
-				for _, row := range nntest.Rows(s["0.weight"], 2) {
-					r := math.Sqrt(nntest.MeanSquare(row) * d)
+				for _, row := range rows(s["0.weight"], 2) {
+					r := math.Sqrt(meanSquare(row) * d)
 					sum += c.f(r)
 					for _, v := range row {
 						gradient = append(gradient, c.dif(r)*v/r)

@@ -32,10 +32,10 @@ func cases() []nntest.Case {
 	}
 	return []nntest.Case{
 		{Name: "gelu", Layers: nn.Sequential{nn.Linear{Out: 4}, layers.GELU{}}, In: []int64{3},
-			Want: func(p map[string]array, x array) array { return nntest.Linear(p, "0", x).Each(nntest.GELU) }},
+			Want: func(p map[string]array, x array) array { return nntest.Linear(p, "0", x).Each(gelu) }},
 		{Name: "layer norm", Layers: nn.Sequential{nn.Linear{Out: 5}, layers.LayerNorm{}}, In: []int64{2, 3},
 			Want: func(p map[string]array, x array) array {
-				return nntest.LayerNorm(p, "1", nntest.Linear(p, "0",
+				return layerNorm(p, "1", nntest.Linear(p, "0",
 					x))
 			}},
 		{
@@ -43,7 +43,7 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.FRN{}},
 			In:     []int64{2, 4, 3},
 			Kinked: true,
-			Want:   func(p map[string]array, x array) array { return nntest.FRN(p, "1", conv(p, "0", x, 1, 0)) },
+			Want:   func(p map[string]array, x array) array { return frn(p, "1", conv(p, "0", x, 1, 0)) },
 		},
 		{
 			Name: "batch norm with moments of its own",
@@ -51,7 +51,7 @@ func cases() []nntest.Case {
 				nn.Tanh{}},
 			In: []int64{2, 4, 3},
 			Want: func(p map[string]array, x array) array {
-				return nntest.BatchNorm(p, "norm", 8, conv(p, "0", x, 1, 0)).Each(math.Tanh)
+				return batchNorm(p, "norm", 8, conv(p, "0", x, 1, 0)).Each(math.Tanh)
 			},
 		},
 		{
@@ -60,8 +60,8 @@ func cases() []nntest.Case {
 				nn.Named("norm", layers.BatchNorm{Batch: true, Epsilon: 0.1}), nn.Tanh{}},
 			In: []int64{2, 4, 3},
 			WantBatch: func(p map[string]array, x []array) []array {
-				y := nntest.EachOf(x, func(x array) array { return conv(p, "0", x, 1, 0) })
-				return nntest.EachOf(nntest.BatchNormOf(p, "norm", 0.1, y),
+				y := eachOf(x, func(x array) array { return conv(p, "0", x, 1, 0) })
+				return eachOf(batchNormOf(p, "norm", 0.1, y),
 					func(y array) array { return y.Each(math.Tanh) })
 			},
 		},
@@ -70,8 +70,8 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{nn.Linear{Out: 4}, layers.BatchNorm{Batch: true, Epsilon: 0.1}, nn.Linear{Out: 2}},
 			In:     []int64{3},
 			WantBatch: func(p map[string]array, x []array) []array {
-				y := nntest.EachOf(x, func(x array) array { return nntest.Linear(p, "0", x) })
-				return nntest.EachOf(nntest.BatchNormOf(p, "1", 0.1, y),
+				y := eachOf(x, func(x array) array { return nntest.Linear(p, "0", x) })
+				return eachOf(batchNormOf(p, "1", 0.1, y),
 					func(y array) array { return nntest.Linear(p, "2", y) })
 			},
 		},
@@ -88,8 +88,8 @@ func cases() []nntest.Case {
 			In: []int64{3},
 			Want: func(p map[string]array, x array) array {
 				h := nntest.Linear(p, "0.body.0", x).Each(math.Tanh)
-				x = nntest.Plus(x, nntest.Plus(h, nntest.Linear(p, "0.body.2.body.inner", h)))
-				return nntest.Plus(nntest.Linear(p, "wider.body.0", x).Each(math.Tanh), nntest.Linear(p,
+				x = plus(x, plus(h, nntest.Linear(p, "0.body.2.body.inner", h)))
+				return plus(nntest.Linear(p, "wider.body.0", x).Each(math.Tanh), nntest.Linear(p,
 					"wider.shortcut.0", x))
 			},
 		},
@@ -98,7 +98,7 @@ func cases() []nntest.Case {
 			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Linear{Out: 4}}, nn.Tanh{}},
 			In:     []int64{3},
 			Want: func(p map[string]array, x array) array {
-				w := map[string]array{"0.weight": nntest.WeightNorm(p, "0"), "0.bias": p["0.bias"]}
+				w := map[string]array{"0.weight": weightNorm(p, "0"), "0.bias": p["0.bias"]}
 				return nntest.Linear(w, "0", x).Each(math.Tanh)
 			},
 		},
@@ -108,7 +108,7 @@ func cases() []nntest.Case {
 				NoBias: true}}},
 			In: []int64{2, 5, 4},
 			Want: func(p map[string]array, x array) array {
-				return nntest.Conv2d(nntest.WeightNorm(p, "0"), nil, x, 2, 1, 1, false)
+				return nntest.Conv2d(weightNorm(p, "0"), nil, x, 2, 1, 1, false)
 			},
 		},
 		{
@@ -117,7 +117,7 @@ func cases() []nntest.Case {
 				Groups: 2}}, nn.Tanh{}},
 			In: []int64{4, 7},
 			Want: func(p map[string]array, x array) array {
-				return nntest.Conv1d(nntest.WeightNorm(p, "0"), p["0.bias"].Data, x, 2, 1, 2).Each(math.Tanh)
+				return nntest.Conv1d(weightNorm(p, "0"), p["0.bias"].Data, x, 2, 1, 2).Each(math.Tanh)
 			},
 		},
 		{
@@ -140,8 +140,8 @@ func cases() []nntest.Case {
 			In:     []int64{1, 4, 3},
 			Want: func(p map[string]array, x array) array {
 				y := nntest.Zeros(3)
-				for i, row := range nntest.Rows(conv(p, "0", x, 1, 0).Each(math.Tanh), 3) {
-					y.Data[i] = nntest.Mean(row)
+				for i, row := range rows(conv(p, "0", x, 1, 0).Each(math.Tanh), 3) {
+					y.Data[i] = meanOf(row)
 				}
 				return y
 			},
@@ -150,14 +150,14 @@ func cases() []nntest.Case {
 			Name:   "attention",
 			Layers: nn.Sequential{layers.Attention{Heads: 2}},
 			In:     []int64{5, 4},
-			Want:   func(p map[string]array, x array) array { return nntest.Attention(p, "0", x, 2, false) },
+			Want:   func(p map[string]array, x array) array { return attention(p, "0", x, 2, false) },
 		},
 		{
 			Name:   "causal attention with positions",
 			Layers: nn.Sequential{layers.Position{}, layers.Attention{Causal: true, NoBias: true}},
 			In:     []int64{4, 3},
 			Want: func(p map[string]array, x array) array {
-				return nntest.Attention(p, "1", nntest.Plus(x, p["0.weight"]), 1, true)
+				return attention(p, "1", plus(x, p["0.weight"]), 1, true)
 			},
 		},
 		{
@@ -175,9 +175,9 @@ func cases() []nntest.Case {
 				for i, v := range x.Data {
 					copy(h.Data[4*i:4*i+4], p["0.weight"].Data[4*int(v):])
 				}
-				h = nntest.Plus(h, nntest.Attention(p, "1.body.1", nntest.LayerNorm(p, "1.body.0", h), 2, true))
-				inner := nntest.Linear(p, "2.body.1", nntest.LayerNorm(p, "2.body.0", h)).Each(nntest.GELU)
-				return nntest.Plus(h, nntest.Linear(p, "2.body.3", inner))
+				h = plus(h, attention(p, "1.body.1", layerNorm(p, "1.body.0", h), 2, true))
+				inner := nntest.Linear(p, "2.body.1", layerNorm(p, "2.body.0", h)).Each(gelu)
+				return plus(h, nntest.Linear(p, "2.body.3", inner))
 			},
 		},
 	}
@@ -244,10 +244,10 @@ func TestBatchNormOfTheBatch(t *testing.T) {
 					channel = append(channel, v)
 				}
 			}
-			m := nntest.Mean(channel)
+			m := meanOf(channel)
 			scale, v := moments["last.scale"].Data[c], moments["last.variance"].Data[c]
 			nntest.CloseTo(t, []float64{moments["last.bias"].Data[c], scale * scale * v / (v + 0.5)},
-				[]float64{m, nntest.MeanSquare(channel) - m*m}, 1e-12, "moments of the outputs")
+				[]float64{m, meanSquare(channel) - m*m}, 1e-12, "moments of the outputs")
 		}
 		nntest.CloseTo(t, values, nntest.Values(frozen.Forward(at, x)), 1e-12, "frozen")
 		one := frozen.Forward(at, x.At(2))

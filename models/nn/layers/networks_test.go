@@ -84,8 +84,8 @@ func selu(x float64) float64 {
 // averages are the means of the channels.
 func averages(x array) array {
 	pooled := nntest.Zeros(x.Shape[0])
-	for i, row := range nntest.Rows(x, int(x.Shape[0])) {
-		pooled.Data[i] = nntest.Mean(row)
+	for i, row := range rows(x, int(x.Shape[0])) {
+		pooled.Data[i] = meanOf(row)
 	}
 	return pooled
 }
@@ -99,10 +99,10 @@ func networks(t *testing.T) []nntest.Case {
 		second int) func(p map[string]array, x []array) []array {
 		return func(p map[string]array, x []array) []array {
 			convs := func(name string, x []array, stride, padding int64) []array {
-				return nntest.EachOf(x, func(x array) array { return conv(p, name, x, stride, padding) })
+				return eachOf(x, func(x array) array { return conv(p, name, x, stride, padding) })
 			}
 			activate := func(x []array) []array {
-				return nntest.EachOf(x, func(x array) array { return x.Each(activation) })
+				return eachOf(x, func(x array) array { return x.Each(activation) })
 			}
 			x = activate(norm(p, "stem.1", convs("stem.0", x, 1, 1)))
 			for stage := 1; stage <= 3; stage++ {
@@ -113,28 +113,28 @@ func networks(t *testing.T) []nntest.Case {
 				h := activate(norm(p, name+"body.1", convs(name+"body.0", x, stride, 1)))
 				h = norm(p, fmt.Sprint(name, "body.", second+1), convs(fmt.Sprint(name, "body.", second), h, 1, 1))
 				for i := range h {
-					h[i] = nntest.Plus(shortcut[i], h[i]).Each(relu)
+					h[i] = plus(shortcut[i], h[i]).Each(relu)
 				}
 				x = h
 			}
-			return nntest.EachOf(x, func(x array) array { return nntest.Linear(p, "output", averages(x)) })
+			return eachOf(x, func(x array) array { return nntest.Linear(p, "output", averages(x)) })
 		}
 	}
 	each := func(norm func(p map[string]array, name string, x array) array) func(p map[string]array, name string,
 		x []array) []array {
 		return func(p map[string]array, name string, x []array) []array {
-			return nntest.EachOf(x, func(x array) array { return norm(p, name, x) })
+			return eachOf(x, func(x array) array { return norm(p, name, x) })
 		}
 	}
 	const epsilon = 2.0 // variances are weights of size 0.3 of either sign
-	own := each(func(p map[string]array, name string, x array) array { return nntest.BatchNorm(p, name, epsilon, x) })
+	own := each(func(p map[string]array, name string, x array) array { return batchNorm(p, name, epsilon, x) })
 	ofBatch := func(p map[string]array, name string, x []array) []array {
-		return nntest.BatchNormOf(p, name, epsilon, x)
+		return batchNormOf(p, name, epsilon, x)
 	}
 	none := each(func(_ map[string]array, _ string, x array) array { return x })
 	weightNormed := func(p map[string]array, x array) array {
 		conv := func(name string, x array, stride, padding int64) array {
-			return nntest.Conv2d(nntest.WeightNorm(p, name), p[name+".bias"].Data, x, stride, padding, 1, false)
+			return nntest.Conv2d(weightNorm(p, name), p[name+".bias"].Data, x, stride, padding, 1, false)
 		}
 		x = conv("stem", x, 1, 1)
 		for stage := 1; stage <= 3; stage++ {
@@ -143,9 +143,9 @@ func networks(t *testing.T) []nntest.Case {
 				stride, shortcut = 2, conv(name+"shortcut.0", x, 2, 0)
 			}
 			h := conv(name+"body.1", x.Each(selu), stride, 1)
-			x = nntest.Plus(shortcut, conv(name+"body.3", h.Each(selu), 1, 1))
+			x = plus(shortcut, conv(name+"body.3", h.Each(selu), 1, 1))
 		}
-		return nntest.Linear(map[string]array{"o.weight": nntest.WeightNorm(p, "output"), "o.bias": p["output.bias"]},
+		return nntest.Linear(map[string]array{"o.weight": weightNorm(p, "output"), "o.bias": p["output.bias"]},
 			"o", averages(x.Each(selu)))
 	}
 	language := func(p map[string]array, x array) array {
@@ -153,15 +153,15 @@ func networks(t *testing.T) []nntest.Case {
 		for i, v := range x.Data {
 			copy(h.Data[4*i:4*i+4], p["tokens.weight"].Data[4*int(v):])
 		}
-		h = nntest.Plus(h, p["positions.weight"])
+		h = plus(h, p["positions.weight"])
 		for _, block := range []string{"block_1", "block_2"} {
-			normed := nntest.LayerNorm(p, block+".0.body.0", h)
-			h = nntest.Plus(h, nntest.Attention(p, block+".0.body.1", normed, 2, true))
-			normed = nntest.LayerNorm(p, block+".1.body.0", h)
-			h = nntest.Plus(h, nntest.Linear(p, block+".1.body.3",
-				nntest.Linear(p, block+".1.body.1", normed).Each(nntest.GELU)))
+			normed := layerNorm(p, block+".0.body.0", h)
+			h = plus(h, attention(p, block+".0.body.1", normed, 2, true))
+			normed = layerNorm(p, block+".1.body.0", h)
+			h = plus(h, nntest.Linear(p, block+".1.body.3",
+				nntest.Linear(p, block+".1.body.1", normed).Each(gelu)))
 		}
-		return nntest.Linear(p, "output", nntest.LayerNorm(p, "norm", h))
+		return nntest.Linear(p, "output", layerNorm(p, "norm", h))
 	}
 	images := []int64{2, 6, 6}
 	resnet20 := func(norm nn.Layer) *nn.Network {
@@ -176,7 +176,7 @@ func networks(t *testing.T) []nntest.Case {
 		{Name: "ResNet of 8, batch norm of the batch", In: images, Scale: 0.3, Kinked: true,
 			WantBatch: normed(ofBatch, relu, 3), Network: resnet20(layers.BatchNorm{Batch: true, Epsilon: epsilon})},
 		{Name: "ResNet of 8, FRN", In: images, Scale: 0.3, Kinked: true,
-			WantBatch: normed(each(nntest.FRN), func(v float64) float64 { return v }, 2),
+			WantBatch: normed(each(frn), func(v float64) float64 { return v }, 2),
 			Network:   resnet20(layers.FRN{})},
 		{Name: "ResNet++ of 8", In: images, Want: weightNormed,
 			Network: build(t, layers.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
@@ -221,7 +221,7 @@ func TestFullSizes(t *testing.T) {
 				gotch.Float))
 			y := net.Forward(p, torch.Of(x))
 			require.Equal(t, []int64{2, 10}, nntest.Shape(y))
-			size := math.Sqrt(nntest.MeanSquare(nntest.Values(y)))
+			size := math.Sqrt(meanSquare(nntest.Values(y)))
 			assert.True(t, size > 1e-3 && size < 10, "%s: logits of size %v", name, size)
 		})
 	}

@@ -1,5 +1,0 @@
-//go:build slow
-
-package zarr_test
-
-func init() { killPoints, sigkills = 400, 200 }

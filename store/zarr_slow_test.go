@@ -1,0 +1,5 @@
+//go:build slow
+
+package store
+
+func init() { killPoints, sigkills = 400, 200 }
