@@ -143,32 +143,22 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
 		return x.wrong(e.at, "a smooth is added, outside groups: one for each level of a factor is s(x, by = g)")
 	}
-	args, err := x.arguments(e, "x", "k", "by", "bs")
-	if err != nil {
-		return err
+	a := x.arguments(e, "x", "k", "by", "bs")
+	s := Smooth{X: a.number("x"), By: a.of["by"], at: e.at}
+	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
+		a.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
 	}
-	s := Smooth{X: args["x"], By: args["by"], at: e.at}
-	s.X.Key, s.By.Key = "", ""
-	if basis := args["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
-		return x.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
-	}
-	if k := args["k"]; !k.None() {
-		if k.Kind != Number || k.Value != float64(int(k.Value)) || k.Value < 3 || k.Value > 1000 {
-			return x.wrong(k.at, "s() is of one number, and k, the dimension of its basis, is a whole number from 3 "+
-				"to 1000")
-		}
-		if s.K = int(k.Value); s.K == defaultK {
-			s.K = 0
-		}
-	}
-	if err := x.checkNumber(s.X); err != nil {
-		return err
+	if s.K = a.whole("k", 0, 3, 1000, "s() is of one number, and k, the dimension of its basis,"); s.K == defaultK {
+		s.K = 0
 	}
 	if s.X.Kind == Number {
-		return x.wrong(s.X.at, "s() takes a column")
+		a.wrong(s.X.at, "s() takes a column")
 	}
 	if !s.By.None() && s.By.Kind != Column {
-		return x.wrong(s.By.at, "by is a column: a factor or a number")
+		a.wrong(s.By.at, "by is a column: a factor or a number")
+	}
+	if a.err != nil {
+		return a.err
 	}
 	for _, other := range x.f.Smooths {
 		if other.String() == s.String() {
@@ -183,14 +173,7 @@ func (x *expansion) offset(e Expr, added bool) *Error {
 	if !added || !x.top {
 		return x.wrong(e.at, "an offset is added, outside groups and products: its coefficient is 1")
 	}
-	args, err := x.arguments(e, "x")
-	if err != nil {
-		return err
-	}
-	v := args["x"]
-	if v.Key = ""; v.Kind == Text || v.Kind == Flag {
-		return x.wrong(v.at, "an offset is a number")
-	}
-	x.f.Offsets = append(x.f.Offsets, v)
-	return x.checkNumber(v)
+	a := x.arguments(e, "x")
+	x.f.Offsets = append(x.f.Offsets, a.number("x"))
+	return a.err
 }
