@@ -35,7 +35,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		numbers(p.data("offset"), rows.Offset)
 	}
 	for i, z := range rows.Smooths {
-		numbers(p.data("z%d", i), z.Z, int64(n), int64(len(z.Z)/n))
+		numbers(p.data("z%d", i), z, int64(n), int64(len(z)/n))
 	}
 	for i, d := range p.design.Groups() {
 		g := rows.Groups[i]
@@ -47,10 +47,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		for j := range d.Members {
 			index := make([]int64, n)
 			for row := range index {
-				at := row*d.Members + j
-				if index[row] = int64(g.Index[at]); index[row] < 0 {
-					index[row] = int64(len(d.Levels) + g.New[at])
-				}
+				index[row] = int64(g.Index[row*d.Members+j])
 			}
 			t, e := torch.FromSlice(index)
 			put(p.data("g%d_index%d", i, j), t, e)
@@ -59,10 +56,9 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			}
 		}
 	}
-	if p != m.predictors[0] {
-		return err
+	if p == m.predictors[0] {
+		m.addOutcome(rows, numbers)
 	}
-	m.addOutcome(rows, numbers)
 	return err
 }
 

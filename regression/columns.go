@@ -40,6 +40,7 @@ func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
 
 // countsTrials says whether a column is a number of trials, which is whole.
 func (m *Model) countsTrials(column string) bool {
-	f := &formula.Formula{Outcome: formula.Outcome{Trials: m.predictors[0].design.Formula().Outcome.Trials}}
+	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]
+	f := &formula.Formula{Outcome: formula.Outcome{Value: trials}}
 	return slices.Contains(f.Columns(), column)
 }

@@ -40,7 +40,7 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	if f.Family == nil {
 		f.Family = Gaussian{}
 	}
-	m := &Model{formula: f, family: f.Family.spec(), used: map[string]bool{}, labels: map[string][][]string{}}
+	m := &Model{formula: f, family: f.Family.spec(), used: map[string]bool{}}
 	if err := m.checkFields(); err != nil {
 		return nil, err
 	}

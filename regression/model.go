@@ -9,10 +9,12 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Model is a regression with its data: a program for every method. What [ppl.Program] has, it has; its draws have
@@ -41,7 +43,7 @@ type Model struct {
 	bounds     bool        // the outcome is truncated
 	dropped    int
 	priors     []Prior
-	labels     map[string][][]string
+	sites      []site
 	used       map[string]bool
 	sealed     bool // priors and labels are known
 }
@@ -102,7 +104,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 		}
 		p.learn()
 		if name == "" {
-			p.centred = p.informed(m.working(), rows.Trials)
+			p.centred = p.informed(m.working(true), rows.Added["trials"])
 		}
 		if m.family.nominal {
 			m.forEachCategory(p)
@@ -129,23 +131,19 @@ func (m *Model) forEachCategory(p *predictor) {
 func (p *predictor) learn() {
 	rows, k := p.rows, len(p.design.Names())
 	for j := range k {
-		mean, sd := moments(rows.X, j, k)
+		mean, sd := sample.Moments(every(rows.X, j, k))
 		p.means, p.sds = append(p.means, mean), append(p.sds, sd)
 	}
 	for i, d := range p.design.Groups() {
 		var sds []float64
 		for j := range d.Columns {
-			_, sd := moments(rows.Groups[i].X, j, len(d.Columns))
+			_, sd := sample.Moments(every(rows.Groups[i].X, j, len(d.Columns)))
 			sds = append(sds, sd)
 		}
 		p.group = append(p.group, sds)
 	}
 	for _, z := range rows.Smooths {
-		square := 0.0
-		for _, v := range z.Z {
-			square += v * v
-		}
-		p.spans = append(p.spans, math.Sqrt(square/float64(rows.N)))
+		p.spans = append(p.spans, floats.Norm(z, 2)/math.Sqrt(float64(rows.N)))
 	}
 }
 
@@ -169,15 +167,11 @@ func (m *Model) compile() (err error) {
 func (m *Model) run(c *ppl.Ctx) {
 	a, w, rest := m.args(inModel{c}, c.Data)
 	c.Plate("rows", 0, func(c *ppl.Ctx) {
-		d := m.law(a)
 		if w.ok {
-			d = m.family.glm(c.Data("x"), w.b, rest, a)
+			c.Observe(m.outcome, m.family.glm(c.Data("x"), w.b, rest, a), c.Data("y"))
+		} else {
+			c.Observe(m.outcome, m.weighted(m.seen(a, c.Data), c.Data), c.Data("y"))
 		}
-		d = m.withCensoring(m.truncated(d, c.Data), c.Data)
-		if m.rows.Weights != nil {
-			d = weighted{d, m.rows.Weights}
-		}
-		c.Observe(m.outcome, d, c.Data("y"))
 	})
 }
 
@@ -188,7 +182,7 @@ type weights struct {
 }
 
 // args are the parameters of the outcome's law, by row.
-func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weights, rest torch.Tensor) {
+func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tensor) {
 	p := m.predictors[0]
 	if m.family.nominal {
 		return m.nominal(g, data), w, rest
@@ -205,8 +199,8 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 		a.of["thresholds"] = m.thresholds(g, e.b)
 	}
 	_, fused := g.(inModel)
-	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil &&
-		m.rows.Censored == nil && m.rows.Weights == nil {
+	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 &&
+		len(m.rows.Added) == 0 {
 		return a, weights{e.b, true}, p.rest(e, data)
 	}
 	a.eta = g.each(p.eta(e, data))
@@ -215,7 +209,7 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 }
 
 // nominal are the logits of categories without an order.
-func (m *Model) nominal(g getter, data func(string) torch.Tensor) (a args) {
+func (m *Model) nominal(g getter, data dataOf) (a args) {
 	parts := []any{nil}
 	for _, p := range m.predictors {
 		parts = append(parts, g.each(p.eta(p.sites(g, m), data)))
@@ -226,8 +220,8 @@ func (m *Model) nominal(g getter, data func(string) torch.Tensor) (a args) {
 }
 
 // parameter is one beside the mean.
-func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor) torch.Tensor {
-	if name == "sigma" && m.rows.SE != nil {
+func (m *Model) parameter(g getter, name string, data dataOf) torch.Tensor {
+	if name == "sigma" && m.rows.Added["se"] != nil {
 		return data("se")
 	}
 	of := parameters[name]
@@ -236,7 +230,7 @@ func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor)
 			return inverse(of.link, g.each(p.eta(p.sites(g, m), data)))
 		}
 	}
-	return m.scalar(g, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
+	return m.scalar(g, isParameter, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
 }
 
 // thresholds are the cutpoints of ordered categories where each column has its mean: numbers in order, each from
@@ -251,8 +245,8 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	if len(p.means) > 0 {
 		site = "thresholds_centred"
 	}
-	m.note("thresholds", labels)
-	m.note(site, labels)
+	m.note(isThresholds, "thresholds", labels)
+	m.note(isNeeded, site, labels)
 	loc, scale := 0.0, 2.5
 	if d, ok := m.find("thresholds"); ok {
 		if loc, scale, ok = normalNumbers(d); !ok {
@@ -268,15 +262,12 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	return at
 }
 
-// law is the distribution of the outcome.
-func (m *Model) law(a args) dist.Distribution { return m.family.dist(a) }
-
 // truncated is a law within the bounds of the outcome.
-func (m *Model) truncated(d dist.Distribution, data func(string) torch.Tensor) dist.Distribution {
+func (m *Model) truncated(d dist.Distribution, data dataOf) dist.Distribution {
 	if !m.bounds {
 		return d
 	}
-	return dist.Truncated(d, data("lower"), data("upper"))
+	return dist.Truncated(d, data("lower"), data("above"))
 }
 
 // inModel declares sites.
@@ -297,8 +288,8 @@ func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Dra
 		return nil, err
 	}
 	for _, s := range d.Sites() {
-		if along, ok := m.labels[s.Name]; ok {
-			if err := d.Label(s.Name, along...); err != nil {
+		if of := m.site(s.Name); of.labels != nil {
+			if err := d.Label(s.Name, of.labels...); err != nil {
 				return nil, err
 			}
 		}

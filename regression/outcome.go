@@ -2,9 +2,11 @@ package regression
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 )
 
@@ -14,17 +16,18 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s: outcome %s: %s", typeName, o.Value, fmt.Sprintf(format, args...))
 	}
-	m.levels, m.bounds = rows.Levels, rows.Lower != nil || rows.Above != nil
+	trials := rows.Added["trials"]
+	m.levels, m.bounds = rows.Levels, rows.Added["lower"] != nil || rows.Added["above"] != nil
 	switch {
-	case s.trials && rows.Trials == nil:
+	case s.trials && trials == nil:
 		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
-	case !s.trials && rows.Trials != nil:
+	case !s.trials && trials != nil:
 		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
-	case rows.SE != nil && s.name != "gaussian":
+	case rows.Added["se"] != nil && s.name != "gaussian":
 		return fail("se() is of the family gaussian, and this is %s", s.name)
 	case m.bounds && s.countable():
 		return fail("trunc() is of families of real numbers, and this is %s", s.name)
-	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
+	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
 		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
 			"trunc()")
 	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
@@ -34,7 +37,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	for i, y := range rows.Y {
 		n := 0.0
 		if s.trials {
-			n = rows.Trials[i]
+			n = trials[i]
 		}
 		if wrong := s.allowed(y, n); wrong != "" {
 			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
@@ -55,7 +58,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	}
 	m.scale = 1
 	if s.scaled {
-		if _, sd := moments(rows.Y, 0, 1); sd > 0 && s.linked() == "identity" {
+		if _, sd := sample.Moments(rows.Y); sd > 0 && s.linked() == "identity" {
 			m.scale = sd
 		}
 	}
@@ -67,30 +70,22 @@ func (m *Model) centre() float64 {
 	if m.family.ordinal || m.family.nominal {
 		return 0
 	}
-	y := slices.Clone(m.rows.Y)
-	for i := range y {
-		switch {
-		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
-		}
-	}
-	mean, _ := moments(y, 0, 1)
+	mean, _ := sample.Moments(m.working(false))
 	return forward(m.family.linked(), mean)
 }
 
-// working is an outcome in which effects about add up.
-func (m *Model) working() []float64 {
+// working is an outcome in which effects about add up: shares of trials and, where logs is true, logarithms of what has
+// a log link.
+func (m *Model) working(logs bool) []float64 {
 	y := slices.Clone(m.rows.Y)
 	for i := range y {
 		switch {
 		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.linked() == "log":
-			y[i] = math.Log(y[i] + 0.5)
+			y[i] /= math.Max(1, m.rows.Added["trials"][i])
 		case m.family.name == "lognormal":
 			y[i] = math.Log(y[i])
+		case logs && m.family.linked() == "log":
+			y[i] = math.Log(y[i] + 0.5)
 		}
 	}
 	return y
@@ -98,24 +93,29 @@ func (m *Model) working() []float64 {
 
 // addOutcome gives the outcome and what is added to it.
 func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+	added := maps.Clone(rows.Added)
 	if rows.Y != nil {
 		y := slices.Clone(rows.Y)
 		for i := range y {
 			y[i] -= m.lowest
 		}
 		numbers("y", y)
-	}
-	for key, x := range map[string][]float64{"trials": rows.Trials, "se": rows.SE} {
-		if x != nil {
-			numbers(key, x)
+		if cens := added["cens"]; cens != nil {
+			ends := slices.Clone(rows.Y) // a number above y where there is no interval
+			for i := range ends {
+				if ends[i]++; cens[i] == 2 {
+					ends[i] = added["upper"][i]
+				}
+			}
+			added["upper"] = ends
 		}
 	}
-	if rows.Censored != nil && rows.Y != nil {
-		addCensoring(rows, numbers)
-	}
 	if m.bounds {
-		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))
-		numbers("upper", orElse(rows.Above, rows.N, math.Inf(1)))
+		added["lower"] = orElse(rows.Added["lower"], rows.N, math.Inf(-1))
+		added["above"] = orElse(rows.Added["above"], rows.N, math.Inf(1))
+	}
+	for key, x := range added {
+		numbers(key, x)
 	}
 }
 

@@ -3,6 +3,7 @@ package regression
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -34,17 +35,22 @@ type Rows struct {
 	Seed      uint64 // of new levels and of the outcome's noise
 }
 
+// dataOf has the tensors of a batch.
+type dataOf = func(key string) torch.Tensor
+
+// value is what a prediction has of each row, or of all of them, under a draw.
+type value func(a args, source *torch.Source, data dataOf) torch.Tensor
+
 // Expected is the mean of the outcome for each row, under each draw of the posterior: draws of the site "mean", [rows].
-// Of ordered categories it has [rows, categories], their probabilities.
+// Of categories it has [rows, categories], their probabilities.
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
-	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
+	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
 		switch {
 		case m.family.ordinal:
 			return m.probabilities(a)
 		case m.family.nominal:
 			return a.logits.Softmax(-1)
-		}
-		if m.family.mean != nil {
+		case m.family.mean != nil:
 			return m.family.mean(a)
 		}
 		return a.mu
@@ -56,17 +62,15 @@ func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) 
 	if m.family.nominal {
 		return nil, fmt.Errorf("regression.Linear: the family categorical has a predictor for each category: use Expected")
 	}
-	return m.predict("Linear", "eta", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
-		return a.eta
-	})
+	return m.predict("Linear", "eta", posterior, rows,
+		func(a args, _ *torch.Source, _ dataOf) torch.Tensor { return a.eta })
 }
 
 // Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows].
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Predict", m.outcome, posterior, rows,
-		func(a args, source *torch.Source, batch infer.Batch) torch.Tensor {
-			d := m.truncated(m.law(a), func(key string) torch.Tensor { return torch.Of(batch[key]) })
-			return d.Sample(source).Add(m.lowest)
+		func(a args, source *torch.Source, data dataOf) torch.Tensor {
+			return m.truncated(m.family.dist(a), data).Sample(source).Add(m.lowest)
 		})
 }
 
@@ -84,7 +88,7 @@ func (m *Model) probabilities(a args) torch.Tensor {
 
 // predict evaluates a function of the parameters of the outcome's law for each row, under each draw.
 func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
-	f func(a args, source *torch.Source, batch infer.Batch) torch.Tensor) (*draws.Draws, error) {
+	f value) (*draws.Draws, error) {
 	fail := func(err error) (*draws.Draws, error) { return nil, fmt.Errorf("regression.%s: %w", name, err) }
 	if posterior == nil || posterior.Total() == 0 {
 		return fail(draws.ErrNoDraws)
@@ -97,13 +101,12 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 		return fail(err)
 	}
 	defer free(batch)
-	shape := []int64{int64(n)}
-	if (m.family.ordinal || m.family.nominal) && site == "mean" {
-		shape = append(shape, int64(m.categories))
-	}
-	size := n
-	for _, k := range shape[1:] {
-		size *= int(k)
+	shape, size := []int64{int64(n)}, n
+	switch {
+	case site == "R2":
+		shape, size = nil, 1
+	case (m.family.ordinal || m.family.nominal) && site == "mean":
+		shape, size = append(shape, int64(m.categories)), n*m.categories
 	}
 	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: size}}, nil, posterior.Chains())
 	if err != nil {
@@ -182,17 +185,18 @@ type predictions struct {
 	n         int
 	unseen    map[string]int
 	rows      Rows
-	f         func(a args, source *torch.Source, batch infer.Batch) torch.Tensor
+	f         value
 }
 
 // add appends the predictions of the draws from to to of a chain.
 func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 	return torch.Do(func(*torch.Scope) error {
 		var in []*ts.Tensor
-		var names []string
-		for _, s := range q.posterior.Sites() {
-			if strings.HasPrefix(s.Name, "unit_") || strings.HasPrefix(s.Name, "z_") && !strings.HasPrefix(s.Name, "z_s(") {
-				continue // what is made of them is there
+		names := q.m.Needed(q.posterior)
+		for _, name := range names {
+			s, err := q.posterior.Site(name)
+			if err != nil {
+				return err
 			}
 			var flat []float64
 			for i := from; i < to; i++ {
@@ -202,7 +206,7 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			if err != nil {
 				return err
 			}
-			names, in = append(names, s.Name), append(in, t)
+			in = append(in, t)
 		}
 		streams := torch.NewStreams(q.rows.Seed, to-from)
 		for k := range streams.Chains {
@@ -213,8 +217,9 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			for i, name := range names {
 				g.values[name] = torch.Of(in[i])
 			}
-			a, _, _ := q.m.args(g, func(key string) torch.Tensor { return torch.Of(q.batch[key]) })
-			return []*ts.Tensor{q.f(a, source, q.batch).T()}, nil
+			data := func(key string) torch.Tensor { return torch.Of(q.batch[key]) }
+			a, _, _ := q.m.args(g, data)
+			return []*ts.Tensor{q.f(a, source, data).T()}, nil
 		}, in, &streams, nil)
 		if err != nil {
 			return err
@@ -283,31 +288,18 @@ func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
 	if m.family.ordinal || m.family.nominal || m.bounds {
 		return nil, fmt.Errorf("regression.R2: it is not defined for categories and truncated outcomes")
 	}
-	both, err := m.predict("R2", "R2", posterior, Rows{}, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
-		d := m.law(a)
-		mu := d.Mean()
-		n := float64(m.rows.N)
-		fitted := mu.Sub(mu.Mean()).Square().Sum().Div(n - 1)
-		noise := d.Variance().Add(mu.Mul(0)).Mean()
-		return fitted.Div(fitted.Add(noise)).Expand(int64(m.rows.N))
-	})
+	out, err := m.predict("R2", "R2", posterior, Rows{},
+		func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
+			d := m.family.dist(a)
+			mu := d.Mean()
+			fitted := mu.Sub(mu.Mean()).Square().Sum().Div(float64(m.rows.N) - 1)
+			return fitted.Div(fitted.Add(d.Variance().Add(mu.Mul(0)).Mean()))
+		})
 	if err != nil {
 		return nil, err
 	}
-	out, err := draws.New([]draws.Site{{Name: "R2", Size: 1}}, nil, both.Chains())
-	if err != nil {
-		return nil, err
-	}
-	for c := range both.Chains() {
-		for i := range both.Len(c) {
-			v := both.Row(c, i)[0]
-			if math.IsNaN(v) {
-				return nil, fmt.Errorf("regression.R2: draw %d of chain %d has no variance", i, c)
-			}
-			if err := out.AppendChain(c, []float64{v}, nil); err != nil {
-				return nil, err
-			}
-		}
+	if slices.ContainsFunc(out.Pooled(0), math.IsNaN) {
+		return nil, fmt.Errorf("regression.R2: the outcome has no variance under some draws")
 	}
 	return out, nil
 }

@@ -77,7 +77,7 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 	case p.param == "" && m.formula.Horseshoe != nil:
 		e.b = p.shrunk(g, m)
 	default:
-		e.b = m.vector(g, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
+		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
 	}
 	if p.design.Intercept() && !p.plain {
@@ -88,7 +88,8 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 	}
 	for i, s := range p.design.Smooths() {
 		scale := 2.5 * p.scale / p.spans[i]
-		sd := m.scalar(g, "sd_"+s.Name+suffix, fmt.Sprintf("HalfNormal(%.3g)", scale),
+		m.note(isNeeded, "z_"+s.Name+suffix)
+		sd := m.scalar(g, isSD, "sd_"+s.Name+suffix, fmt.Sprintf("HalfNormal(%.3g)", scale),
 			func() dist.Distribution { return dist.HalfNormal(scale) }, "sd_smooth"+suffix)
 		z := g.sample("z_"+s.Name+suffix, func() dist.Distribution {
 			return dist.Normal(0, 1).Expand(int64(s.Columns))
@@ -100,7 +101,7 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 
 // shrunk are coefficients with the horseshoe prior, on columns of unit variance.
 func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
-	m.note("b", p.design.Names())
+	m.note(isCoefficient, "b", p.design.Names())
 	m.describe("b", fmt.Sprintf("Horseshoe of columns of unit variance, times %.3g", p.scale))
 	if b, ok := g.known("b"); ok {
 		return b
@@ -114,11 +115,11 @@ func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
 // intercept declares the intercept at the means, and where all columns are 0.
 func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
 	suffix := p.suffix()
-	site := "intercept" + suffix
-	if len(p.means) > 0 {
-		site = "intercept_centred" + suffix
+	site, r := "intercept"+suffix, isIntercept
+	if m.note(r, site); len(p.means) > 0 {
+		site, r = "intercept_centred"+suffix, isNeeded
 	}
-	at := m.scalar(g, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
+	at := m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
 		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
 	if len(p.means) > 0 {
 		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.Must(torch.FromSlice(p.means)))))
@@ -131,14 +132,15 @@ func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []floa
 	suffix := p.suffix()
 	name := m.groupName(d, p)
 	n, k := int64(len(d.Levels)), int64(len(d.Columns))
-	e.sd = m.vector(g, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
+	e.sd = m.vector(g, isSD, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
 		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
 	if e.correlated = d.Correlated && k > 1; e.correlated {
+		m.note(isNeeded, "L_"+name)
 		e.chol = g.sample("L_"+name, func() dist.Distribution { return dist.LKJCholesky(int(k), m.eta()) })
 		m.describe("cor_"+name, fmt.Sprintf("LKJ(%g)", m.eta()))
 		g.keep("cor_"+name, m.correlations(e.chol, "cor_"+name, d.Columns))
 	}
-	m.note("r_"+name, d.Levels, d.Columns)
+	m.note(isEffect, "r_"+name, d.Levels, d.Columns)
 	if r, ok := g.known("r_" + name); ok {
 		e.r = r
 		e.r = g.grown(name, e)
@@ -182,7 +184,7 @@ func (m *Model) correlations(chol torch.Tensor, site string, columns []string) t
 			labels = append(labels, columns[j]+","+columns[i])
 		}
 	}
-	m.note(site, labels)
+	m.note(isCorrelation, site, labels)
 	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.Must(torch.FromSlice(at)))
 }
 
@@ -207,7 +209,7 @@ func (p *predictor) data(format string, args ...any) string {
 }
 
 // rest is the predictor without X b: [N], or [] for an intercept alone.
-func (p *predictor) rest(e effects, data func(string) torch.Tensor) torch.Tensor {
+func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 	out := e.intercept // 0 without one
 	if len(p.design.Formula().Offsets) > 0 {
 		out = data(p.data("offset")).Add(out)
@@ -238,7 +240,7 @@ func (p *predictor) rest(e effects, data func(string) torch.Tensor) torch.Tensor
 }
 
 // eta is the predictor of each row.
-func (p *predictor) eta(e effects, data func(string) torch.Tensor) torch.Tensor {
+func (p *predictor) eta(e effects, data dataOf) torch.Tensor {
 	out := p.rest(e, data)
 	if len(p.means) > 0 {
 		out = data(p.data("x")).MatMul(e.b).Add(out)

@@ -3,7 +3,6 @@ package regression
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func (m *Model) find(keys ...string) (dist.Distribution, bool) {
 
 // vector is a site of labelled elements with independent priors: those that the user gave by element are sites of their
 // own, named as the element. class are the keys of priors for all of them, from the narrowest.
-func (m *Model) vector(g getter, site string, labels, class []string, scale []float64,
+func (m *Model) vector(g getter, r role, site string, labels, class []string, scale []float64,
 	of func(scale any) dist.Distribution, says string) torch.Tensor {
 	var rest, own []int
 	for i, label := range labels {
@@ -72,7 +71,7 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 		for k, i := range rest {
 			names[k], scales[k] = labels[i], scale[i]
 		}
-		m.note(site, names)
+		m.note(r, site, names)
 		if d, ok := m.find(class...); ok {
 			parts = append(parts, g.sample(site, func() dist.Distribution { return d.Expand(int64(len(rest))) }))
 		} else {
@@ -84,6 +83,7 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 	}
 	for _, i := range own {
 		name := element(site, labels[i])
+		m.note(r, name)
 		parts = append(parts, g.sample(name, func() dist.Distribution {
 			d, _ := m.find(name)
 			return d
@@ -120,7 +120,8 @@ func scaled(g getter, site string, scale []float64, of func(scale any) dist.Dist
 }
 
 // scalar is a site of one number.
-func (m *Model) scalar(g getter, site, says string, of func() dist.Distribution, class ...string) torch.Tensor {
+func (m *Model) scalar(g getter, r role, site, says string, of func() dist.Distribution, class ...string) torch.Tensor {
+	m.note(r, site)
 	m.describe(site, says, append([]string{site}, class...)...)
 	return g.sample(site, func() dist.Distribution {
 		if d, ok := m.find(append([]string{site}, class...)...); ok {
@@ -184,13 +185,6 @@ func normalNumbers(d dist.Distribution) (loc, scale float64, ok bool) {
 	return loc, scale, first && second
 }
 
-// note remembers the labels of a site.
-func (m *Model) note(site string, along ...[]string) {
-	if !m.sealed {
-		m.labels[site] = along
-	}
-}
-
 // unused refuses priors that nothing has.
 func (m *Model) unused() error {
 	for _, k := range slices.Sorted(maps.Keys(m.formula.Priors)) {
@@ -215,18 +209,3 @@ func (m *Model) unused() error {
 
 // Priors are the priors of the model, in its order.
 func (m *Model) Priors() []Prior { return slices.Clone(m.priors) }
-
-// moments are the mean and the standard deviation of a column.
-func moments(x []float64, at, step int) (mean, sd float64) {
-	n := 0.0
-	for i := at; i < len(x); i += step {
-		n++
-		d := x[i] - mean
-		mean += d / n
-		sd += d * (x[i] - mean)
-	}
-	if n < 2 {
-		return mean, 0
-	}
-	return mean, math.Sqrt(sd / (n - 1))
-}

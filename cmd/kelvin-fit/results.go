@@ -42,11 +42,7 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if r.inf.PosteriorPredictive, err = model.Predict(posterior, regression.Rows{Seed: j.Seed}); err != nil {
 		return nil, err
 	}
-	names := model.Reported(posterior)
 	for _, s := range posterior.Sites() {
-		if !slices.Contains(names, s.Name) && (!strings.HasPrefix(s.Name, "z_") || strings.HasPrefix(s.Name, "z_s(")) {
-			names = append(names, s.Name)
-		}
 		for k, labels := range s.Labels { // as xarray has them
 			name := fmt.Sprintf("%s_dim_%d", s.Name, k)
 			r.inf.Dims[s.Name] = append(r.inf.Dims[s.Name], name)
@@ -55,7 +51,7 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 			}
 		}
 	}
-	if r.inf.Posterior, err = posterior.Select(names...); err != nil {
+	if r.inf.Posterior, err = posterior.Select(model.Needed(posterior)...); err != nil {
 		return nil, err
 	}
 	if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
@@ -136,16 +132,11 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 func (r *results) report(path string, drawn []page.Picture) error {
 	j := r.j
 	o := page.Options{Title: j.Formula, Sources: []string{filepath.Base(j.Source)}, LOO: r.loo, Pictures: drawn,
-		Sites: r.model.Reported(r.inf.Posterior), Facts: [][2]string{{"family", j.Family + " " + j.Link},
+		Sites: slices.Concat(r.model.Reported(r.inf.Posterior), r.model.Effects(r.inf.Posterior)), Facts: [][2]string{{"family", j.Family + " " + j.Link},
 			{"rows", fmt.Sprint(len(r.model.Observed()))}, {"rows left out", fmt.Sprint(r.model.Dropped())},
 			{"method", j.Method}, {"seed", fmt.Sprint(j.Seed)}},
 		Predictive: []page.Predictive{{Name: r.model.Outcome(), Observed: r.model.Observed(),
 			Replicates: r.inf.PosteriorPredictive.Rows()}}}
-	for _, s := range r.inf.Posterior.Sites() {
-		if strings.HasPrefix(s.Name, "r_") {
-			o.Sites = append(o.Sites, s.Name)
-		}
-	}
 	for _, p := range r.model.Priors() {
 		o.Notes = append(o.Notes, fmt.Sprintf("prior of %s: %s", p.Name, p.Law))
 	}
