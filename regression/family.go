@@ -86,8 +86,7 @@ type spec struct {
 	ordinal bool     // the outcome is one of ordered categories
 	nominal bool     // the outcome is one of categories without an order
 	wrong   string   // what is wrong with a field
-	// allowed says what an outcome must be, for one that is not; "" for one that is.
-	allowed func(y, trials float64) string
+	allowed outcome
 	dist    func(a args) dist.Distribution
 	// glm is dist where η = x w + rest; nil where there is none.
 	glm func(x, w, rest torch.Tensor, a args) dist.Distribution
@@ -128,49 +127,24 @@ func of(link, says string, d dist.Distribution) parameter {
 	return parameter{link, func(float64) dist.Distribution { return d }, func(float64) string { return says }}
 }
 
-func number(y, _ float64) string { return "" }
-
-func positive(y, _ float64) string {
-	if y > 0 {
-		return ""
-	}
-	return "it must be above 0"
+// outcome is what the outcomes of a family are. n is the number of trials.
+type outcome struct {
+	ok   func(y, n float64) bool
+	must string
 }
 
-func unit(y, _ float64) string {
-	if y > 0 && y < 1 {
-		return ""
-	}
-	return "it must be between 0 and 1, without the ends"
-}
+func whole(y float64) bool { return y >= 0 && y == math.Trunc(y) }
 
-func count(y, _ float64) string {
-	if y >= 0 && y == math.Trunc(y) {
-		return ""
-	}
-	return "it must be a count: a whole number from 0"
-}
-
-func ofTrials(y, n float64) string {
-	if y >= 0 && y == math.Trunc(y) && y <= n {
-		return ""
-	}
-	return fmt.Sprintf("it must be a whole number from 0 to %g, its number of trials", n)
-}
-
-func binary(y, _ float64) string {
-	if y == 0 || y == 1 {
-		return ""
-	}
-	return "it must be 0 or 1"
-}
-
-func angle(y, _ float64) string {
-	if y >= -math.Pi && y <= math.Pi {
-		return ""
-	}
-	return "it must be an angle from -π to π"
-}
+var (
+	number   = outcome{func(_, _ float64) bool { return true }, ""}
+	positive = outcome{func(y, _ float64) bool { return y > 0 }, "it must be above 0"}
+	unit     = outcome{func(y, _ float64) bool { return y > 0 && y < 1 }, "it must be between 0 and 1, without the ends"}
+	count    = outcome{func(y, _ float64) bool { return whole(y) }, "it must be a count: a whole number from 0"}
+	ofTrials = outcome{func(y, n float64) bool { return whole(y) && y <= n },
+		"it must be a whole number from 0 to its number of trials"}
+	binary = outcome{func(y, _ float64) bool { return y == 0 || y == 1 }, "it must be 0 or 1"}
+	angle  = outcome{func(y, _ float64) bool { return y >= -math.Pi && y <= math.Pi }, "it must be an angle from -π to π"}
+)
 
 func (f Gaussian) spec() *spec {
 	return &spec{name: "gaussian", link: f.Link, links: []string{"identity", "log"}, params: []string{"sigma"},
@@ -328,5 +302,5 @@ func (s *spec) linked() string {
 
 // countable says whether the outcome is a whole number.
 func (s *spec) countable() bool {
-	return s.ordinal || s.nominal || s.trials || s.allowed(0, 1) == "" && s.allowed(0.5, 1) != ""
+	return s.ordinal || s.nominal || s.trials || s.allowed.ok(0, 1) && !s.allowed.ok(0.5, 1)
 }

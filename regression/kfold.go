@@ -32,7 +32,7 @@ func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.
 	if err != nil {
 		return nil, err
 	}
-	full, err := m.density(posterior, Rows{NewLevels: DrawNew, Seed: f.Seed})
+	full, err := m.density(posterior, Rows{DrawNew: true, Seed: f.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (m *Model) heldOut(ctx context.Context, method infer.Method, o infer.Option
 	if err != nil {
 		return nil, err
 	}
-	return of.density(fitted, Rows{Table: test, NewLevels: DrawNew, Seed: seed})
+	return of.density(fitted, Rows{Table: test, DrawNew: true, Seed: seed})
 }
 
 // density is the log of the mean density of each row over the draws.

@@ -39,8 +39,8 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		if s.trials {
 			n = trials[i]
 		}
-		if wrong := s.allowed(y, n); wrong != "" {
-			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
+		if !s.allowed.ok(y, n) {
+			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
 		if (s.ordinal || s.nominal) && y != math.Trunc(y) {

@@ -16,23 +16,14 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// NewLevels is what a prediction does with a level of a group that the training data do not have.
-type NewLevels int
-
-// A new level is an error that names it, has effects drawn from the group's law for each draw of the posterior, or has
-// the mean effect, 0.
-const (
-	RefuseNew NewLevels = iota
-	DrawNew
-	MeanNew
-)
-
-// Rows are the rows that a prediction is for.
+// Rows are the rows that a prediction is for. A level of a group that the training data do not have is an error that
+// names it, without DrawNew and MeanNew.
 type Rows struct {
-	Table     *data.Table // nil is the training data
-	NewLevels NewLevels
-	NoGroups  bool   // leaves group effects out: the population's
-	Seed      uint64 // of new levels and of the outcome's noise
+	Table    *data.Table // nil is the training data
+	DrawNew  bool        // new levels have effects drawn from the group's law, for each draw of the posterior
+	MeanNew  bool        // new levels have the mean effect, 0
+	NoGroups bool        // leaves group effects out: the population's
+	Seed     uint64      // of new levels and of the outcome's noise
 }
 
 // dataOf has the tensors of a batch.
@@ -151,9 +142,9 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		n = of.N
 		for i, d := range p.design.Groups() {
 			levels := of.Groups[i].Unseen
-			if len(levels) > 0 && rows.NewLevels == RefuseNew && !rows.NoGroups {
-				return nil, nil, 0, fmt.Errorf("group %s: the training data do not have the levels %s: set NewLevels to "+
-					"regression.DrawNew or MeanNew to predict for new ones", d.Factor, listed(levels))
+			if len(levels) > 0 && !rows.DrawNew && !rows.MeanNew && !rows.NoGroups {
+				return nil, nil, 0, fmt.Errorf("group %s: the training data do not have the levels %s: set DrawNew or MeanNew "+
+					"to predict for new ones", d.Factor, listed(levels))
 			}
 			unseen[m.groupName(d, p)] = len(levels)
 		}
@@ -276,7 +267,7 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 		return torch.Zeros(shape[0]+n, k)
 	case n == 0:
 		return e.r
-	case g.q.rows.NewLevels == DrawNew:
+	case g.q.rows.DrawNew:
 		return torch.Cat(0, e.r, e.spread(dist.Normal(0, 1).Expand(n, k).Sample(g.source)))
 	}
 	return torch.Cat(0, e.r, torch.Zeros(n, k))

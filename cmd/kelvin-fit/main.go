@@ -70,7 +70,7 @@ var words = strings.NewReplacer("CSV.Factors", "--factor", "CSV.Missing", "--mis
 	"CSV.Columns names it", "the formula needs it", "CSV.Numbers", "the fit",
 	"drop such rows with Table.DropMissing", "leave such rows out with --drop-missing",
 	"with infer.Options{Draws: ...}", "with --draws", "infer.Options.Warmup", "--warmup",
-	"sample with hmc.NUTS{}", "sample with --method nuts", "set NewLevels to regression.DrawNew or MeanNew",
+	"sample with hmc.NUTS{}", "sample with --method nuts", "set DrawNew or MeanNew",
 	"give --new-levels draw or mean")
 
 // numbered are those with a number: of draws, or an acceptance.
