@@ -91,7 +91,7 @@ func (x *expansion) checkNumber(e Expr) *Error {
 		return x.wrong(e.at, "there is no function %q: %s", e.Name, instead[e.Name])
 	default:
 		return x.wrong(e.at, "there is no function %q: %s; other functions go into a column of the table",
-			short(e.Name), nearest(e.Name, named()))
+			short(e.Name), Nearest(e.Name, named()))
 	}
 	for _, a := range e.Args {
 		if err := x.checkNumber(a); err != nil {

@@ -148,7 +148,7 @@ func (p *planner) variable(e Expr) (*variable, error) {
 			v.coding, _ = p.s.reader().coding(e)
 		}
 		if ref := v.coding.reference; ref != "" && !slices.Contains(v.levels, ref) {
-			return nil, p.s.wrong(e, "%s has no level %q: %s", v.coding.column, short(ref), nearest(ref, v.levels))
+			return nil, p.s.wrong(e, "%s has no level %q: %s", v.coding.column, short(ref), Nearest(ref, v.levels))
 		}
 		v.labels = make([]string, len(v.levels)-1) // named where the contrast is needed
 	} else {

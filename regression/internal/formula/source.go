@@ -80,7 +80,7 @@ func (s *source) column(e Expr) (data.Column, error) {
 		return c, nil
 	}
 	if !s.has(e) {
-		return data.Column{}, s.wrong(e, "there is no column %q: %s", short(e.Name), nearest(e.Name, s.names))
+		return data.Column{}, s.wrong(e, "there is no column %q: %s", short(e.Name), Nearest(e.Name, s.names))
 	}
 	missing, err := s.t.Missing(e.Name)
 	if err != nil {
