@@ -23,6 +23,10 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		t, e := torch.FromSlice(x, shape...)
 		put(key, t, e)
 	}
+	indices := func(key string, index []int64) {
+		t, e := torch.FromSlice(index)
+		put(key, t, e)
+	}
 	n, k := rows.N, len(p.means)
 	if k > 0 {
 		x := slices.Clone(rows.X)
@@ -35,7 +39,9 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		numbers(p.data("offset"), rows.Offset)
 	}
 	for i, z := range rows.Smooths {
-		numbers(p.data("z%d", i), z, int64(n), int64(len(z)/n))
+		if e := p.addSmooth(i, z, numbers, indices); e != nil {
+			return e
+		}
 	}
 	for i, d := range p.design.Groups() {
 		g := rows.Groups[i]
@@ -49,8 +55,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			for row := range index {
 				index[row] = int64(g.Index[row*d.Members+j])
 			}
-			t, e := torch.FromSlice(index)
-			put(p.data("g%d_index%d", i, j), t, e)
+			indices(p.data("g%d_index%d", i, j), index)
 			if d.Members > 1 {
 				numbers(p.data("g%d_weight%d", i, j), every(g.Weights, j, d.Members))
 			}

@@ -2,7 +2,6 @@ package regression
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -14,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"gonum.org/v1/gonum/floats"
 )
 
 // Model is a regression with its data: a program for every method. What [ppl.Program] has, it has; its draws have
@@ -102,7 +100,9 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 			p.scale, p.plain = m.scale, m.family.ordinal
 			p.centre = m.centre()
 		}
-		p.learn()
+		if err := p.learn(); err != nil {
+			return err
+		}
 		if name == "" {
 			p.centred = p.informed(m.working(true), rows.Added["trials"])
 		}
@@ -128,7 +128,7 @@ func (m *Model) forEachCategory(p *predictor) {
 }
 
 // learn takes the moments of columns.
-func (p *predictor) learn() {
+func (p *predictor) learn() error {
 	rows, k := p.rows, len(p.design.Names())
 	for j := range k {
 		mean, sd := sample.Moments(every(rows.X, j, k))
@@ -142,9 +142,12 @@ func (p *predictor) learn() {
 		}
 		p.group = append(p.group, sds)
 	}
-	for _, z := range rows.Smooths {
-		p.spans = append(p.spans, floats.Norm(z, 2)/math.Sqrt(float64(rows.N)))
+	for i, s := range p.design.Smooths() {
+		if err := p.learnSmooth(s, rows.Smooths[i]); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // compile runs the model once for its priors and labels, and compiles it.

@@ -4,19 +4,22 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // predictor is the linear predictor of a parameter of the family:
 //
-//	η = offset + intercept + X b + Σ_g X_g r_g[level] + Σ_s Z_s w_s
+//	η = offset + intercept + X b + Σ_g X_g r_g[level] + Σ_s Z_s w_s + Σ_f Φ_f √S_f z_f + Σ_m b_m D_m Σ_(i ≤ level) ζ_i
 //
 // Columns of X are less their mean over the training data; the intercept is that at the means. For each group
 //
 //	r = z Lᵀ diag(sd),  z ~ N(0, 1),  L ~ LKJCholesky(eta)
 //
-// with a row of r for each level, and w_s = sd_s z_s for each smooth. Where data say much about each level r is a site
+// with a row of r for each level, and w_s = sd_s z_s for each smooth. A Gaussian process has the functions Φ and the
+// spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has shares ζ ~ Dirichlet(1) of its D steps, the
+// mean of which is b. Where data say much about each level r is a site
 // with that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 type predictor struct {
 	param  string // "" for the mean
@@ -28,10 +31,11 @@ type predictor struct {
 	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
-	scale   float64 // s of the default priors
-	centre  float64 // of the prior of the intercept
-	shared  bool    // its data are those of other predictors too
-	plain   bool    // it has no intercept: thresholds stand for it
+	hilbert []gp.Hilbert // of each smooth that is a Gaussian process
+	scale   float64      // s of the default priors
+	centre  float64      // of the prior of the intercept
+	shared  bool         // its data are those of other predictors too
+	plain   bool         // it has no intercept: thresholds stand for it
 }
 
 // getter gives a predictor its sites: a model samples them, a prediction takes them from draws.
@@ -51,7 +55,7 @@ type effects struct {
 	intercept torch.Tensor   // at the means of the columns
 	b         torch.Tensor   // [K]
 	groups    []groupEffects // as Design.Groups
-	smooths   []torch.Tensor // of the penalised columns
+	smooths   []torch.Tensor // of the columns of s and gp, or of the levels of mo
 }
 
 // groupEffects are the coefficients of a group's levels, r, [levels, columns], and what new levels are drawn from.
@@ -87,14 +91,7 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
 	}
 	for i, s := range p.design.Smooths() {
-		scale := 2.5 * p.scale / p.spans[i]
-		m.note(isNeeded, "z_"+s.Name+suffix)
-		sd := m.scalar(g, isSD, "sd_"+s.Name+suffix, fmt.Sprintf("HalfNormal(%.3g)", scale),
-			func() dist.Distribution { return dist.HalfNormal(scale) }, "sd_smooth"+suffix)
-		z := g.sample("z_"+s.Name+suffix, func() dist.Distribution {
-			return dist.Normal(0, 1).Expand(int64(s.Columns))
-		})
-		e.smooths = append(e.smooths, z.Mul(sd))
+		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
 	}
 	return e
 }
@@ -233,8 +230,12 @@ func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 			out = out.Add(sum)
 		}
 	}
-	for i := range e.smooths {
-		out = out.Add(data(p.data("z%d", i)).MatMul(e.smooths[i]))
+	for i, s := range p.design.Smooths() {
+		if z := data(p.data("z%d", i)); s.Kind == "mo" {
+			out = out.Add(e.smooths[i].IndexSelect(0, z))
+		} else {
+			out = out.Add(z.MatMul(e.smooths[i]))
+		}
 	}
 	return out
 }

@@ -16,9 +16,9 @@ var functions = map[string]func(float64) float64{
 // instead says what to write for functions of other packages.
 var instead = map[string]string{
 	"te": "smooths are s(x), of one number", "ti": "smooths are s(x), of one number",
-	"t2": "smooths are s(x), of one number", "gp": "smooths are s(x)",
+	"t2": "smooths are s(x), of one number",
 	"ns": "a natural spline with a penalty is s(x), and one without is bs(x, df = 5)",
-	"mo": "a monotonic factor is C(x, Poly), without its order", "gr": "write the factor alone: (1 | g)",
+	"gr": "write the factor alone: (1 | g)",
 	"me": "measurement errors are no terms", "mi": "missing values are no terms",
 	"cs": "effects of each level are no terms", "as.factor": "write factor(x)", "ordered": "write C(x, Poly)",
 	"standardize": "write scale(x)", "ln": "write log(x)",
@@ -26,7 +26,7 @@ var instead = map[string]string{
 
 // named are all functions that a formula may have.
 func named() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "factor", "C",
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "gp", "mo", "factor", "C",
 		"offset", "mm", "trials", "weights", "se", "cens", "trunc")
 }
 

@@ -39,7 +39,9 @@ type smooth struct {
 	level  int      // of a factor By; -1 without one
 	name   string   // of the design
 	linear []string // names of its columns without penalty
-	cubic  cubic
+	cubic  cubic    // of s
+	levels []string // of mo
+	low    float64  // of mo with numbers, the first
 }
 
 // GroupDesign says what a group of terms has.
@@ -55,7 +57,10 @@ type GroupDesign struct {
 // SmoothDesign says what a smooth has.
 type SmoothDesign struct {
 	Name    string   // as "s(hour)", or "s(hour, by = g)[a]"
-	Columns int      // penalised columns
+	Kind    string   // s, gp or mo
+	Columns int      // of Rows.Smooths: the penalised ones, or 1
+	K       int      // of gp, how many functions its basis has
+	Levels  []string // of mo, in their order
 	Linear  []string // the common columns without penalty that belong to it, as "s(hour)[linear]"
 }
 
@@ -107,13 +112,6 @@ func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
 	return d, d.check(s, rows, o)
 }
 
-func (s Smooth) k() int {
-	if s.K == 0 {
-		return defaultK
-	}
-	return s.K
-}
-
 // Names are those of the common columns: "age", "treatment[b]" for the difference of a level, "age:treatment[b]" for a
 // product, "poly(x, 2)1" for one of several, and those of smooths without penalty last. The constant is none of them.
 func (d *Design) Names() []string { return slices.Clone(d.names) }
@@ -138,7 +136,10 @@ func (d *Design) Groups() []GroupDesign {
 func (d *Design) Smooths() []SmoothDesign {
 	out := make([]SmoothDesign, len(d.smooths))
 	for i, s := range d.smooths {
-		out[i] = SmoothDesign{Name: s.name, Columns: s.of.k() - 2, Linear: slices.Clone(s.linear)}
+		out[i] = SmoothDesign{Name: s.name, Kind: s.of.Kind, Columns: 1, K: s.of.k(), Levels: s.levels, Linear: s.linear}
+		if s.of.Kind == "s" {
+			out[i].Columns = s.of.k() - 2
+		}
 	}
 	return out
 }

@@ -80,7 +80,7 @@ var mistakes = []struct {
 	{`y ~ (1 | mm(g))`, 10, `mm() takes at least two factors, and a weight for each or none`},
 	{`y ~ (1 | mm(g, h, weights = x))`, 29, `mm() takes factors, and weights = cbind(v, w)`},
 	{`y ~ (1 | mm(g, h):x)`, 18, `mm() stands alone right of the bar`},
-	{`y ~ x:s(z)`, 7, `a smooth is added, outside groups: one for each level of a factor is s(x, by = g)`},
+	{`y ~ x:s(z)`, 7, `s() is added, outside groups and products: a smooth for each level of a factor is s(x, by = g)`},
 	{`y ~ s(z, k = 2)`, 14,
 		`s() is of one number, and k, the dimension of its basis, is a whole number from 3 to 1000`},
 	{`y ~ s(x, z)`, 10,
@@ -91,7 +91,7 @@ var mistakes = []struct {
 	{`y ~ s(1)`, 7, `s() takes a column`},
 	{`y ~ x:offset(z)`, 7, `an offset is added, outside groups and products: its coefficient is 1`},
 	{`y ~ offset()`, 5, `offset() needs an argument: it takes "x"`},
-	{`y ~ (s(x) | g)`, 6, `a smooth is added, outside groups: one for each level of a factor is s(x, by = g)`},
+	{`y ~ (s(x) | g)`, 6, `s() is added, outside groups and products: a smooth for each level of a factor is s(x, by = g)`},
 	{`y | foo(x) ~ 1`, 5,
 		`right of the bar stand trials(n), weights(w), se(s), cens(c), cens(c, upper) and trunc(lb = l, ub ` +
 			`= u), added to each other`},

@@ -39,13 +39,26 @@ type Group struct {
 	at         int
 }
 
-// Smooth is a smooth function s(x) of a number: the cubic regression spline of Wood (2017), Generalized Additive
-// Models, second edition, section 5.3.1.
+// Smooth is a function of a column. s(x) is the cubic regression spline of Wood (2017), Generalized Additive Models,
+// second edition, section 5.3.1, gp(x) a Gaussian process, and mo(x) a function of ordered levels, or of whole numbers,
+// that rises or falls (Bürkner and Charpentier 2020, British Journal of Mathematical and Statistical Psychology 73).
 type Smooth struct {
-	X  Expr // a number
-	K  int  // dimension of the basis, before a constraint takes one away; 0 means 10
-	By Expr // none; a factor, for a function of each level; or a number, that the function is multiplied by
-	at int
+	Kind string // s, gp or mo
+	X    Expr   // a number, or of mo a column
+	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, and 30 of gp
+	By   Expr   // none; of s a factor, for a function of each level; or a number, that the function is multiplied by
+	at   int
+}
+
+// k is the dimension of the basis.
+func (s Smooth) k() int {
+	switch {
+	case s.K != 0:
+		return s.K
+	case s.Kind == "gp":
+		return 30
+	}
+	return 10
 }
 
 // String writes the factors with colons.
@@ -93,10 +106,10 @@ func (g Group) String() string {
 	return sum(g.Intercept, g.Terms, true, nil) + bar + g.Factor()
 }
 
-// String writes s(x), with what is not the default.
+// String writes it with what is not the default.
 func (s Smooth) String() string {
 	args := []Expr{s.X}
-	if s.K != 0 && s.K != defaultK {
+	if s.K != 0 {
 		args = append(args, Expr{Kind: Number, Value: float64(s.K), Key: "k"})
 	}
 	if !s.By.None() {
@@ -104,10 +117,8 @@ func (s Smooth) String() string {
 		by.Key = "by"
 		args = append(args, by)
 	}
-	return Apply("s", args...).String()
+	return Apply(s.Kind, args...).String()
 }
-
-const defaultK = 10
 
 // String writes a left side.
 func (o Outcome) String() string {

@@ -13,7 +13,8 @@ type Rows struct {
 	X      []float64
 	Offset []float64   // N, the sum of the offsets; nil without one
 	Groups []GroupRows // as Design.Groups
-	// Smooths have the penalised columns, N x SmoothDesign.Columns: their coefficients are iid normal.
+	// Smooths have the penalised columns of s, whose coefficients are iid normal, the number of gp, or the place of the
+	// level of mo, from 0: N x SmoothDesign.Columns.
 	Smooths [][]float64
 	// Y is the outcome, N: a number, or the index of the level of a factor. Nil where the table does not have it.
 	Y      []float64
@@ -47,7 +48,7 @@ func (d *Design) rows(s *source) (*Rows, error) {
 	}
 	at := len(d.columns)
 	for _, m := range d.smooths {
-		z, err := s.smooth(m, r.X, p, at)
+		z, err := s.function(m, r.X, p, at)
 		if err != nil {
 			return nil, err
 		}

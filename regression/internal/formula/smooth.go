@@ -161,6 +161,10 @@ func (c cubic) evaluate(u float64, to []float64) {
 
 // newSmooths are those of a term: one for each level of a factor By.
 func (s *source) newSmooths(of Smooth) ([]smooth, error) {
+	if of.Kind == "mo" {
+		m, err := s.newMonotonic(of)
+		return []smooth{m}, err
+	}
 	levels, factor, err := []string(nil), false, error(nil)
 	if !of.By.None() {
 		if factor, err = s.isFactor(of.By); err == nil && factor {
@@ -177,8 +181,13 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 		return nil, err
 	}
 	k := of.k()
-	if n := distinctCount(x, k); n < k {
-		return nil, s.f.wrong(of.at, Smooth{X: of.X, K: k}.few(n))
+	if n := distinctCount(x, k); of.Kind == "gp" {
+		if n < 2 {
+			return nil, s.f.wrong(of.at, fmt.Sprintf("%s has one value in all rows: gp() needs different ones", of.X))
+		}
+		return []smooth{{of: of, level: -1, name: of.String()}}, nil
+	} else if n < k {
+		return nil, s.f.wrong(of.at, Smooth{Kind: of.Kind, X: of.X, K: k}.few(n))
 	}
 	centred := of.By.None() || factor
 	base := smooth{of: of, level: -1, name: of.String(), cubic: newCubic(x, k, centred)}
@@ -244,4 +253,61 @@ func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
 		x[i*p+at+len(m.linear)-1] = w * u
 	}
 	return z, nil
+}
+
+// newMonotonic learns the levels of mo(): those of a factor that rows have, or all whole numbers from the least to the
+// largest.
+func (s *source) newMonotonic(of Smooth) (m smooth, err error) {
+	m = smooth{of: of, level: -1, name: of.String()}
+	factor, err := s.isFactor(of.X)
+	if err != nil {
+		return m, err
+	}
+	if factor {
+		m.levels, err = s.learnFactor(of.X)
+		return m, err
+	}
+	x, err := s.numeric(of.X)
+	if err != nil {
+		return m, err
+	}
+	m.low = slices.Min(x)
+	high := slices.Max(x)
+	for i, v := range x {
+		if v != math.Trunc(v) || high-m.low > 1000 || high == m.low {
+			return m, cell(i, of.X, number(v), "mo() is of a factor with its levels in order, or of whole numbers, at least "+
+				"two and at most 1000 apart")
+		}
+	}
+	for v := m.low; v <= high; v++ {
+		m.levels = append(m.levels, number(v))
+	}
+	return m, nil
+}
+
+// function is what Rows.Smooths has. Columns of s without penalty go into the common ones.
+func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
+	switch {
+	case m.of.Kind == "s":
+		return s.smooth(m, x, p, at)
+	case m.of.Kind == "gp":
+		return s.number(m.of.X)
+	}
+	if factor, err := s.isFactor(m.of.X); err != nil || factor {
+		codes, err := s.levels(m.of.X)
+		out := make([]float64, len(codes))
+		for i, c := range codes {
+			out[i] = float64(c)
+		}
+		return out, err
+	}
+	v, err := s.numeric(m.of.X)
+	out := make([]float64, len(v))
+	for i := range v {
+		if out[i] = v[i] - m.low; !slices.Contains(m.levels, number(v[i])) {
+			return nil, cell(i, m.of.X, number(v[i]), "the training data do not have this level of mo(): they have "+
+				list(m.levels))
+		}
+	}
+	return out, err
 }

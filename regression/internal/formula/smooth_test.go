@@ -76,7 +76,8 @@ func TestSmoothEnds(t *testing.T) {
 	rows := small(t)
 	d := fit(t, "y ~ s(x)", rows, formula.Options{})
 	require.Equal(t, []string{"s(x)[linear]"}, d.Names())
-	require.Equal(t, []formula.SmoothDesign{{Name: "s(x)", Columns: 8, Linear: []string{"s(x)[linear]"}}}, d.Smooths())
+	require.Equal(t, []formula.SmoothDesign{{Name: "s(x)", Kind: "s", Columns: 8, K: 10,
+		Linear: []string{"s(x)[linear]"}}}, d.Smooths())
 	z := numbers(t, d, rows).Smooths[0]
 	for j := range 8 {
 		sum := 0.0

@@ -138,21 +138,24 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 	return []Group{g}, nil
 }
 
-// smooth reads s(x, k = 10, by = f).
+// smooth reads s(x, k = 10, by = f), gp(x, k = 30) or mo(x).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
-		return x.wrong(e.at, "a smooth is added, outside groups: one for each level of a factor is s(x, by = g)")
+		return x.wrong(e.at, "%s() is added, outside groups and products: a smooth for each level of a factor is "+
+			"s(x, by = g)", e.Name)
 	}
-	a := x.arguments(e, "x", "k", "by", "bs")
-	s := Smooth{X: a.number("x"), By: a.of["by"], at: e.at}
+	s := Smooth{Kind: e.Name, at: e.at}
+	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}}[s.Kind]
+	a := x.arguments(e, names...)
+	s.X, s.By = a.number("x"), a.of["by"]
 	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
 		a.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
 	}
-	if s.K = a.whole("k", 0, 3, 1000, "s() is of one number, and k, the dimension of its basis,"); s.K == defaultK {
+	if s.K = a.whole("k", 0, 3, 1000, s.Kind+"() is of one number, and k, the dimension of its basis,"); s.K == (Smooth{Kind: s.Kind}).k() {
 		s.K = 0
 	}
-	if s.X.Kind == Number {
-		a.wrong(s.X.at, "s() takes a column")
+	if s.X.Kind == Number || s.Kind == "mo" && s.X.Kind != Column {
+		a.wrong(s.X.at, "%s() takes a column", s.Kind)
 	}
 	if !s.By.None() && s.By.Kind != Column {
 		a.wrong(s.By.at, "by is a column: a factor or a number")
