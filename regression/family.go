@@ -10,8 +10,8 @@ import (
 
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
-// [NegativeBinomial], [Geometric], [Cumulative], [Categorical], [VonMises], [Quantile], or [ZeroInflated] of one of
-// counts.
+// [NegativeBinomial], [Geometric], [Cumulative], [Categorical], [VonMises], [Quantile], or [ZeroInflated] or [Hurdle]
+// of another one.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
 // where a family has several. μ is its inverse at the linear predictor η.
@@ -85,6 +85,7 @@ type spec struct {
 	trials  bool     // the outcome is a number of trials(n)
 	ordinal bool     // the outcome is one of ordered categories
 	nominal bool     // the outcome is one of categories without an order
+	hurdle  bool     // the outcome is 0, or of the family's law
 	wrong   string   // what is wrong with a field
 	allowed outcome
 	dist    func(a args) dist.Distribution
@@ -121,6 +122,7 @@ var parameters = map[string]parameter{
 	"kappa": of("log", "HalfCauchy(1)", dist.HalfCauchy(1)),
 	"alpha": of("identity", "Normal(0, 4)", dist.Normal(0, 4)),
 	"zi":    of("logit", "Beta(2, 2)", dist.Beta(2, 2)),
+	"hu":    of("logit", "Beta(2, 2)", dist.Beta(2, 2)),
 }
 
 func of(link, says string, d dist.Distribution) parameter {
@@ -270,8 +272,11 @@ func (f VonMises) spec() *spec {
 }
 
 func (f ZeroInflated) spec() *spec {
-	if f.Of == nil {
-		return &spec{name: "zero_inflated"}
+	switch f.Of.(type) {
+	case Poisson, NegativeBinomial, Geometric, Binomial, BetaBinomial:
+	default:
+		return &spec{name: "zero_inflated",
+			wrong: "ZeroInflated is of Poisson, NegativeBinomial, Geometric, Binomial or BetaBinomial"}
 	}
 	s := *f.Of.spec()
 	base, mean := s.dist, s.mean

@@ -1,10 +1,12 @@
 package regression
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
@@ -70,7 +72,18 @@ func (m *Model) centre() float64 {
 	if m.family.ordinal || m.family.nominal {
 		return 0
 	}
-	mean, _ := sample.Moments(m.working(false))
+	y := m.working(false)
+	if m.family.hurdle {
+		some := 0
+		for i, v := range m.rows.Y {
+			if v != 0 {
+				y[some] = y[i]
+				some++
+			}
+		}
+		y = append(y[:some], y[0])[:max(some, 1)]
+	}
+	mean, _ := sample.Moments(y)
 	return forward(m.family.linked(), mean)
 }
 
@@ -82,8 +95,8 @@ func (m *Model) working(logs bool) []float64 {
 		switch {
 		case m.family.trials:
 			y[i] /= math.Max(1, m.rows.Added["trials"][i])
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
+		case strings.HasSuffix(m.family.name, "lognormal"):
+			y[i] = math.Log(cmp.Or(y[i], 1)) // a hurdle has zeros
 		case logs && m.family.linked() == "log":
 			y[i] = math.Log(y[i] + 0.5)
 		}

@@ -135,6 +135,46 @@ func TestFamilies(t *testing.T) {
 				}
 				return math.Log(p)
 			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) }},
+		"hurdle poisson": {regression.Hurdle{Of: regression.Poisson{}}, []float64{0, 2, 1, 5},
+			map[string][]float64{"hu": {0.2}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				p := distuv.Poisson{Lambda: math.Exp(eta)}
+				return math.Log(0.8) + p.LogProb(y) - math.Log1p(-p.Prob(0))
+			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) / -math.Expm1(-math.Exp(eta)) }},
+		"hurdle negative binomial": {regression.Hurdle{Of: regression.NegativeBinomial{}}, []float64{0, 2, 1, 5},
+			map[string][]float64{"hu": {0.2}, "shape": {2.5}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				mu := math.Exp(eta)
+				return math.Log(0.8) + negative(y, mu, 2.5) - math.Log1p(-math.Exp(negative(0, mu, 2.5)))
+			}, func(eta float64) float64 {
+				return 0.8 * math.Exp(eta) / -math.Expm1(negative(0, math.Exp(eta), 2.5))
+			}},
+		"hurdle gamma": {regression.Hurdle{Of: regression.Gamma{}}, []float64{0, 2, 0.5, 3},
+			map[string][]float64{"hu": {0.2}, "shape": {2.5}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				return math.Log(0.8) + distuv.Gamma{Alpha: 2.5, Beta: 2.5 / math.Exp(eta)}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) }},
+		"hurdle lognormal": {regression.Hurdle{Of: regression.LogNormal{}}, []float64{0, 2, 0.5, 3},
+			map[string][]float64{"hu": {0.2}, "sigma": {0.7}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				return math.Log(0.8) + distuv.LogNormal{Mu: eta, Sigma: 0.7}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * distuv.LogNormal{Mu: eta, Sigma: 0.7}.Mean() }},
+		"hurdle beta": {regression.Hurdle{Of: regression.Beta{}}, []float64{0, 0.5, 0.9, 0.3},
+			map[string][]float64{"hu": {0.2}, "phi": {3}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				mu := logistic(eta)
+				return math.Log(0.8) + distuv.Beta{Alpha: 3 * mu, Beta: 3 * (1 - mu)}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * logistic(eta) }},
 		"von mises": {regression.VonMises{}, []float64{0, 2, -1, 3}, map[string][]float64{"kappa": {1.5}},
 			func(eta, y float64) float64 { // I₀(1.5) = 1.646723189772890845
 				return 1.5*math.Cos(y-2*math.Atan(eta)) - math.Log(2*math.Pi*1.646723189772890845)
