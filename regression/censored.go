@@ -2,7 +2,6 @@ package regression
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -67,9 +66,6 @@ func (c censoring) logProb(d dist.Distribution, y torch.Tensor) torch.Tensor {
 	if !c.interval {
 		return out
 	}
-	// Of an interval the difference is taken in the tail that has less: log(e^a - e^b) = a + log(1 - e^(b-a)), a > b.
 	below, above := dist.LogTails(d, c.end)
-	less := func(a, b torch.Tensor) torch.Tensor { return a.Add(b.Sub(a).Exp().Neg().Log1p()) }
-	mass := torch.Where(lower.Lt(-math.Ln2), less(below, lower), less(upper, above))
-	return torch.Where(c.kind.Eq(2), mass, out)
+	return torch.Where(c.kind.Eq(2), between(lower, upper, below, above), out)
 }

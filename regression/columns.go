@@ -38,6 +38,9 @@ func (m *Model) Predictors() []string {
 // Observed is the outcome of each row of the training data, as numbers: the index of its level for a factor.
 func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
 
+// Categorical says whether what is expected is of categories, and not a mean.
+func (m *Model) Categorical() bool { return m.family.logits != nil }
+
 // countsTrials says whether a column is a number of trials, which is whole.
 func (m *Model) countsTrials(column string) bool {
 	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]

@@ -10,7 +10,8 @@ import (
 
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
-// [NegativeBinomial], [Geometric], [Cumulative], [Categorical], [VonMises], [Quantile], or [ZeroInflated] or [Hurdle]
+// [NegativeBinomial], [Geometric], [Cumulative], [Sequential], [Adjacent],
+// [Categorical], [Multinomial], [VonMises], [Quantile], or [ZeroInflated] or [Hurdle]
 // of another one.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
@@ -63,10 +64,6 @@ type NegativeBinomial struct{}
 // Geometric is NegativeBinomial of shape 1. Link: log.
 type Geometric struct{}
 
-// Cumulative is one of K ordered categories: the number of thresholds that a logistic variable at η exceeds. The
-// outcome is a factor, with its levels in their order, or whole numbers.
-type Cumulative struct{}
-
 // VonMises is an angle from -π to π, with the mean direction μ and the concentration kappa. Links: tan_half, identity.
 type VonMises struct{ Link string }
 
@@ -84,13 +81,16 @@ type spec struct {
 	scaled  bool     // the outcome has a scale, and priors with it
 	trials  bool     // the outcome is a number of trials(n)
 	ordinal bool     // the outcome is one of ordered categories
-	nominal bool     // the outcome is one of categories without an order
+	free    bool     // thresholds of ordered categories are in any order
+	nominal bool     // the outcome is of categories without an order
 	hurdle  bool     // the outcome is 0, or of the family's law
 	wrong   string   // what is wrong with a field
 	allowed outcome
 	dist    func(a args) dist.Distribution
 	// glm is dist where η = x w + rest; nil where there is none.
 	glm func(x, w, rest torch.Tensor, a args) dist.Distribution
+	// logits are logarithms of numbers proportional to the probabilities of categories, [rows, categories]; nil is none.
+	logits func(a args) torch.Tensor
 	// mean of the outcome; nil is μ.
 	mean func(a args) torch.Tensor
 }
@@ -101,7 +101,7 @@ type args struct {
 	mu     torch.Tensor            // the inverse link of eta
 	of     map[string]torch.Tensor // the other parameters by name
 	trials torch.Tensor
-	logits torch.Tensor // of categories without an order, [rows, categories]
+	logits []any // of categories without an order, the predictor of each
 }
 
 // parameter is a parameter of families beside the mean: where it lies, and its prior where it has no formula.
@@ -258,11 +258,6 @@ func (NegativeBinomial) spec() *spec {
 func (Geometric) spec() *spec {
 	return &spec{name: "geometric", links: []string{"log"}, allowed: count,
 		dist: func(a args) dist.Distribution { return dist.NegativeBinomial(a.mu, 1) }}
-}
-
-func (Cumulative) spec() *spec {
-	return &spec{name: "cumulative", links: []string{"logit"}, ordinal: true, allowed: number,
-		dist: func(a args) dist.Distribution { return dist.OrderedLogistic(a.eta, a.of["thresholds"]) }}
 }
 
 func (f VonMises) spec() *spec {

@@ -84,12 +84,3 @@ func (f Quantile) spec() *spec {
 	}
 	return s
 }
-
-// Categorical is one of K categories without an order. Each but the first has a linear predictor of the formula's
-// terms, with sites named after it: b_level, sd_g_level; the first has the predictor 0. Link: logit.
-type Categorical struct{}
-
-func (Categorical) spec() *spec {
-	return &spec{name: "categorical", links: []string{"logit"}, nominal: true, allowed: number,
-		dist: func(a args) dist.Distribution { return dist.CategoricalLogits(a.logits) }}
-}

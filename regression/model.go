@@ -104,7 +104,9 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 			return err
 		}
 		if name == "" {
-			p.centred = p.informed(m.working(true), rows.Added["trials"])
+			if len(rows.Y) == rows.N {
+				p.centred = p.informed(m.working(true), rows.Added["trials"])
+			}
 		}
 		if m.family.nominal {
 			m.forEachCategory(p)
@@ -213,12 +215,14 @@ func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tenso
 
 // nominal are the logits of categories without an order.
 func (m *Model) nominal(g getter, data dataOf) (a args) {
-	parts := []any{nil}
+	a.logits = []any{nil}
 	for _, p := range m.predictors {
-		parts = append(parts, g.each(p.eta(p.sites(g, m), data)))
+		a.logits = append(a.logits, g.each(p.eta(p.sites(g, m), data)))
 	}
-	parts[0] = parts[1].(torch.Tensor).Mul(0)
-	a.logits = torch.Stack(-1, parts...)
+	a.logits[0] = a.logits[1].(torch.Tensor).Mul(0)
+	if m.family.trials {
+		a.trials = data("trials")
+	}
 	return a
 }
 
@@ -236,8 +240,8 @@ func (m *Model) parameter(g getter, name string, data dataOf) torch.Tensor {
 	return m.scalar(g, isParameter, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
 }
 
-// thresholds are the cutpoints of ordered categories where each column has its mean: numbers in order, each from
-// N(0, 2.5²) before they are ordered. Kept are those where all columns are 0.
+// thresholds are the cutpoints of ordered categories where each column has its mean: numbers from N(0, 2.5²), which are
+// put in order where the family has them in order. Kept are those where all columns are 0.
 func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	n, p := m.categories-1, m.predictors[0]
 	var labels []string
@@ -254,11 +258,17 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	if d, ok := m.find("thresholds"); ok {
 		if loc, scale, ok = normalNumbers(d); !ok {
 			panic(&ppl.SiteError{Site: "thresholds", Message: "their prior must be a dist.Normal of numbers: each is drawn " +
-				"from it, and then they are put in order"})
+				"from it"})
 		}
 	}
-	m.describe(site, fmt.Sprintf("Normal(%.3g, %.3g), in order", loc, scale))
-	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(loc, scale, n) })
+	says := fmt.Sprintf("Normal(%.3g, %.3g)", loc, scale)
+	of := func() dist.Distribution { return dist.Normal(loc, scale).Expand(int64(n)) }
+	if !m.family.free {
+		says += ", in order"
+		of = func() dist.Distribution { return models.OrderedNormal(loc, scale, n) }
+	}
+	m.describe(site, says)
+	at := g.sample(site, of)
 	if len(p.means) > 0 {
 		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
 	}

@@ -32,24 +32,27 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
 		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
 			"trunc()")
-	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
+	case f.Outcome.Several() != (s.name == "multinomial"):
+		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, and no others " +
+			"of it")
+	case m.levels != nil && s.logits == nil && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for i, y := range rows.Y {
 		n := 0.0
 		if s.trials {
-			n = trials[i]
+			n = trials[i*rows.N/len(rows.Y)]
 		}
 		if !s.allowed.ok(y, n) {
 			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
-		if (s.ordinal || s.nominal) && y != math.Trunc(y) {
+		if s.logits != nil && y != math.Trunc(y) {
 			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
 		}
 	}
-	if s.ordinal || s.nominal {
+	if s.logits != nil {
 		m.categories, m.lowest = len(m.levels), 0
 		if m.levels == nil {
 			m.categories, m.lowest = int(high-low)+1, low
@@ -69,7 +72,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 
 // centre is the link of the mean outcome.
 func (m *Model) centre() float64 {
-	if m.family.ordinal || m.family.nominal {
+	if m.family.logits != nil {
 		return 0
 	}
 	y := m.working(false)
@@ -112,7 +115,11 @@ func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []floa
 		for i := range y {
 			y[i] -= m.lowest
 		}
-		numbers("y", y)
+		shape := []int64{int64(rows.N)}
+		if len(y) > rows.N {
+			shape = append(shape, int64(m.categories))
+		}
+		numbers("y", y, shape...)
 		if cens := added["cens"]; cens != nil {
 			ends := slices.Clone(rows.Y) // a number above y where there is no interval
 			for i := range ends {

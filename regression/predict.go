@@ -33,16 +33,14 @@ type dataOf = func(key string) torch.Tensor
 type value func(a args, source *torch.Source, data dataOf) torch.Tensor
 
 // Expected is the mean of the outcome for each row, under each draw of the posterior: draws of the site "mean", [rows].
-// Of categories it has [rows, categories], their probabilities.
+// Of categories it has [rows, categories], their probabilities, or expected counts of Multinomial.
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
 		switch {
-		case m.family.ordinal:
-			return m.probabilities(a)
-		case m.family.nominal:
-			return a.logits.Softmax(-1)
 		case m.family.mean != nil:
 			return m.family.mean(a)
+		case m.family.logits != nil:
+			return m.family.logits(a).Softmax(-1)
 		}
 		return a.mu
 	})
@@ -51,30 +49,20 @@ func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error
 // Linear is the linear predictor η of each row, under each draw: draws of the site "eta", [rows].
 func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	if m.family.nominal {
-		return nil, fmt.Errorf("regression.Linear: the family categorical has a predictor for each category: use Expected")
+		return nil, fmt.Errorf("regression.Linear: the family %s has a predictor for each category: use Expected",
+			m.family.name)
 	}
 	return m.predict("Linear", "eta", posterior, rows,
 		func(a args, _ *torch.Source, _ dataOf) torch.Tensor { return a.eta })
 }
 
-// Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows].
+// Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows];
+// of Multinomial [rows, categories].
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Predict", m.outcome, posterior, rows,
 		func(a args, source *torch.Source, data dataOf) torch.Tensor {
 			return m.truncated(m.family.dist(a), data).Sample(source).Add(m.lowest)
 		})
-}
-
-// probabilities are those of ordered categories, [rows, categories].
-func (m *Model) probabilities(a args) torch.Tensor {
-	var parts []any
-	below := a.eta.Mul(0)
-	for k := range m.categories - 1 {
-		to := a.of["thresholds"].Slice(-1, k, k+1).Sub(a.eta).Sigmoid()
-		parts = append(parts, to.Sub(below))
-		below = to
-	}
-	return torch.Stack(1, append(parts, torch.Of(1).Sub(below))...)
 }
 
 // predict evaluates a function of the parameters of the outcome's law for each row, under each draw.
@@ -96,7 +84,7 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 	switch {
 	case site == "R2":
 		shape, size = nil, 1
-	case (m.family.ordinal || m.family.nominal) && site == "mean":
+	case m.family.logits != nil && site == "mean", m.family.name == "multinomial" && site != "log density":
 		shape, size = append(shape, int64(m.categories)), n*m.categories
 	}
 	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: size}}, nil, posterior.Chains())
@@ -276,7 +264,7 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 // R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
 // The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
-	if m.family.ordinal || m.family.nominal || m.bounds {
+	if m.family.logits != nil || m.bounds {
 		return nil, fmt.Errorf("regression.R2: it is not defined for categories and truncated outcomes")
 	}
 	out, err := m.predict("R2", "R2", posterior, Rows{},

@@ -207,28 +207,6 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Ordered categories have the probabilities between thresholds, in the log density and as what is expected.
-func TestCumulative(t *testing.T) {
-	x, y := []float64{-1, 0.5, 2, 0.5}, []string{"low", "mid", "high", "mid"}
-	m, err := regression.Formula{Mean: "y ~ x", Family: regression.Cumulative{}}.Fit(
-		tableOf(t, data.Column{Name: "y", Labels: y, Levels: []string{"low", "mid", "high"}}, numbers("x", x...)))
-	require.NoError(t, err)
-	d := one(t, map[string][]float64{"b": {0.4}, "thresholds_centred": {-0.5, 1}})
-	loglik, err := m.LogLikelihood(d)
-	require.NoError(t, err)
-	expected, err := m.Expected(d, regression.Rows{})
-	require.NoError(t, err)
-	require.Equal(t, "mean[0,high]", expected.Names()[2])
-	for i, level := range []int{0, 1, 2, 1} {
-		eta := 0.4 * (x[i] - 0.5)
-		below := []float64{0, logistic(-0.5 - eta), logistic(1 - eta), 1}
-		for k := range 3 {
-			require.InDelta(t, below[k+1]-below[k], expected.Row(0, 0)[3*i+k], 1e-12)
-		}
-		require.InDelta(t, math.Log(below[level+1]-below[level]), loglik.Row(0, 0)[i], 1e-9)
-	}
-}
-
 // With known errors and normal priors the posterior of the coefficients is normal, with a closed form.
 func TestKnownErrors(t *testing.T) {
 	x, y, se := []float64{-1, 0, 1, 2}, []float64{1, 3, 2, 5}, []float64{0.5, 1, 0.7, 2}

@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/regression"
@@ -32,7 +34,7 @@ func (a *app) effects(_ context.Context, args []string) error {
 			return fmt.Errorf("%s is none of the columns of the mean, which are %q", name, columns)
 		}
 	}
-	if f.categories() {
+	if f.model.Categorical() {
 		fmt.Fprintln(a.err, "categories have no average effect: the picture has their probabilities")
 	} else if err := f.average(a.out, *by, *column); err != nil {
 		return err
@@ -41,6 +43,43 @@ func (a *app) effects(_ context.Context, args []string) error {
 	if err == nil {
 		fmt.Fprintf(a.err, "wrote %s\n", path)
 	}
+	return err
+}
+
+// hypothesis runs `kelvin hypothesis`.
+func (a *app) hypothesis(_ context.Context, args []string) error {
+	others, err := a.parse(flag.NewFlagSet("hypothesis", flag.ContinueOnError), args, 2, 1000)
+	if err != nil {
+		return err
+	}
+	f, err := open(others[0])
+	if err != nil {
+		return err
+	}
+	all, notes := &diag.Table{}, ""
+	for _, statement := range others[1:] {
+		difference, evidence, err := f.model.Hypothesis(f.inf.Posterior, statement)
+		if err != nil {
+			return err
+		}
+		t, err := diag.Summary(difference, diag.SummaryOptions{})
+		if err != nil {
+			return err
+		}
+		t.Rows = append(all.Rows, t.Rows...)
+		all = t
+		switch {
+		case math.IsInf(evidence, 1):
+			notes += fmt.Sprintf("%s: no draw is against it\n", statement)
+		case strings.Contains(statement, "="):
+			notes += fmt.Sprintf("%s: the data make it %.3g times as likely as before\n", statement, evidence)
+		default:
+			notes += fmt.Sprintf("%s: probability %.3g, evidence ratio %.3g\n", statement, evidence/(1+evidence), evidence)
+		}
+	}
+	fmt.Fprintln(a.out, "left side less right side")
+	err = all.Format(a.out)
+	fmt.Fprint(a.out, notes)
 	return err
 }
 

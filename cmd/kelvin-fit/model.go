@@ -50,9 +50,6 @@ type saved struct {
 
 func digest(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }
 
-// categories says whether what is expected are the probabilities of categories.
-func (s *saved) categories() bool { return s.Family == "cumulative" || s.Family == "categorical" }
-
 // formula is the regression.
 func (s *saved) formula() (f regression.Formula, err error) {
 	f = regression.Formula{Mean: s.Formula, Params: s.Params, DropMissing: s.DropMissing, Priors: regression.Priors{}}

@@ -60,7 +60,7 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 		return "", err
 	}
 	label, name, title := "expected "+f.model.Outcome(), "effect-"+by, "mean and 95 % interval"
-	if f.categories() {
+	if f.model.Categorical() {
 		label = "probabilities of " + f.model.Outcome()
 	}
 	if column != "" {
@@ -132,7 +132,7 @@ func (f *fitted) addBands(bands []plot.Band, p part, by string) ([]plot.Band, er
 	categories := expected.Dim() / n
 	for k := range categories {
 		b := plot.Band{Name: p.name}
-		if f.categories() {
+		if f.model.Categorical() {
 			b.Name = strings.TrimSpace(p.name + " " + category(expected.Names()[k]))
 		}
 		for i := range n {

@@ -115,7 +115,7 @@ func (p *predictor) block(table *data.Table, from, to int) (err error) {
 		return err
 	}
 	at := 0
-	if k := expected.Dim() / len(rows); p.f.categories() {
+	if k := expected.Dim() / len(rows); p.f.model.Categorical() {
 		for j, name := range expected.Names()[:k] {
 			err = errors.Join(err, p.summarise(&at, category(name), expected, j, k))
 		}

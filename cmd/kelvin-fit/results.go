@@ -33,8 +33,6 @@ type results struct {
 // need, without what group effects are made of.
 func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *results, err error) {
 	r = &results{j: j, model: model, inf: &store.Inference{Dims: map[string][]string{}, Coords: map[string][]any{},
-		ObservedData: []store.Array{{Name: model.Outcome(), Shape: []int64{int64(len(model.Observed()))},
-			Values: model.Observed()}},
 		Attrs: map[string]any{"model_name": j.Formula, "seed": float64(j.Seed)}}}
 	if r.inf.LogLikelihood, err = model.LogLikelihood(posterior); err != nil {
 		return nil, err
@@ -42,6 +40,8 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if r.inf.PosteriorPredictive, err = model.Predict(posterior, regression.Rows{Seed: j.Seed}); err != nil {
 		return nil, err
 	}
+	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: r.inf.PosteriorPredictive.Sites()[0].Shape,
+		Values: model.Observed()}}
 	for _, s := range posterior.Sites() {
 		for k, labels := range s.Labels { // as xarray has them
 			name := fmt.Sprintf("%s_dim_%d", s.Name, k)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
 )
 
 // addition is a function right of the bar of a left side, y | trials(n), and its arguments.
@@ -44,9 +45,16 @@ func (x *expansion) outcome(e Expr) (Outcome, *Error) {
 		}
 		e = e.Args[0]
 	}
-	if o.Value = e; e.Kind == Call && (e.Name == "mvbind" || e.Name == "cbind") {
-		return o, x.wrong(e.at, "one formula has one outcome: write a formula for each; successes of trials are "+
-			"y | trials(n)")
+	if o.Value = e; e.Kind == Call && e.Name == "mvbind" {
+		return o, x.wrong(e.at, "one formula has one outcome: write a formula for each")
+	}
+	if o.Several() {
+		for _, a := range e.Args {
+			if a.Kind != Column || a.Key != "" || len(e.Args) < 2 {
+				return o, x.wrong(e.at, "cbind() is of at least two columns, of counts; successes of trials are y | trials(n)")
+			}
+		}
+		return o, nil
 	}
 	if e.Kind == Call && (e.Name == "factor" || e.Name == "C") || e.Kind != Column && e.Kind != Call {
 		return o, x.wrong(e.at, "the outcome is a column, or a number made of columns, as log(y)")
@@ -89,9 +97,17 @@ func (x *expansion) additions(e Expr, o *Outcome) *Error {
 		"trunc(lb = l, ub = u), added to each other")
 }
 
+// Several says whether the outcome are counts of several categories, cbind(a, b).
+func (o Outcome) Several() bool { return o.Value.Kind == Call && o.Value.Name == "cbind" }
+
 // learnOutcome learns the levels of an outcome that is a factor.
 func (s *source) learnOutcome() error {
 	e := s.f.Outcome.Value
+	if s.f.Outcome.Several() {
+		for _, a := range e.Args {
+			s.m.outcome = append(s.m.outcome, a.Name)
+		}
+	}
 	if e.Kind != Column || e.None() {
 		return nil
 	}
@@ -178,6 +194,19 @@ func (s *source) complete(e Expr) bool {
 }
 
 func (s *source) response(e Expr) ([]float64, error) {
+	if s.f.Outcome.Several() {
+		out := make([]float64, s.t.Len()*len(e.Args))
+		for k, a := range e.Args {
+			x, err := s.numeric(a)
+			if err != nil {
+				return nil, err
+			}
+			for i, v := range x {
+				out[i*len(e.Args)+k] = v
+			}
+		}
+		return out, nil
+	}
 	if s.m.outcome == nil {
 		return s.number(e)
 	}
@@ -222,12 +251,19 @@ func (s *source) censored(e Expr, want string) ([]float64, error) {
 func (s *source) consistent(r *Rows) error {
 	trials, cens, upper, lower, above := r.Added["trials"], r.Added["cens"], r.Added["upper"], r.Added["lower"],
 		r.Added["above"]
+	several := s.f.Outcome.Several()
 	for i := range r.N {
 		problem, interval := "", cens != nil && cens[i] == 2
 		switch {
 		case lower != nil && above != nil && lower[i] >= above[i]:
 			problem = fmt.Sprintf("its lower bound %v is not below its upper bound %v", lower[i], above[i])
 		case r.Y == nil:
+		case several && trials != nil:
+			k := len(r.Levels)
+			if sum := floats.Sum(r.Y[i*k : (i+1)*k]); sum != trials[i] {
+				return cell(i, s.f.Outcome.Value, number(sum), "the sum of its counts must be its number of trials, "+
+					number(trials[i]))
+			}
 		case r.Levels != nil && len(r.Added) > number01(r.Added["weights"] != nil):
 			problem = "it is a factor, which has no trials, censoring, truncation or standard errors"
 		case trials != nil && (r.Y[i] < 0 || r.Y[i] > trials[i]):

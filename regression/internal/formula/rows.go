@@ -16,9 +16,9 @@ type Rows struct {
 	// Smooths have the penalised columns of s, whose coefficients are iid normal, the number of gp, or the place of the
 	// level of mo, from 0: N x SmoothDesign.Columns.
 	Smooths [][]float64
-	// Y is the outcome, N: a number, or the index of the level of a factor. Nil where the table does not have it.
+	// Y is the outcome, N: a number, or the index of the level of a factor; N x len(Levels) for cbind(). Nil where the table does not have it.
 	Y      []float64
-	Levels []string // of an outcome that is a factor; nil otherwise
+	Levels []string // of an outcome that is a factor, or columns of cbind(); nil otherwise
 	// Added is what is added to the outcome, N each: "trials", whole numbers from 0; "weights", at least 0; "se", above
 	// 0; "lower" and "above", the bounds of a truncated outcome; "cens", which is -1 where the outcome is at most Y, 0
 	// where it is Y, 1 where it is at least Y, and 2 where it is between Y and "upper", which may be NaN elsewhere. A
