@@ -3,6 +3,7 @@ package regression
 import (
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 )
 
@@ -37,6 +38,9 @@ func (m *Model) Predictors() []string {
 
 // Observed is the outcome of each row of the training data, as numbers: the index of its level for a factor.
 func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
+
+// Table has the rows that the model was fitted to, without those that were dropped.
+func (m *Model) Table() *data.Table { return m.table }
 
 // Categorical says whether what is expected is of categories, and not a mean.
 func (m *Model) Categorical() bool { return m.family.logits != nil }

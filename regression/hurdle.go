@@ -38,9 +38,12 @@ func (f Hurdle) spec() *spec {
 		h := hurdle{gate: a.of["hu"], base: base(a), safe: safe, counts: counts, mu: a.mu, shape: torch.Of(1)}
 		switch f.Of.(type) {
 		case Poisson:
-			h.poisson = true
-		case NegativeBinomial:
-			h.shape = a.of["shape"]
+			h.poisson, h.none = true, a.mu.Neg()
+		case NegativeBinomial, Geometric:
+			if shape, ok := a.of["shape"]; ok {
+				h.shape = shape
+			}
+			h.none = a.mu.Div(h.shape).Log1p().Mul(h.shape).Neg()
 		}
 		if h.batch = h.base.BatchShape(); len(h.batch) == 0 {
 			h.batch = h.gate.Shape()
@@ -63,6 +66,7 @@ func (f Hurdle) spec() *spec {
 type hurdle struct {
 	gate, mu torch.Tensor
 	shape    torch.Tensor // of a negative binomial base
+	none     torch.Tensor // log p(0) of a base of counts
 	poisson  bool         // the base is Poisson
 	base     dist.Distribution
 	safe     float64 // a value of the base, which stands for 0
@@ -107,7 +111,7 @@ func (d hurdle) LogProb(y torch.Tensor) torch.Tensor {
 }
 
 // some is the probability that a count of the base is not 0.
-func (d hurdle) some() torch.Tensor { return d.base.LogProb(torch.Of(0)).Expm1().Neg() }
+func (d hurdle) some() torch.Tensor { return d.none.Expm1().Neg() }
 
 // more is an expectation of the base, of something that is 0 at 0.
 func (d hurdle) more(of torch.Tensor) torch.Tensor {

@@ -317,6 +317,9 @@ func (m *Model) String() string {
 	if m.dropped > 0 {
 		fmt.Fprintf(&b, ", %d with missing values left out", m.dropped)
 	}
+	if m.family.ordinal && m.levels != nil {
+		b.WriteString("\ncategories " + strings.Join(m.levels, " < "))
+	}
 	b.WriteString("\npriors\n")
 	width := 0
 	for _, p := range m.priors {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -17,8 +16,8 @@ import (
 //
 //	r = z Lᵀ diag(sd),  z ~ N(0, 1),  L ~ LKJCholesky(eta)
 //
-// with a row of r for each level, and w_s = sd_s z_s for each smooth. A Gaussian process has the functions Φ and the
-// spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has shares ζ ~ Dirichlet(1) of its D steps, the
+// with a row of r for each level, and w_s = sd_s z_s for each smooth. A Gaussian process has the functions Φ, less
+// their means over the training data, and the spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has shares ζ ~ Dirichlet(1) of its D steps, the
 // mean of which is b. Where data say much about each level r is a site
 // with that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 type predictor struct {
@@ -31,11 +30,11 @@ type predictor struct {
 	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
-	hilbert []gp.Hilbert // of each smooth that is a Gaussian process
-	scale   float64      // s of the default priors
-	centre  float64      // of the prior of the intercept
-	shared  bool         // its data are those of other predictors too
-	plain   bool         // it has no intercept: thresholds stand for it
+	process []process // of each smooth that is a Gaussian process
+	scale   float64   // s of the default priors
+	centre  float64   // of the prior of the intercept
+	shared  bool      // its data are those of other predictors too
+	plain   bool      // it has no intercept: thresholds stand for it
 }
 
 // getter gives a predictor its sites: a model samples them, a prediction takes them from draws.

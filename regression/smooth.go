@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
@@ -13,9 +14,34 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
+// process is a Gaussian process by gp.Hilbert, with the means of its functions over the training data, which are the
+// intercept's.
+type process struct {
+	gp.Hilbert
+	means []float64
+}
+
+// basis are the functions less their means, row by row.
+func (f process) basis(z []float64) (flat []float64, err error) {
+	err = torch.Do(func(*torch.Scope) error {
+		x, err := torch.FromSlice(z)
+		if err != nil {
+			return err
+		}
+		flat, err = torch.ToSlice[float64](f.Basis(torch.Of(x)).T())
+		return err
+	})
+	for i := range flat {
+		if k := f.Functions[0]; f.means != nil {
+			flat[i] -= f.means[i%k]
+		}
+	}
+	return flat, err
+}
+
 // learnSmooth takes what the default priors of a smooth need, and the functions of a Gaussian process.
 func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
-	span, of := 1.0, gp.Hilbert{}
+	span, of := 1.0, process{}
 	switch s.Kind {
 	case "s": // the standard deviation, a mean over rows, for coefficients of variance 1
 		span = floats.Norm(z, 2) / math.Sqrt(float64(p.rows.N))
@@ -27,11 +53,19 @@ func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
 			x[i] = []float64{v}
 		}
 		var err error
-		if of, err = gp.NewHilbert(x, s.K); err != nil {
+		if of.Hilbert, err = gp.NewHilbert(x, s.K); err != nil {
 			return err
 		}
+		flat, err := of.basis(z)
+		if err != nil {
+			return err
+		}
+		for j := range s.K {
+			mean, _ := sample.Moments(every(flat, j, s.K))
+			of.means = append(of.means, mean)
+		}
 	}
-	p.spans, p.hilbert = append(p.spans, span), append(p.hilbert, of)
+	p.spans, p.process = append(p.spans, span), append(p.process, of)
 	return nil
 }
 
@@ -45,7 +79,7 @@ func (p *predictor) smooth(g getter, m *Model, i int, s formula.SmoothDesign) to
 		func() dist.Distribution { return dist.HalfNormal(scale) }, class)
 	n, scales := s.Columns, sd
 	if s.Kind == "gp" {
-		h := p.hilbert[i]
+		h := p.process[i]
 		n = s.K
 		loc, width := math.Log(h.Half[0]/2), 0.7 // from a sixteenth to the whole of the range, with probability 0.95
 		length := m.scalar(g, isSD, "length_"+name, fmt.Sprintf("LogNormal(%.3g, %.3g)", loc, width),
@@ -65,7 +99,7 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign, scale 
 	if steps > 1 {
 		site := "simplex_" + s.Name + p.suffix()
 		m.note(isParameter, site, s.Levels[1:])
-		m.describe(site, fmt.Sprintf("Dirichlet(1) of %d steps", steps))
+		m.describe(site, "Dirichlet(1), of the steps "+strings.Join(s.Levels, " < "))
 		shares = g.sample(site, func() dist.Distribution {
 			return dist.Dirichlet(torch.Must(torch.FromSlice(slices.Repeat([]float64{1}, steps))))
 		})
@@ -90,7 +124,7 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 		}
 		indices(key, index)
 	case "gp":
-		h := p.hilbert[i]
+		h := p.process[i]
 		reach := 1.5 * h.Half[0]
 		for row, v := range z {
 			if math.Abs(v-h.Center[0]) > reach {
@@ -98,15 +132,10 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 					h.Center[0]-reach, h.Center[0]+reach)
 			}
 		}
-		return torch.Do(func(*torch.Scope) error {
-			x, err := torch.FromSlice(z)
-			if err != nil {
-				return err
-			}
-			flat, err := torch.ToSlice[float64](h.Basis(torch.Of(x)).T())
-			numbers(key, flat, int64(len(z)), int64(s.K))
+		flat, err := h.basis(z)
+		if numbers(key, flat, int64(len(z)), int64(s.K)); err != nil {
 			return err
-		})
+		}
 	default:
 		numbers(key, z, int64(len(z)/s.Columns), int64(s.Columns))
 	}

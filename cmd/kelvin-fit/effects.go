@@ -85,15 +85,15 @@ func (a *app) hypothesis(_ context.Context, args []string) error {
 
 // average writes the average effect of a column, or of another one by it.
 func (f *fitted) average(w io.Writer, by, column string) error {
-	parts, target := []part{{table: f.table}}, by
+	parts, target := []part{{table: f.model.Table()}}, by
 	if column != "" {
 		var err error
 		target = column
-		if parts, err = variants(f.table, f.table, by, 0, 0.25, 0.5, 0.75, 1); err != nil {
+		if parts, err = variants(f.model.Table(), f.model.Table(), by, 0, 0.25, 0.5, 0.75, 1); err != nil {
 			return err
 		}
 	}
-	of, err := f.table.Column(target)
+	of, err := f.model.Table().Column(target)
 	if err != nil {
 		return err
 	}

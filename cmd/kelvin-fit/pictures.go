@@ -45,7 +45,7 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 	}
 	parts := []part{{table: grid}}
 	if column != "" {
-		if parts, err = variants(grid, f.table, column, 0.25, 0.5, 0.75); err != nil {
+		if parts, err = variants(grid, f.model.Table(), column, 0.25, 0.5, 0.75); err != nil {
 			return "", err
 		}
 	}

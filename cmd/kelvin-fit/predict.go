@@ -73,7 +73,7 @@ func (f *fitted) fresh(raw []byte, path string, refuse bool) (*data.Table, error
 	of := data.CSV{Name: path, Missing: f.Reader.Missing, Comma: f.Reader.Comma, Decimal: f.Reader.Decimal,
 		Columns: f.model.Predictors(), Levels: map[string][]string{}}
 	for _, name := range of.Columns {
-		c, err := f.table.Column(name)
+		c, err := f.model.Table().Column(name)
 		switch {
 		case err != nil:
 			return nil, err
