@@ -8,16 +8,21 @@ import (
 )
 
 // Cumulative is one of K ordered categories: the number of thresholds that a variable at η exceeds, which is logistic,
-// or normal with the link probit. The outcome is a factor, with its levels in their order, or whole numbers. Links: logit,
-// probit, cloglog.
-type Cumulative struct{ Link string }
+// or normal with the link probit. The outcome is a factor, with its levels in their order, or whole numbers. Links:
+// logit, probit, cloglog.
+type Cumulative struct {
+	Link string // one of its links; empty is the first
+}
 
 // Sequential is one of K ordered categories that are reached one after the other: with τ_k the thresholds, which may be
-// in any order, the probability to stop at category k, once reached, is that of a variable at η below τ_k. Links: logit,
-// probit, cloglog.
-type Sequential struct{ Link string }
+// in any order, the probability to stop at category k, once reached, is that of a variable at η below τ_k. Links:
+// logit, probit, cloglog.
+type Sequential struct {
+	Link string // one of its links; empty is the first
+}
 
-// Adjacent is one of K ordered categories, of which log(p_(k+1)/p_k) = η - τ_k, with thresholds in any order. Link: logit.
+// Adjacent is one of K ordered categories, of which log(p_(k+1)/p_k) = η - τ_k, with thresholds in any order. Link:
+// logit.
 type Adjacent struct{}
 
 // Categorical is one of K categories without an order. Each but the first has a linear predictor of the formula's
@@ -121,8 +126,8 @@ func thresholdTails(a args, link string) (lower, upper []torch.Tensor) {
 	return lower, upper
 }
 
-// between is log(F(b) - F(a)), a < b, of the logarithms of F and 1 - F there, by the tail that has less: log(e^x - e^y) is
-// x + log(1 - e^(y-x)).
+// between is log(F(b) - F(a)), a < b, of the logarithms of F and 1 - F there, by the tail that has less: log(e^x - e^y)
+// is x + log(1 - e^(y-x)).
 func between(lowerA, upperA, lowerB, upperB torch.Tensor) torch.Tensor {
 	less := func(x, y torch.Tensor) torch.Tensor { return x.Add(y.Sub(x).Exp().Neg().Log1p()) }
 	return torch.Where(lowerA.Lt(-math.Ln2), less(lowerB, lowerA), less(upperA, upperB))

@@ -81,7 +81,8 @@ func TestMultinomial(t *testing.T) {
 	f := regression.Formula{Mean: "cbind(a, b, c) | trials(n) ~ x", Family: regression.Multinomial{}}
 	m, err := f.Fit(table)
 	require.NoError(t, err)
-	d := one(t, map[string][]float64{"b_b": {0.4}, "intercept_centred_b": {0.1}, "b_c": {-0.3}, "intercept_centred_c": {1}})
+	d := one(t, map[string][]float64{"b_b": {0.4}, "intercept_centred_b": {0.1}, "b_c": {-0.3},
+		"intercept_centred_c": {1}})
 	loglik, err := m.LogLikelihood(d)
 	require.NoError(t, err)
 	expected, err := m.Expected(d, regression.Rows{})
@@ -107,8 +108,8 @@ func TestMultinomial(t *testing.T) {
 		require.Equal(t, n, drawn)
 	}
 	for text, says := range map[string]string{
-		"cbind(a, b, c) | trials(wrong) ~ x": `row 2, column "cbind(a, b, c)", value "6": the sum of its counts must be its ` +
-			"number of trials, 5",
+		"cbind(a, b, c) | trials(wrong) ~ x": `row 2, column "cbind(a, b, c)", value "6": the sum of its counts must be ` +
+			"its number of trials, 5",
 		"cbind(a, b, c) ~ x": "counts successes of trials",
 		"a | trials(n) ~ x":  "counts of several categories, cbind(a, b) | trials(n), are of the family multinomial",
 	} {

@@ -19,10 +19,14 @@ import (
 type Family interface{ spec() *spec }
 
 // Gaussian has the mean μ and the standard deviation sigma. Links: identity, log.
-type Gaussian struct{ Link string }
+type Gaussian struct {
+	Link string // one of its links; empty is the first
+}
 
 // StudentT has the location μ, the scale sigma and nu degrees of freedom. Links: identity, log.
-type StudentT struct{ Link string }
+type StudentT struct {
+	Link string // one of its links; empty is the first
+}
 
 // LogNormal is exp of a number with mean η and standard deviation sigma.
 type LogNormal struct{}
@@ -43,20 +47,30 @@ type Exponential struct{}
 type Weibull struct{}
 
 // Beta has the mean μ and the precision phi: Beta(μ phi, (1 - μ) phi). Links: logit, probit, cloglog.
-type Beta struct{ Link string }
+type Beta struct {
+	Link string // one of its links; empty is the first
+}
 
 // Bernoulli is 1 with probability μ, and else 0. The outcome may be a factor of two levels, of which the second is 1.
 // Links: logit, probit, cloglog.
-type Bernoulli struct{ Link string }
+type Bernoulli struct {
+	Link string // one of its links; empty is the first
+}
 
 // Binomial is the number of successes of trials(n) with probability μ each. Links: logit, probit, cloglog.
-type Binomial struct{ Link string }
+type Binomial struct {
+	Link string // one of its links; empty is the first
+}
 
 // BetaBinomial is Binomial with a probability from Beta(μ phi, (1 - μ) phi). Links: logit, probit, cloglog.
-type BetaBinomial struct{ Link string }
+type BetaBinomial struct {
+	Link string // one of its links; empty is the first
+}
 
 // Poisson is a count of mean μ. Links: log, identity.
-type Poisson struct{ Link string }
+type Poisson struct {
+	Link string // one of its links; empty is the first
+}
 
 // NegativeBinomial is a count of mean μ and variance μ + μ²/shape. Link: log.
 type NegativeBinomial struct{}
@@ -65,7 +79,9 @@ type NegativeBinomial struct{}
 type Geometric struct{}
 
 // VonMises is an angle from -π to π, with the mean direction μ and the concentration kappa. Links: tan_half, identity.
-type VonMises struct{ Link string }
+type VonMises struct {
+	Link string // one of its links; empty is the first
+}
 
 // ZeroInflated is 0 with probability zi and else a count of another family; μ is the mean of that.
 type ZeroInflated struct {

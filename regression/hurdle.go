@@ -9,10 +9,10 @@ import (
 )
 
 // Hurdle is 0 with probability hu and else an outcome of another family that is not 0: of Poisson, NegativeBinomial or
-// Geometric, on condition of that, or of Gamma, LogNormal, Weibull, Exponential, InverseGaussian or Beta, which are never
-// 0. μ is the mean of that family, without the condition.
+// Geometric, on condition of that, or of Gamma, LogNormal, Weibull, Exponential, InverseGaussian or Beta, which are
+// never 0. μ is the mean of that family, without the condition.
 type Hurdle struct {
-	Of Family
+	Of Family // of what is not 0
 }
 
 func (f Hurdle) spec() *spec {

@@ -17,12 +17,12 @@ import (
 )
 
 // Hypothesis is what the draws say of a statement such as "age > 0.1", "treatment[b] = treatment[c]" or
-// "exp(sd_clinic[Intercept]) < 2": two sides of arithmetic, of names as summaries have them and of coefficients by their
-// columns alone.
+// "exp(sd_clinic[Intercept]) < 2": two sides of arithmetic, of names as summaries have them and of coefficients by
+// their columns alone.
 //
 // difference is the left side less the right one, draw by draw. evidence is the ratio of the posterior probability of
-// the statement to that of its contrary, +Inf where no draw is against it. Of an equality it is the posterior density of
-// the difference at 0 over its prior density there (Savage and Dickey; Wagenmakers et al. 2010, Cognitive Psychology
+// the statement to that of its contrary, +Inf where no draw is against it. Of an equality it is the posterior density
+// of the difference at 0 over its prior density there (Savage and Dickey; Wagenmakers et al. 2010, Cognitive Psychology
 // 60), by kernel estimates of both from as many draws: it follows the priors, so state them.
 func (m *Model) Hypothesis(posterior *draws.Draws, statement string) (difference *draws.Draws, evidence float64,
 	err error) {
@@ -38,7 +38,8 @@ func (m *Model) Hypothesis(posterior *draws.Draws, statement string) (difference
 		return fail(fmt.Errorf("it has two sides with one of >, < and = between them"))
 	}
 	at := len(sides[0])
-	f, err := formula.Parse(fmt.Sprintf("~ 0 + I((%s) - (%s))", strings.TrimSpace(text[:at]), strings.TrimSpace(text[at+1:])))
+	f, err := formula.Parse(fmt.Sprintf("~ 0 + I((%s) - (%s))", strings.TrimSpace(text[:at]),
+		strings.TrimSpace(text[at+1:])))
 	if err != nil {
 		return fail(err)
 	}
@@ -161,7 +162,7 @@ func evaluated(f *formula.Formula, elements map[string]int, n int, of func(eleme
 }
 
 // priorOf are values of a formula under the prior, of as many draws as there are of the posterior.
-func (m *Model) priorOf(posterior *draws.Draws, f *formula.Formula, elements map[string]int) (out []float64, err error) {
+func (m *Model) priorOf(posterior *draws.Draws, f *formula.Formula, elements map[string]int) ([]float64, error) {
 	n := posterior.Total()
 	values, err := ppl.Predictive{Model: m.Model(), Batch: m.Batch(), Sites: m.Needed(posterior)}.Prior(n)
 	if err != nil {

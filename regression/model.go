@@ -22,10 +22,12 @@ import (
 //	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
 //	r_g          [levels, columns], the effects themselves
 //	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
+//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps
+//	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
 //
-// and what these are made of: L_g, z_g, z_s(x), and unit_b where the scales of the priors of b are small.
+// and what these are made of: L_g, z_g, z_s(x), z_gp(x), and unit_b where the scales of the priors of b are small.
 type Model struct {
 	*ppl.Program
 	formula    Formula

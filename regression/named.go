@@ -14,8 +14,9 @@ var families = []Family{Gaussian{}, StudentT{}, LogNormal{}, SkewNormal{}, Gamma
 	Weibull{}, Beta{}, Bernoulli{}, Binomial{}, BetaBinomial{}, Poisson{}, NegativeBinomial{}, Geometric{}, Cumulative{},
 	Sequential{}, Adjacent{}, Categorical{}, Multinomial{}, Quantile{}, VonMises{}}
 
-// FamilyNamed is a family by its name, as "gaussian", "negbinomial", "zero_inflated_poisson" or "hurdle_gamma", with a link; "" is the
-// family's own. Another name, and a link that the family does not have, are errors that list those that there are.
+// FamilyNamed is a family by its name, as "gaussian", "negbinomial", "zero_inflated_poisson" or "hurdle_gamma", with a
+// link; "" is the family's own. Another name, and a link that the family does not have, are errors that list those that
+// there are.
 func FamilyNamed(name, link string) (Family, error) {
 	base, zero := strings.CutPrefix(name, "zero_inflated_")
 	base, hurdle := strings.CutPrefix(base, "hurdle_")

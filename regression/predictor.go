@@ -17,9 +17,9 @@ import (
 //	r = z Lᵀ diag(sd),  z ~ N(0, 1),  L ~ LKJCholesky(eta)
 //
 // with a row of r for each level, and w_s = sd_s z_s for each smooth. A Gaussian process has the functions Φ, less
-// their means over the training data, and the spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has shares ζ ~ Dirichlet(1) of its D steps, the
-// mean of which is b. Where data say much about each level r is a site
-// with that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
+// their means over the training data, and the spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has
+// shares ζ ~ Dirichlet(1) of its D steps, the mean of which is b. Where data say much about each level r is a site with
+// that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 type predictor struct {
 	param  string // "" for the mean
 	design *formula.Design

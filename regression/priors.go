@@ -18,7 +18,7 @@ import (
 //	"b"              all coefficients; "b[age]" one of them
 //	"sd"             standard deviations of group effects; "sd_clinic" of a group, "sd_clinic[dose]" of one column
 //	"sigma", "nu"    a parameter of the family; of one with a formula "intercept_sigma", "b_sigma", "sd_clinic_sigma"
-//	"sd_s(hour)"     the smoothness of s(hour)
+//	"sd_s(hour)"     the smoothness of s(hour); "sd_gp(x)" and "length_gp(x)" of a Gaussian process
 //	"thresholds"     those of ordered categories
 //
 // A distribution is of single numbers. The defaults are weak, and follow the data: with s the standard deviation of the
@@ -28,7 +28,8 @@ import (
 //	intercept  Normal(m, 2.5 s)
 //	b          Normal(0, 2.5 s/s_j)
 //	sd         HalfNormal(2.5 s/s_j), of the intercept HalfNormal(2.5 s)
-//	sd_s(x)    HalfNormal(2.5 s/d), with d the standard deviation of s(x) where this is 1
+//	sd_s(x)    HalfNormal(2.5 s/d), with d the standard deviation of s(x) where this is 1; sd_gp(x) HalfNormal(2.5 s)
+//	length     LogNormal(log(R/4), 0.7) for a Gaussian process of a column of range R
 //	cor        LKJ(1), of which Formula.Eta is the parameter
 //	sigma      Exponential(1/s)
 //

@@ -16,8 +16,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// sameDensity compares the log density of a regression with that of a model that is written by hand, with the same sites
-// in the same order, at points from which chains may start.
+// sameDensity compares the log density of a regression with that of a model that is written by hand, with the same
+// sites in the same order, at points from which chains may start.
 func sameDensity(t *testing.T, m *regression.Model, hand ppl.Model) {
 	t.Helper()
 	p, err := ppl.Compile(hand, m.Batch())
@@ -92,8 +92,8 @@ func TestMonotonic(t *testing.T) {
 	require.InDelta(t, at(t, d, 0, 0, "intercept")+2*at(t, d, 0, 0, "b[mo(w)]"), eta.Row(0, 0)[1], 1e-12)
 }
 
-// A Gaussian process has the Hilbert-space approximation of models/gp: in the density beside a model written by hand, in
-// predictions, less its mean over the data; beyond its reach there are errors.
+// A Gaussian process has the Hilbert-space approximation of models/gp: in the density beside a model written by hand,
+// in predictions, less its mean over the data; beyond its reach there are errors.
 func TestProcess(t *testing.T) {
 	x, y := []float64{0, 0.5, 1, 2, 3, 4}, []float64{1, 3, 2, 5, 1.5, 4}
 	m, err := regression.Formula{Mean: "y ~ gp(x, k = 12)"}.Fit(tableOf(t, numbers("x", x...), numbers("y", y...)))

@@ -132,7 +132,8 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 func (r *results) report(path string, drawn []page.Picture) error {
 	j := r.j
 	o := page.Options{Title: j.Formula, Sources: []string{filepath.Base(j.Source)}, LOO: r.loo, Pictures: drawn,
-		Sites: slices.Concat(r.model.Reported(r.inf.Posterior), r.model.Effects(r.inf.Posterior)), Facts: [][2]string{{"family", j.Family + " " + j.Link},
+		Sites: slices.Concat(r.model.Reported(r.inf.Posterior), r.model.Effects(r.inf.Posterior)),
+		Facts: [][2]string{{"family", j.Family + " " + j.Link},
 			{"rows", fmt.Sprint(len(r.model.Observed()))}, {"rows left out", fmt.Sprint(r.model.Dropped())},
 			{"method", j.Method}, {"seed", fmt.Sprint(j.Seed)}},
 		Predictive: []page.Predictive{{Name: r.model.Outcome(), Observed: r.model.Observed(),

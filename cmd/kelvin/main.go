@@ -117,7 +117,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.stored(command, rest)
 	}
 	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, "+
-		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare and code\n",
+		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare "+
+		"and code\n",
 		name)
 	return exitUsage
 }

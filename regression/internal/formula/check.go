@@ -26,8 +26,8 @@ var instead = map[string]string{
 
 // named are all functions that a formula may have.
 func named() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "gp", "mo", "factor", "C",
-		"offset", "mm", "trials", "weights", "se", "cens", "trunc")
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "gp", "mo", "factor",
+		"C", "offset", "mm", "trials", "weights", "se", "cens", "trunc")
 }
 
 // checkVariable checks a factor of a term.

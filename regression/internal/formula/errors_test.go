@@ -91,7 +91,8 @@ var mistakes = []struct {
 	{`y ~ s(1)`, 7, `s() takes a column`},
 	{`y ~ x:offset(z)`, 7, `an offset is added, outside groups and products: its coefficient is 1`},
 	{`y ~ offset()`, 5, `offset() needs an argument: it takes "x"`},
-	{`y ~ (s(x) | g)`, 6, `s() is added, outside groups and products: a smooth for each level of a factor is s(x, by = g)`},
+	{`y ~ (s(x) | g)`, 6,
+		`s() is added, outside groups and products: a smooth for each level of a factor is s(x, by = g)`},
 	{`y | foo(x) ~ 1`, 5,
 		`right of the bar stand trials(n), weights(w), se(s), cens(c), cens(c, upper) and trunc(lb = l, ub ` +
 			`= u), added to each other`},

@@ -16,7 +16,8 @@ type Rows struct {
 	// Smooths have the penalised columns of s, whose coefficients are iid normal, the number of gp, or the place of the
 	// level of mo, from 0: N x SmoothDesign.Columns.
 	Smooths [][]float64
-	// Y is the outcome, N: a number, or the index of the level of a factor; N x len(Levels) for cbind(). Nil where the table does not have it.
+	// Y is the outcome, N: a number, or the index of the level of a factor; N x len(Levels) for cbind(). Nil where the
+	// table does not have it.
 	Y      []float64
 	Levels []string // of an outcome that is a factor, or columns of cbind(); nil otherwise
 	// Added is what is added to the outcome, N each: "trials", whole numbers from 0; "weights", at least 0; "se", above

@@ -151,7 +151,9 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
 		a.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
 	}
-	if s.K = a.whole("k", 0, 3, 1000, s.Kind+"() is of one number, and k, the dimension of its basis,"); s.K == (Smooth{Kind: s.Kind}).k() {
+	usual := s.k()
+	s.K = a.whole("k", 0, 3, 1000, s.Kind+"() is of one number, and k, the dimension of its basis,")
+	if s.K == usual {
 		s.K = 0
 	}
 	if s.X.Kind == Number || s.Kind == "mo" && s.X.Kind != Column {
