@@ -94,6 +94,10 @@ func TestMultinomial(t *testing.T) {
 	fresh, err := m.Expected(d, regression.Rows{Table: tableOf(t, numbers("x", x...), numbers("n", 3, 7, 6))})
 	require.NoError(t, err)
 	require.Equal(t, expected.Row(0, 0), fresh.Row(0, 0))
+	grid, err := m.Grid("x", 2)
+	require.NoError(t, err)
+	_, err = m.Expected(d, regression.Rows{Table: grid})
+	require.NoError(t, err)
 	for i, y := range counts {
 		eta := []float64{0, 0.1 + 0.4*(x[i]-0.5), 1 - 0.3*(x[i]-0.5)}
 		total := 1 + math.Exp(eta[1]) + math.Exp(eta[2])

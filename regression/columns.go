@@ -45,9 +45,16 @@ func (m *Model) Table() *data.Table { return m.table }
 // Categorical says whether what is expected is of categories, and not a mean.
 func (m *Model) Categorical() bool { return m.family.logits != nil }
 
-// countsTrials says whether a column is a number of trials, which is whole.
-func (m *Model) countsTrials(column string) bool {
+// Whole says whether a column has whole numbers alone: numbers of trials, and levels of mo().
+func (m *Model) Whole(column string) bool {
 	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]
 	f := &formula.Formula{Outcome: formula.Outcome{Value: trials}}
+	for _, p := range m.predictors {
+		for _, s := range p.design.Formula().Smooths {
+			if s.Kind == "mo" {
+				f.Offsets = append(f.Offsets, s.X)
+			}
+		}
+	}
 	return slices.Contains(f.Columns(), column)
 }

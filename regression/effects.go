@@ -9,6 +9,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -124,8 +125,12 @@ func (c Comparison) wrong(field string, value any, allowed string) error {
 // by: draws of a site of the column's name. It is a central difference with a step of 1e-4 standard deviations.
 func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*draws.Draws, error) {
 	of, err := m.tableOf(rows).Column(column)
-	if err == nil && of.Labels != nil {
+	switch {
+	case err != nil:
+	case of.Labels != nil:
 		err = fmt.Errorf("%q is a factor: use Compare", column)
+	case m.Whole(column):
+		err = fmt.Errorf("%q has whole numbers alone: use Compare", column)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("regression.Slope: %w", err)
@@ -253,8 +258,11 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 	}
 	n := len(of.Levels)
 	if of.Labels == nil {
-		n = max(2, steps)
+		if n = max(2, steps); m.Whole(column) {
+			n = int(slices.Max(of.Numbers)-slices.Min(of.Numbers)) + 1
+		}
 	}
+	outcome := (&formula.Formula{Outcome: formula.Outcome{Value: m.predictors[0].design.Formula().Outcome.Value}}).Columns()
 	var columns []data.Column
 	for _, name := range m.table.Names() {
 		c, err := m.table.Column(name)
@@ -262,6 +270,8 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 			return nil, err
 		}
 		switch {
+		case slices.Contains(outcome, name) && !slices.Contains(m.Predictors(), name):
+			continue
 		case name == column && c.Labels == nil:
 			low, high := slices.Min(c.Numbers), slices.Max(c.Numbers)
 			c.Numbers = floats.Span(make([]float64, n), low, high)
@@ -269,7 +279,7 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 			c.Labels = slices.Clone(c.Levels)
 		case c.Labels == nil:
 			mean, _ := sample.Moments(c.Numbers)
-			if m.countsTrials(name) {
+			if m.Whole(name) {
 				mean = math.Round(mean)
 			}
 			c.Numbers = slices.Repeat([]float64{mean}, n)

@@ -98,8 +98,12 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign, scale 
 	shares := torch.Of(torch.Must(torch.FromSlice([]float64{1})))
 	if steps > 1 {
 		site := "simplex_" + s.Name + p.suffix()
-		m.note(isParameter, site, s.Levels[1:])
-		m.describe(site, "Dirichlet(1), of the steps "+strings.Join(s.Levels, " < "))
+		r, says := isParameter, strings.Join(s.Levels, " < ")
+		if steps > 10 { // too many for a summary
+			r, says = isEffect, strings.Join(s.Levels[:5], " < ")+" < …"
+		}
+		m.note(r, site, s.Levels[1:])
+		m.describe(site, "Dirichlet(1), of the steps "+says)
 		shares = g.sample(site, func() dist.Distribution {
 			return dist.Dirichlet(torch.Must(torch.FromSlice(slices.Repeat([]float64{1}, steps))))
 		})

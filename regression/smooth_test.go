@@ -81,6 +81,15 @@ func TestMonotonic(t *testing.T) {
 	}
 	_, err = m.Linear(d, regression.Rows{Table: tableOf(t, numbers("x", 2, 6))})
 	require.ErrorContains(t, err, `row 1, column "x", value "6": the training data do not have this level of mo()`)
+	_, err = m.Slope(d, regression.Rows{}, "x", "")
+	require.ErrorContains(t, err, `"x" has whole numbers alone: use Compare`)
+	grid, err := m.Grid("x", 50)
+	require.NoError(t, err)
+	along, err := grid.Column("x")
+	require.NoError(t, err)
+	require.Equal(t, []float64{2, 3, 4, 5}, along.Numbers)
+	_, err = m.Linear(d, regression.Rows{Table: grid})
+	require.NoError(t, err)
 	_, err = regression.Formula{Mean: "y ~ mo(y)"}.Fit(table)
 	require.ErrorContains(t, err, "mo() is of a factor with its levels in order, or of whole numbers")
 

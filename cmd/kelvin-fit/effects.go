@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/diag"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/regression"
 )
 
@@ -89,7 +90,7 @@ func (f *fitted) average(w io.Writer, by, column string) error {
 	if column != "" {
 		var err error
 		target = column
-		if parts, err = variants(f.model.Table(), f.model.Table(), by, 0, 0.25, 0.5, 0.75, 1); err != nil {
+		if parts, err = f.variants(f.model.Table(), by, 0, 0.25, 0.5, 0.75, 1); err != nil {
 			return err
 		}
 	}
@@ -100,9 +101,15 @@ func (f *fitted) average(w io.Writer, by, column string) error {
 	all := &diag.Table{}
 	for _, p := range parts {
 		rows := regression.Rows{Table: p.table}
-		d, err := f.model.Compare(f.inf.Posterior, rows, regression.Comparison{Column: target})
-		if of.Labels == nil {
+		var d *draws.Draws
+		switch change := (regression.Comparison{Column: target}); {
+		case of.Labels == nil && !f.model.Whole(target):
 			d, err = f.model.Slope(f.inf.Posterior, rows, target, "")
+		case of.Labels == nil: // from the least to the largest
+			change.From, change.To = slices.Min(of.Numbers), slices.Max(of.Numbers)
+			fallthrough
+		default:
+			d, err = f.model.Compare(f.inf.Posterior, rows, change)
 		}
 		if err != nil {
 			return err

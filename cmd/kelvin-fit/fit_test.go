@@ -182,6 +182,12 @@ func testTerms(t *testing.T) {
 		assert.Equal(t, 31, strings.Count(out, "\n"))
 		out, _ = must(t, "code", name)
 		assert.Contains(t, out, c[0])
+		column := "x"
+		if strings.Contains(c[0], "mo(dose)") {
+			column = "dose"
+		}
+		must(t, "effects", name, "--by", column)
+		assert.FileExists(t, filepath.Join(name, "effect-"+column+".png"))
 	}
 }
 

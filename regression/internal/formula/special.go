@@ -141,8 +141,11 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 // smooth reads s(x, k = 10, by = f), gp(x, k = 30) or mo(x).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
-		return x.wrong(e.at, "%s() is added, outside groups and products: a smooth for each level of a factor is "+
-			"s(x, by = g)", e.Name)
+		more := ""
+		if e.Name == "s" {
+			more = ": one for each level of a factor is s(x, by = g)"
+		}
+		return x.wrong(e.at, "%s() is added, outside groups and products%s", e.Name, more)
 	}
 	s := Smooth{Kind: e.Name, at: e.at}
 	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}}[s.Kind]
