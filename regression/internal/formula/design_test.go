@@ -134,3 +134,41 @@ func TestOptions(t *testing.T) {
 	nothing := table(t, data.Column{Name: "x", Numbers: []float64{0, 0}})
 	require.Equal(t, []string{"x"}, fit(t, "~ 0 + x", nothing, formula.Options{EmptyCells: true}).Names())
 }
+
+// A monotonic effect has the places of levels, of a factor or of whole numbers, a Gaussian process its numbers, and
+// counts of several categories a column for each.
+func TestFunctions(t *testing.T) {
+	rows := table(t, data.Column{Name: "a", Numbers: []float64{1, 0, 4}}, data.Column{Name: "b", Numbers: []float64{2, 3, 0}},
+		data.Column{Name: "n", Numbers: []float64{3, 3, 4}}, data.Column{Name: "x", Numbers: []float64{3, 1, 4}},
+		data.Column{Name: "size", Labels: []string{"big", "small", "mid"}, Levels: []string{"small", "mid", "big"}})
+	d := fit(t, "cbind(a, b) | trials(n) ~ mo(x) + mo(size) + gp(x, k = 5) + gp(n)", rows, loose)
+	require.Equal(t, []formula.SmoothDesign{
+		{Name: "mo(x)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"1", "2", "3", "4"}},
+		{Name: "mo(size)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"small", "mid", "big"}},
+		{Name: "gp(x, k = 5)", Kind: "gp", Columns: 1, K: 5}, {Name: "gp(n)", Kind: "gp", Columns: 1, K: 30}}, d.Smooths())
+	r := numbers(t, d, rows)
+	require.Equal(t, [][]float64{{2, 0, 3}, {2, 0, 1}, {3, 1, 4}, {3, 3, 4}}, r.Smooths)
+	require.Equal(t, []float64{1, 2, 0, 3, 4, 0}, r.Y)
+	require.Equal(t, []string{"a", "b"}, r.Levels)
+	for text, says := range map[string]string{
+		"~ mo(b)": "", "~ mo(s)": "there is no column", "~ gp(same)": "gp() needs different ones",
+		"~ mo(half)": "mo() is of a factor with its levels in order", "cbind(a, size) ~ 1": "a number is needed here",
+		"cbind(a, b) | trials(x) ~ 1": `column "cbind(a, b)", value "3": the sum of its counts must be its number of trials, 1`,
+	} {
+		f, err := formula.Parse(text)
+		require.NoError(t, err)
+		with, err := rows.With(data.Column{Name: "same", Numbers: []float64{1, 1, 1}})
+		require.NoError(t, err)
+		with, err = with.With(data.Column{Name: "half", Numbers: []float64{1, 1.5, 2}})
+		require.NoError(t, err)
+		_, err = f.Fit(with, loose)
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, says, text)
+	}
+	_, err := d.Rows(table(t, data.Column{Name: "x", Numbers: []float64{5}}, data.Column{Name: "n", Numbers: []float64{5}},
+		data.Column{Name: "size", Labels: []string{"mid"}}))
+	require.ErrorContains(t, err, "the training data do not have this level of mo()")
+}
