@@ -262,7 +262,8 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 			n = int(slices.Max(of.Numbers)-slices.Min(of.Numbers)) + 1
 		}
 	}
-	outcome := (&formula.Formula{Outcome: formula.Outcome{Value: m.predictors[0].design.Formula().Outcome.Value}}).Columns()
+	value := m.predictors[0].design.Formula().Outcome.Value
+	outcome := (&formula.Formula{Outcome: formula.Outcome{Value: value}}).Columns()
 	var columns []data.Column
 	for _, name := range m.table.Names() {
 		c, err := m.table.Column(name)

@@ -138,7 +138,8 @@ func TestOptions(t *testing.T) {
 // A monotonic effect has the places of levels, of a factor or of whole numbers, a Gaussian process its numbers, and
 // counts of several categories a column for each.
 func TestFunctions(t *testing.T) {
-	rows := table(t, data.Column{Name: "a", Numbers: []float64{1, 0, 4}}, data.Column{Name: "b", Numbers: []float64{2, 3, 0}},
+	rows := table(t, data.Column{Name: "a", Numbers: []float64{1, 0, 4}},
+		data.Column{Name: "b", Numbers: []float64{2, 3, 0}},
 		data.Column{Name: "n", Numbers: []float64{3, 3, 4}}, data.Column{Name: "x", Numbers: []float64{3, 1, 4}},
 		data.Column{Name: "size", Labels: []string{"big", "small", "mid"}, Levels: []string{"small", "mid", "big"}})
 	d := fit(t, "cbind(a, b) | trials(n) ~ mo(x) + mo(size) + gp(x, k = 5) + gp(n)", rows, loose)
@@ -153,7 +154,7 @@ func TestFunctions(t *testing.T) {
 	for text, says := range map[string]string{
 		"~ mo(b)": "", "~ mo(s)": "there is no column", "~ gp(same)": "gp() needs different ones",
 		"~ mo(half)": "mo() is of a factor with its levels in order", "cbind(a, size) ~ 1": "a number is needed here",
-		"cbind(a, b) | trials(x) ~ 1": `column "cbind(a, b)", value "3": the sum of its counts must be its number of trials, 1`,
+		"cbind(a, b) | trials(x) ~ 1": `value "3": the sum of its counts must be its number of trials, 1`,
 	} {
 		f, err := formula.Parse(text)
 		require.NoError(t, err)
@@ -168,7 +169,8 @@ func TestFunctions(t *testing.T) {
 		}
 		require.ErrorContains(t, err, says, text)
 	}
-	_, err := d.Rows(table(t, data.Column{Name: "x", Numbers: []float64{5}}, data.Column{Name: "n", Numbers: []float64{5}},
+	_, err := d.Rows(table(t, data.Column{Name: "x", Numbers: []float64{5}},
+		data.Column{Name: "n", Numbers: []float64{5}},
 		data.Column{Name: "size", Labels: []string{"mid"}}))
 	require.ErrorContains(t, err, "the training data do not have this level of mo()")
 }
