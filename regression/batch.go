@@ -23,6 +23,10 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		t, e := torch.FromSlice(x, shape...)
 		put(key, t, e)
 	}
+	indices := func(key string, index []int64) {
+		t, e := torch.FromSlice(index)
+		put(key, t, e)
+	}
 	n, k := rows.N, len(p.means)
 	if k > 0 {
 		x := slices.Clone(rows.X)
@@ -35,7 +39,9 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		numbers(p.data("offset"), rows.Offset)
 	}
 	for i, z := range rows.Smooths {
-		numbers(p.data("z%d", i), z.Z, int64(n), int64(len(z.Z)/n))
+		if e := p.addSmooth(i, z, numbers, indices); e != nil {
+			return e
+		}
 	}
 	for i, d := range p.design.Groups() {
 		g := rows.Groups[i]
@@ -47,22 +53,17 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		for j := range d.Members {
 			index := make([]int64, n)
 			for row := range index {
-				at := row*d.Members + j
-				if index[row] = int64(g.Index[at]); index[row] < 0 {
-					index[row] = int64(len(d.Levels) + g.New[at])
-				}
+				index[row] = int64(g.Index[row*d.Members+j])
 			}
-			t, e := torch.FromSlice(index)
-			put(p.data("g%d_index%d", i, j), t, e)
+			indices(p.data("g%d_index%d", i, j), index)
 			if d.Members > 1 {
 				numbers(p.data("g%d_weight%d", i, j), every(g.Weights, j, d.Members))
 			}
 		}
 	}
-	if p != m.predictors[0] {
-		return err
+	if p == m.predictors[0] {
+		m.addOutcome(rows, numbers)
 	}
-	m.addOutcome(rows, numbers)
 	return err
 }
 

@@ -3,6 +3,7 @@ package regression
 import (
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 )
 
@@ -38,8 +39,22 @@ func (m *Model) Predictors() []string {
 // Observed is the outcome of each row of the training data, as numbers: the index of its level for a factor.
 func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
 
-// countsTrials says whether a column is a number of trials, which is whole.
-func (m *Model) countsTrials(column string) bool {
-	f := &formula.Formula{Outcome: formula.Outcome{Trials: m.predictors[0].design.Formula().Outcome.Trials}}
+// Table has the rows that the model was fitted to, without those that were dropped.
+func (m *Model) Table() *data.Table { return m.table }
+
+// Categorical says whether what is expected is of categories, and not a mean.
+func (m *Model) Categorical() bool { return m.family.logits != nil }
+
+// Whole says whether a column has whole numbers alone: numbers of trials, and levels of mo().
+func (m *Model) Whole(column string) bool {
+	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]
+	f := &formula.Formula{Outcome: formula.Outcome{Value: trials}}
+	for _, p := range m.predictors {
+		for _, s := range p.design.Formula().Smooths {
+			if s.Kind == "mo" {
+				f.Offsets = append(f.Offsets, s.X)
+			}
+		}
+	}
 	return slices.Contains(f.Columns(), column)
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Comparison is a change of one column, with all others as they are in each row.
@@ -25,58 +28,33 @@ type Comparison struct {
 // posterior: draws of a site of the column's name, with an element for each pair of levels, or for each level of By.
 // (Arel-Bundock, Greifer and Heiss 2024, Journal of Statistical Software 111: average comparisons.)
 func (m *Model) Compare(posterior *draws.Draws, rows Rows, c Comparison) (*draws.Draws, error) {
-	if err := m.hasOneMean("Compare"); err != nil {
-		return nil, err
-	}
-	table := m.tableOf(rows)
-	column, err := table.Column(c.Column)
+	column, err := m.tableOf(rows).Column(c.Column)
 	if err != nil {
 		return nil, fmt.Errorf("regression.Compare: %w", err)
 	}
-	pairs, err := c.pairs(column)
+	parts, err := c.parts(column)
 	if err != nil {
 		return nil, err
 	}
-	if len(pairs) > 1 && c.By != "" {
+	if len(parts) > 1 && c.By != "" {
 		return nil, c.wrong("By", c.By, "several pairs of levels: state From and To")
 	}
-	var parts []*draws.Draws
-	var labels []string
-	for _, p := range pairs {
-		var of [2]*draws.Draws
-		for k := range of {
-			if rows.Table, err = table.With(p.columns[k]); err != nil {
-				return nil, fmt.Errorf("regression.Compare: %w", err)
-			}
-			if of[k], err = m.Expected(posterior, rows); err != nil {
-				return nil, err
-			}
+	return m.averages("Compare", posterior, rows, c.Column, c.By, parts, func(v []float64) float64 {
+		if c.Ratio {
+			return v[1] / v[0]
 		}
-		change, err := combined(of[0], of[1], func(from, to float64) float64 {
-			if c.Ratio {
-				return to / from
-			}
-			return to - from
-		})
-		if err != nil {
-			return nil, fmt.Errorf("regression.Compare: %w", err)
-		}
-		parts, labels = append(parts, change), append(labels, p.label)
-	}
-	if c.By != "" {
-		return averaged(parts[0], c.Column, table, c.By)
-	}
-	return joined(parts, c.Column, labels)
+		return v[1] - v[0]
+	})
 }
 
-// pair is a change of a column: before and after.
-type pair struct {
-	columns [2]data.Column
-	label   string
+// part is a column in several forms, of which what is expected is compared.
+type part struct {
+	label string
+	forms []data.Column // none is the table as it is
 }
 
-// pairs are the changes that a comparison asks for.
-func (c Comparison) pairs(column data.Column) (out []pair, err error) {
+// parts are the changes that a comparison asks for.
+func (c Comparison) parts(column data.Column) (out []part, err error) {
 	if column.Labels == nil {
 		from, to, label := column, column, ""
 		if c.From == nil && c.To == nil {
@@ -85,9 +63,7 @@ func (c Comparison) pairs(column data.Column) (out []pair, err error) {
 				step = 1
 			}
 			to.Numbers = slices.Clone(column.Numbers)
-			for i := range to.Numbers {
-				to.Numbers[i] += step
-			}
+			floats.AddConst(step, to.Numbers)
 			label = fmt.Sprintf("+%g", step)
 		} else {
 			var values [2]float64
@@ -102,7 +78,7 @@ func (c Comparison) pairs(column data.Column) (out []pair, err error) {
 			to.Numbers = slices.Repeat(values[1:], len(column.Numbers))
 			label = fmt.Sprintf("%g - %g", values[1], values[0])
 		}
-		return []pair{{[2]data.Column{from, to}, label}}, nil
+		return []part{{label, []data.Column{from, to}}}, nil
 	}
 	from, to := column.Levels[0], column.Levels[1:]
 	for k, v := range []any{c.From, c.To} {
@@ -126,7 +102,7 @@ func (c Comparison) pairs(column data.Column) (out []pair, err error) {
 		return changed
 	}
 	for _, level := range to {
-		out = append(out, pair{[2]data.Column{at(from), at(level)}, level + " - " + from})
+		out = append(out, part{level + " - " + from, []data.Column{at(from), at(level)}})
 	}
 	return out, nil
 }
@@ -148,59 +124,129 @@ func (c Comparison) wrong(field string, value any, allowed string) error {
 // Slope is the derivative of the expected outcome in a column of numbers, averaged over rows or those of each level of
 // by: draws of a site of the column's name. It is a central difference with a step of 1e-4 standard deviations.
 func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*draws.Draws, error) {
-	if err := m.hasOneMean("Slope"); err != nil {
-		return nil, err
+	of, err := m.tableOf(rows).Column(column)
+	switch {
+	case err != nil:
+	case of.Labels != nil:
+		err = fmt.Errorf("%q is a factor: use Compare", column)
+	case m.Whole(column):
+		err = fmt.Errorf("%q has whole numbers alone: use Compare", column)
 	}
-	table := m.tableOf(rows)
-	of, err := table.Column(column)
 	if err != nil {
 		return nil, fmt.Errorf("regression.Slope: %w", err)
 	}
-	if of.Labels != nil {
-		return nil, fmt.Errorf("regression.Slope: %q is a factor: use Compare", column)
-	}
-	_, sd := moments(of.Numbers, 0, 1)
+	_, sd := sample.Moments(of.Numbers)
 	step := 1e-4 * sd
-	if step == 0 {
+	if !(step > 0) {
 		step = 1e-4 * math.Max(1, math.Abs(of.Numbers[0]))
 	}
-	var ends [2]*draws.Draws
-	for k, sign := range []float64{-0.5, 0.5} {
+	var p part
+	for _, sign := range []float64{-0.5, 0.5} {
 		moved := of
 		moved.Numbers = slices.Clone(of.Numbers)
-		for i := range moved.Numbers {
-			moved.Numbers[i] += sign * step
-		}
-		if rows.Table, err = table.With(moved); err != nil {
-			return nil, fmt.Errorf("regression.Slope: %w", err)
-		}
-		if ends[k], err = m.Expected(posterior, rows); err != nil {
-			return nil, err
-		}
+		floats.AddConst(sign*step, moved.Numbers)
+		p.forms = append(p.forms, moved)
 	}
-	slopes, err := combined(ends[0], ends[1], func(from, to float64) float64 { return (to - from) / step })
-	if err != nil {
-		return nil, fmt.Errorf("regression.Slope: %w", err)
-	}
-	if by == "" {
-		return joined([]*draws.Draws{slopes}, column, nil)
-	}
-	return averaged(slopes, column, table, by)
+	return m.averages("Slope", posterior, rows, column, by, []part{p},
+		func(v []float64) float64 { return (v[1] - v[0]) / step })
 }
 
 // Average is the expected outcome averaged over rows, or those of each level of by: draws of the site "mean".
 func (m *Model) Average(posterior *draws.Draws, rows Rows, by string) (*draws.Draws, error) {
-	if err := m.hasOneMean("Average"); err != nil {
-		return nil, err
+	return m.averages("Average", posterior, rows, "mean", by, []part{{}}, func(v []float64) float64 { return v[0] })
+}
+
+// averages are means over rows of a function of what is expected of each form of a part: one for each part, with its
+// label, or with by one for each level of that column.
+func (m *Model) averages(name string, posterior *draws.Draws, rows Rows, site, by string, parts []part,
+	f func(v []float64) float64) (*draws.Draws, error) {
+	fail := func(err error) (*draws.Draws, error) { return nil, fmt.Errorf("regression.%s: %w", name, err) }
+	if m.family.logits != nil { // the mean over their probabilities is the same whatever they are
+		return fail(fmt.Errorf("the family %s has a probability for each category and no mean: use Expected", m.family.name))
 	}
-	expected, err := m.Expected(posterior, rows)
-	if err != nil || by == "" {
-		if err != nil {
-			return nil, err
+	table := m.tableOf(rows)
+	groups, labels, err := levelsOf(table, by)
+	if err != nil {
+		return fail(err)
+	}
+	expected := make([][]*draws.Draws, len(parts))
+	for k, p := range parts {
+		if by == "" && p.label != "" {
+			labels = append(labels, p.label)
 		}
-		return joined([]*draws.Draws{expected}, "mean", nil)
+		for j := range max(1, len(p.forms)) {
+			if rows.Table = table; p.forms != nil {
+				if rows.Table, err = table.With(p.forms[j]); err != nil {
+					return fail(err)
+				}
+			}
+			d, err := m.Expected(posterior, rows)
+			if err != nil {
+				return nil, err
+			}
+			expected[k] = append(expected[k], d)
+		}
 	}
-	return averaged(expected, "mean", m.tableOf(rows), by)
+	of := draws.Site{Name: site, Size: len(parts) * len(groups)}
+	if labels != nil {
+		of.Shape, of.Labels = []int64{int64(len(labels))}, [][]string{labels}
+	}
+	return mapped(of, posterior, func(chain, draw int) (out []float64) {
+		for _, ds := range expected {
+			v := make([]float64, len(ds))
+			for _, rows := range groups {
+				sum := 0.0
+				for _, row := range rows {
+					for j, d := range ds {
+						v[j] = d.Row(chain, draw)[row]
+					}
+					sum += f(v)
+				}
+				out = append(out, sum/float64(len(rows)))
+			}
+		}
+		return out
+	})
+}
+
+// levelsOf are the rows of each level of a factor that some have; all of them for none.
+func levelsOf(table *data.Table, by string) (rows [][]int, levels []string, err error) {
+	if by == "" {
+		rows = make([][]int, 1)
+		for i := range table.Len() {
+			rows[0] = append(rows[0], i)
+		}
+		return rows, nil, nil
+	}
+	of, err := table.Column(by)
+	if err == nil && of.Labels == nil {
+		err = fmt.Errorf("%q is a column of numbers: averages are by the levels of a factor", by)
+	}
+	for _, level := range of.Levels {
+		var at []int
+		for i, label := range of.Labels {
+			if label == level {
+				at = append(at, i)
+			}
+		}
+		if at != nil {
+			rows, levels = append(rows, at), append(levels, level)
+		}
+	}
+	return rows, levels, err
+}
+
+// mapped are draws of one site, made of each draw of a posterior.
+func mapped(of draws.Site, posterior *draws.Draws, f func(chain, draw int) []float64) (*draws.Draws, error) {
+	out, err := draws.New([]draws.Site{of}, nil, posterior.Chains())
+	for c := range posterior.Chains() {
+		for i := range posterior.Len(c) {
+			if err == nil {
+				err = out.AppendChain(c, f(c, i), nil)
+			}
+		}
+	}
+	return out, err
 }
 
 // Grid is a table of rows in which one column varies, over its range in so many steps or over its levels, and all
@@ -212,8 +258,12 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 	}
 	n := len(of.Levels)
 	if of.Labels == nil {
-		n = max(2, steps)
+		if n = max(2, steps); m.Whole(column) {
+			n = int(slices.Max(of.Numbers)-slices.Min(of.Numbers)) + 1
+		}
 	}
+	value := m.predictors[0].design.Formula().Outcome.Value
+	outcome := (&formula.Formula{Outcome: formula.Outcome{Value: value}}).Columns()
 	var columns []data.Column
 	for _, name := range m.table.Names() {
 		c, err := m.table.Column(name)
@@ -221,17 +271,16 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 			return nil, err
 		}
 		switch {
+		case slices.Contains(outcome, name) && !slices.Contains(m.Predictors(), name):
+			continue
 		case name == column && c.Labels == nil:
 			low, high := slices.Min(c.Numbers), slices.Max(c.Numbers)
-			c.Numbers = make([]float64, n)
-			for i := range c.Numbers {
-				c.Numbers[i] = low + (high-low)*float64(i)/float64(n-1)
-			}
+			c.Numbers = floats.Span(make([]float64, n), low, high)
 		case name == column:
 			c.Labels = slices.Clone(c.Levels)
 		case c.Labels == nil:
-			mean, _ := moments(c.Numbers, 0, 1)
-			if m.countsTrials(name) {
+			mean, _ := sample.Moments(c.Numbers)
+			if m.Whole(name) {
 				mean = math.Round(mean)
 			}
 			c.Numbers = slices.Repeat([]float64{mean}, n)
@@ -248,93 +297,4 @@ func (m *Model) tableOf(rows Rows) *data.Table {
 		return rows.Table
 	}
 	return m.table
-}
-
-// hasOneMean refuses families of categories: the mean over their probabilities is the same whatever they are.
-func (m *Model) hasOneMean(name string) error {
-	if m.family.ordinal || m.family.nominal {
-		return fmt.Errorf("regression.%s: the family %s has a probability for each category and no mean: use Expected", name,
-			m.family.name)
-	}
-	return nil
-}
-
-// combined is a function of two sets of draws, element by element.
-func combined(a, b *draws.Draws, f func(a, b float64) float64) (*draws.Draws, error) {
-	out, err := draws.New(a.Sites(), nil, a.Chains())
-	if err != nil {
-		return nil, err
-	}
-	row := make([]float64, a.Dim())
-	for c := range a.Chains() {
-		for i := range a.Len(c) {
-			x, y := a.Row(c, i), b.Row(c, i)
-			for j := range row {
-				row[j] = f(x[j], y[j])
-			}
-			if err := out.AppendChain(c, row, nil); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-// joined has the mean over rows of each part: one site, with labels where there are several parts.
-func joined(parts []*draws.Draws, site string, labels []string) (*draws.Draws, error) {
-	shape, along := []int64{}, [][]string(nil)
-	if len(labels) > 0 {
-		shape, along = []int64{int64(len(parts))}, [][]string{labels}
-	}
-	of := draws.Site{Name: site, Shape: shape, Size: len(parts), Labels: along}
-	out, err := draws.New([]draws.Site{of}, nil, parts[0].Chains())
-	if err != nil {
-		return nil, err
-	}
-	row := make([]float64, len(parts))
-	for c := range out.Chains() {
-		for i := range parts[0].Len(c) {
-			for k, p := range parts {
-				row[k], _ = moments(p.Row(c, i), 0, 1)
-			}
-			if err := out.AppendChain(c, row, nil); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-// averaged has the mean over the rows of each level of a factor.
-func averaged(d *draws.Draws, site string, table *data.Table, by string) (*draws.Draws, error) {
-	of, err := table.Column(by)
-	if err != nil {
-		return nil, err
-	}
-	if of.Labels == nil {
-		return nil, fmt.Errorf("regression: %q is a column of numbers: averages are by the levels of a factor", by)
-	}
-	levels := slices.DeleteFunc(slices.Clone(of.Levels), func(l string) bool { return !slices.Contains(of.Labels, l) })
-	index, counts := make([]int, len(of.Labels)), make([]float64, len(levels))
-	for i, label := range of.Labels {
-		index[i] = slices.Index(levels, label)
-		counts[index[i]]++
-	}
-	out, err := draws.New([]draws.Site{{Name: site, Shape: []int64{int64(len(levels))}, Size: len(levels),
-		Labels: [][]string{levels}}}, nil, d.Chains())
-	if err != nil {
-		return nil, err
-	}
-	for c := range d.Chains() {
-		for i := range d.Len(c) {
-			row := make([]float64, len(levels))
-			for j, v := range d.Row(c, i)[:len(index)] {
-				row[index[j]] += v / counts[index[j]]
-			}
-			if err := out.AppendChain(c, row, nil); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
 }

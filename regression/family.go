@@ -10,8 +10,9 @@ import (
 
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
-// [NegativeBinomial], [Geometric], [Cumulative], [Categorical], [VonMises], [Quantile], or [ZeroInflated] of one of
-// counts.
+// [NegativeBinomial], [Geometric], [Cumulative], [Sequential], [Adjacent],
+// [Categorical], [Multinomial], [VonMises], [Quantile], or [ZeroInflated] or [Hurdle]
+// of another one.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
 // where a family has several. μ is its inverse at the linear predictor η.
@@ -77,10 +78,6 @@ type NegativeBinomial struct{}
 // Geometric is NegativeBinomial of shape 1. Link: log.
 type Geometric struct{}
 
-// Cumulative is one of K ordered categories: the number of thresholds that a logistic variable at η exceeds. The
-// outcome is a factor, with its levels in their order, or whole numbers.
-type Cumulative struct{}
-
 // VonMises is an angle from -π to π, with the mean direction μ and the concentration kappa. Links: tan_half, identity.
 type VonMises struct {
 	Link string // one of its links; empty is the first
@@ -100,13 +97,16 @@ type spec struct {
 	scaled  bool     // the outcome has a scale, and priors with it
 	trials  bool     // the outcome is a number of trials(n)
 	ordinal bool     // the outcome is one of ordered categories
-	nominal bool     // the outcome is one of categories without an order
+	free    bool     // thresholds of ordered categories are in any order
+	nominal bool     // the outcome is of categories without an order
+	hurdle  bool     // the outcome is 0, or of the family's law
 	wrong   string   // what is wrong with a field
-	// allowed says what an outcome must be, for one that is not; "" for one that is.
-	allowed func(y, trials float64) string
+	allowed outcome
 	dist    func(a args) dist.Distribution
 	// glm is dist where η = x w + rest; nil where there is none.
 	glm func(x, w, rest torch.Tensor, a args) dist.Distribution
+	// logits are logarithms of numbers proportional to the probabilities of categories, [rows, categories]; nil is none.
+	logits func(a args) torch.Tensor
 	// mean of the outcome; nil is μ.
 	mean func(a args) torch.Tensor
 }
@@ -117,7 +117,7 @@ type args struct {
 	mu     torch.Tensor            // the inverse link of eta
 	of     map[string]torch.Tensor // the other parameters by name
 	trials torch.Tensor
-	logits torch.Tensor // of categories without an order, [rows, categories]
+	logits []any // of categories without an order, the predictor of each
 }
 
 // parameter is a parameter of families beside the mean: where it lies, and its prior where it has no formula.
@@ -138,55 +138,31 @@ var parameters = map[string]parameter{
 	"kappa": of("log", "HalfCauchy(1)", dist.HalfCauchy(1)),
 	"alpha": of("identity", "Normal(0, 4)", dist.Normal(0, 4)),
 	"zi":    of("logit", "Beta(2, 2)", dist.Beta(2, 2)),
+	"hu":    of("logit", "Beta(2, 2)", dist.Beta(2, 2)),
 }
 
 func of(link, says string, d dist.Distribution) parameter {
 	return parameter{link, func(float64) dist.Distribution { return d }, func(float64) string { return says }}
 }
 
-func number(y, _ float64) string { return "" }
-
-func positive(y, _ float64) string {
-	if y > 0 {
-		return ""
-	}
-	return "it must be above 0"
+// outcome is what the outcomes of a family are. n is the number of trials.
+type outcome struct {
+	ok   func(y, n float64) bool
+	must string
 }
 
-func unit(y, _ float64) string {
-	if y > 0 && y < 1 {
-		return ""
-	}
-	return "it must be between 0 and 1, without the ends"
-}
+func whole(y float64) bool { return y >= 0 && y == math.Trunc(y) }
 
-func count(y, _ float64) string {
-	if y >= 0 && y == math.Trunc(y) {
-		return ""
-	}
-	return "it must be a count: a whole number from 0"
-}
-
-func ofTrials(y, n float64) string {
-	if y >= 0 && y == math.Trunc(y) && y <= n {
-		return ""
-	}
-	return fmt.Sprintf("it must be a whole number from 0 to %g, its number of trials", n)
-}
-
-func binary(y, _ float64) string {
-	if y == 0 || y == 1 {
-		return ""
-	}
-	return "it must be 0 or 1"
-}
-
-func angle(y, _ float64) string {
-	if y >= -math.Pi && y <= math.Pi {
-		return ""
-	}
-	return "it must be an angle from -π to π"
-}
+var (
+	number   = outcome{func(_, _ float64) bool { return true }, ""}
+	positive = outcome{func(y, _ float64) bool { return y > 0 }, "it must be above 0"}
+	unit     = outcome{func(y, _ float64) bool { return y > 0 && y < 1 }, "it must be between 0 and 1, without the ends"}
+	count    = outcome{func(y, _ float64) bool { return whole(y) }, "it must be a count: a whole number from 0"}
+	ofTrials = outcome{func(y, n float64) bool { return whole(y) && y <= n },
+		"it must be a whole number from 0 to its number of trials"}
+	binary = outcome{func(y, _ float64) bool { return y == 0 || y == 1 }, "it must be 0 or 1"}
+	angle  = outcome{func(y, _ float64) bool { return y >= -math.Pi && y <= math.Pi }, "it must be an angle from -π to π"}
+)
 
 func (f Gaussian) spec() *spec {
 	return &spec{name: "gaussian", link: f.Link, links: []string{"identity", "log"}, params: []string{"sigma"},
@@ -300,11 +276,6 @@ func (Geometric) spec() *spec {
 		dist: func(a args) dist.Distribution { return dist.NegativeBinomial(a.mu, 1) }}
 }
 
-func (Cumulative) spec() *spec {
-	return &spec{name: "cumulative", links: []string{"logit"}, ordinal: true, allowed: number,
-		dist: func(a args) dist.Distribution { return dist.OrderedLogistic(a.eta, a.of["thresholds"]) }}
-}
-
 func (f VonMises) spec() *spec {
 	return &spec{name: "von_mises", link: f.Link, links: []string{"tan_half", "identity"}, params: []string{"kappa"},
 		allowed: angle,
@@ -312,8 +283,11 @@ func (f VonMises) spec() *spec {
 }
 
 func (f ZeroInflated) spec() *spec {
-	if f.Of == nil {
-		return &spec{name: "zero_inflated"}
+	switch f.Of.(type) {
+	case Poisson, NegativeBinomial, Geometric, Binomial, BetaBinomial:
+	default:
+		return &spec{name: "zero_inflated",
+			wrong: "ZeroInflated is of Poisson, NegativeBinomial, Geometric, Binomial or BetaBinomial"}
 	}
 	s := *f.Of.spec()
 	base, mean := s.dist, s.mean
@@ -344,5 +318,5 @@ func (s *spec) linked() string {
 
 // countable says whether the outcome is a whole number.
 func (s *spec) countable() bool {
-	return s.ordinal || s.nominal || s.trials || s.allowed(0, 1) == "" && s.allowed(0.5, 1) != ""
+	return s.ordinal || s.nominal || s.trials || s.allowed.ok(0, 1) && !s.allowed.ok(0.5, 1)
 }

@@ -16,7 +16,7 @@ type Formula struct {
 	// Mean says what the outcome depends on: "recall ~ age + treatment*dose + s(hour) + (1 + dose | clinic)".
 	Mean string
 	// Params are formulas of other parameters of the family, by name: {"sigma": "~ age"}. They are on the scale of the
-	// parameter's link: log for those above 0, logit for zi.
+	// parameter's link: log for those above 0, logit for zi and hu.
 	Params map[string]string
 	Family Family  // nil means Gaussian{}
 	Priors Priors  // in the place of the defaults
@@ -40,7 +40,7 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	if f.Family == nil {
 		f.Family = Gaussian{}
 	}
-	m := &Model{formula: f, family: f.Family.spec(), used: map[string]bool{}, labels: map[string][][]string{}}
+	m := &Model{formula: f, family: f.Family.spec(), used: map[string]bool{}}
 	if err := m.checkFields(); err != nil {
 		return nil, err
 	}
@@ -73,9 +73,7 @@ func (m *Model) checkFields() error {
 		return &infer.FieldError{Type: typeName, Field: field, Value: value, Allowed: allowed}
 	}
 	s := m.family
-	switch z, zero := m.formula.Family.(ZeroInflated); {
-	case zero && !z.counts():
-		return fail("Family", s.name, "ZeroInflated is of Poisson, NegativeBinomial, Geometric, Binomial or BetaBinomial")
+	switch {
 	case s.wrong != "":
 		return fail("Family", s.name, s.wrong)
 	case !slices.Contains(s.links, s.linked()):
@@ -90,15 +88,6 @@ func (m *Model) checkFields() error {
 		}
 	}
 	return nil
-}
-
-// counts says whether the family is one of counts.
-func (f ZeroInflated) counts() bool {
-	switch f.Of.(type) {
-	case Poisson, NegativeBinomial, Geometric, Binomial, BetaBinomial:
-		return true
-	}
-	return false
 }
 
 // parse reads the formulas, the mean's first.

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -31,7 +32,7 @@ func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.
 	if err != nil {
 		return nil, err
 	}
-	full, err := m.density(posterior, Rows{NewLevels: DrawNew, Seed: f.Seed})
+	full, err := m.density(posterior, Rows{DrawNew: true, Seed: f.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.
 		for i, p := range points {
 			x[i] = of(p)
 		}
-		mean, sd := moments(x, 0, 1)
+		mean, sd := sample.Moments(x)
 		return n * mean, math.Sqrt(n) * sd
 	}
 	r := &loo.Result{Pointwise: points, Draws: posterior.Total()}
@@ -86,30 +87,19 @@ func (m *Model) heldOut(ctx context.Context, method infer.Method, o infer.Option
 	if err != nil {
 		return nil, err
 	}
-	return of.density(fitted, Rows{Table: test, NewLevels: DrawNew, Seed: seed})
+	return of.density(fitted, Rows{Table: test, DrawNew: true, Seed: seed})
 }
 
 // density is the log of the mean density of each row over the draws.
 func (m *Model) density(posterior *draws.Draws, rows Rows) ([]float64, error) {
 	each, err := m.predict("KFold", "log density", posterior, rows,
-		func(a args, _ *torch.Source, batch infer.Batch) torch.Tensor {
-			of := func(key string) torch.Tensor { return torch.Of(batch[key]) }
-			return m.withCensoring(m.truncated(m.law(a), of), of).LogProb(of("y"))
-		})
+		func(a args, _ *torch.Source, data dataOf) torch.Tensor { return m.seen(a, data).LogProb(data("y")) })
 	if err != nil {
 		return nil, err
 	}
-	all := each.Rows()
 	out := make([]float64, each.Dim())
 	for i := range out {
-		largest, sum := math.Inf(-1), 0.0
-		for _, row := range all {
-			largest = math.Max(largest, row[i])
-		}
-		for _, row := range all {
-			sum += math.Exp(row[i] - largest)
-		}
-		out[i] = largest + math.Log(sum/float64(len(all)))
+		out[i] = sample.LogSumExp(each.Pooled(i)) - math.Log(float64(each.Total()))
 	}
 	return out, nil
 }

@@ -9,26 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// weighted is a law whose log density counts so often in each row.
-type weighted struct {
-	dist.Distribution
-	weights []float64
-}
-
-// Name says what is weighted.
-func (d weighted) Name() string { return fmt.Sprintf("Weighted(%s)", d.Distribution.Name()) }
-
-// Expand broadcasts the batch shape.
-func (d weighted) Expand(batch ...int64) dist.Distribution {
-	d.Distribution = d.Distribution.Expand(batch...)
-	return d
-}
-
-// LogProb is w log p(y).
-func (d weighted) LogProb(y torch.Tensor) torch.Tensor {
-	return d.Distribution.LogProb(y).Mul(torch.Must(torch.FromSlice(d.weights)))
-}
-
 // asymmetricLaplace has the quantile τ at loc. With ρ(z) = z (τ - [z < 0])
 //
 //	log p(y) = log(τ (1 - τ)/scale) - ρ((y - loc)/scale)
@@ -94,7 +74,7 @@ func (f Quantile) spec() *spec {
 	if tau == 0 {
 		tau = 0.5
 	}
-	s := &spec{name: "asym_laplace", links: []string{"identity"}, params: []string{"sigma"}, scaled: true,
+	s := &spec{name: "quantile", links: []string{"identity"}, params: []string{"sigma"}, scaled: true,
 		allowed: number,
 		dist: func(a args) dist.Distribution {
 			return asymmetricLaplace{a.mu, a.of["sigma"], tau, a.mu.Mul(a.of["sigma"]).Shape()}
@@ -103,13 +83,4 @@ func (f Quantile) spec() *spec {
 		s.wrong = fmt.Sprintf("Tau is %g: it must be between 0 and 1", f.Tau)
 	}
 	return s
-}
-
-// Categorical is one of K categories without an order. Each but the first has a linear predictor of the formula's
-// terms, with sites named after it: b_level, sd_g_level; the first has the predictor 0. Link: logit.
-type Categorical struct{}
-
-func (Categorical) spec() *spec {
-	return &spec{name: "categorical", links: []string{"logit"}, nominal: true, allowed: number,
-		dist: func(a args) dist.Distribution { return dist.CategoricalLogits(a.logits) }}
 }

@@ -2,13 +2,13 @@ package regression
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
@@ -22,10 +22,12 @@ import (
 //	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
 //	r_g          [levels, columns], the effects themselves
 //	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
+//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps
+//	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
 //
-// and what these are made of: L_g, z_g, z_s(x), and unit_b where the scales of the priors of b are small.
+// and what these are made of: L_g, z_g, z_s(x), z_gp(x), and unit_b where the scales of the priors of b are small.
 type Model struct {
 	*ppl.Program
 	formula    Formula
@@ -41,7 +43,7 @@ type Model struct {
 	bounds     bool        // the outcome is truncated
 	dropped    int
 	priors     []Prior
-	labels     map[string][][]string
+	sites      []site
 	used       map[string]bool
 	sealed     bool // priors and labels are known
 }
@@ -100,9 +102,13 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 			p.scale, p.plain = m.scale, m.family.ordinal
 			p.centre = m.centre()
 		}
-		p.learn()
+		if err := p.learn(); err != nil {
+			return err
+		}
 		if name == "" {
-			p.centred = p.informed(m.working(), rows.Trials)
+			if len(rows.Y) == rows.N {
+				p.centred = p.informed(m.working(true), rows.Added["trials"])
+			}
 		}
 		if m.family.nominal {
 			m.forEachCategory(p)
@@ -126,27 +132,26 @@ func (m *Model) forEachCategory(p *predictor) {
 }
 
 // learn takes the moments of columns.
-func (p *predictor) learn() {
+func (p *predictor) learn() error {
 	rows, k := p.rows, len(p.design.Names())
 	for j := range k {
-		mean, sd := moments(rows.X, j, k)
+		mean, sd := sample.Moments(every(rows.X, j, k))
 		p.means, p.sds = append(p.means, mean), append(p.sds, sd)
 	}
 	for i, d := range p.design.Groups() {
 		var sds []float64
 		for j := range d.Columns {
-			_, sd := moments(rows.Groups[i].X, j, len(d.Columns))
+			_, sd := sample.Moments(every(rows.Groups[i].X, j, len(d.Columns)))
 			sds = append(sds, sd)
 		}
 		p.group = append(p.group, sds)
 	}
-	for _, z := range rows.Smooths {
-		square := 0.0
-		for _, v := range z.Z {
-			square += v * v
+	for i, s := range p.design.Smooths() {
+		if err := p.learnSmooth(s, rows.Smooths[i]); err != nil {
+			return err
 		}
-		p.spans = append(p.spans, math.Sqrt(square/float64(rows.N)))
 	}
+	return nil
 }
 
 // compile runs the model once for its priors and labels, and compiles it.
@@ -169,15 +174,11 @@ func (m *Model) compile() (err error) {
 func (m *Model) run(c *ppl.Ctx) {
 	a, w, rest := m.args(inModel{c}, c.Data)
 	c.Plate("rows", 0, func(c *ppl.Ctx) {
-		d := m.law(a)
 		if w.ok {
-			d = m.family.glm(c.Data("x"), w.b, rest, a)
+			c.Observe(m.outcome, m.family.glm(c.Data("x"), w.b, rest, a), c.Data("y"))
+		} else {
+			c.Observe(m.outcome, m.weighted(m.seen(a, c.Data), c.Data), c.Data("y"))
 		}
-		d = m.withCensoring(m.truncated(d, c.Data), c.Data)
-		if m.rows.Weights != nil {
-			d = weighted{d, m.rows.Weights}
-		}
-		c.Observe(m.outcome, d, c.Data("y"))
 	})
 }
 
@@ -188,7 +189,7 @@ type weights struct {
 }
 
 // args are the parameters of the outcome's law, by row.
-func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weights, rest torch.Tensor) {
+func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tensor) {
 	p := m.predictors[0]
 	if m.family.nominal {
 		return m.nominal(g, data), w, rest
@@ -205,8 +206,8 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 		a.of["thresholds"] = m.thresholds(g, e.b)
 	}
 	_, fused := g.(inModel)
-	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 && !m.bounds && m.rows.SE == nil &&
-		m.rows.Censored == nil && m.rows.Weights == nil {
+	if fused && m.family.glm != nil && m.family.canonical() && len(p.means) > 0 &&
+		len(m.rows.Added) == 0 {
 		return a, weights{e.b, true}, p.rest(e, data)
 	}
 	a.eta = g.each(p.eta(e, data))
@@ -215,19 +216,21 @@ func (m *Model) args(g getter, data func(string) torch.Tensor) (a args, w weight
 }
 
 // nominal are the logits of categories without an order.
-func (m *Model) nominal(g getter, data func(string) torch.Tensor) (a args) {
-	parts := []any{nil}
+func (m *Model) nominal(g getter, data dataOf) (a args) {
+	a.logits = []any{nil}
 	for _, p := range m.predictors {
-		parts = append(parts, g.each(p.eta(p.sites(g, m), data)))
+		a.logits = append(a.logits, g.each(p.eta(p.sites(g, m), data)))
 	}
-	parts[0] = parts[1].(torch.Tensor).Mul(0)
-	a.logits = torch.Stack(-1, parts...)
+	a.logits[0] = a.logits[1].(torch.Tensor).Mul(0)
+	if m.family.trials {
+		a.trials = data("trials")
+	}
 	return a
 }
 
 // parameter is one beside the mean.
-func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor) torch.Tensor {
-	if name == "sigma" && m.rows.SE != nil {
+func (m *Model) parameter(g getter, name string, data dataOf) torch.Tensor {
+	if name == "sigma" && m.rows.Added["se"] != nil {
 		return data("se")
 	}
 	of := parameters[name]
@@ -236,11 +239,11 @@ func (m *Model) parameter(g getter, name string, data func(string) torch.Tensor)
 			return inverse(of.link, g.each(p.eta(p.sites(g, m), data)))
 		}
 	}
-	return m.scalar(g, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
+	return m.scalar(g, isParameter, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
 }
 
-// thresholds are the cutpoints of ordered categories where each column has its mean: numbers in order, each from
-// N(0, 2.5²) before they are ordered. Kept are those where all columns are 0.
+// thresholds are the cutpoints of ordered categories where each column has its mean: numbers from N(0, 2.5²), which are
+// put in order where the family has them in order. Kept are those where all columns are 0.
 func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	n, p := m.categories-1, m.predictors[0]
 	var labels []string
@@ -251,32 +254,35 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	if len(p.means) > 0 {
 		site = "thresholds_centred"
 	}
-	m.note("thresholds", labels)
-	m.note(site, labels)
+	m.note(isThresholds, "thresholds", labels)
+	m.note(isNeeded, site, labels)
 	loc, scale := 0.0, 2.5
 	if d, ok := m.find("thresholds"); ok {
 		if loc, scale, ok = normalNumbers(d); !ok {
 			panic(&ppl.SiteError{Site: "thresholds", Message: "their prior must be a dist.Normal of numbers: each is drawn " +
-				"from it, and then they are put in order"})
+				"from it"})
 		}
 	}
-	m.describe(site, fmt.Sprintf("Normal(%.3g, %.3g), in order", loc, scale))
-	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(loc, scale, n) })
+	says := fmt.Sprintf("Normal(%.3g, %.3g)", loc, scale)
+	of := func() dist.Distribution { return dist.Normal(loc, scale).Expand(int64(n)) }
+	if !m.family.free {
+		says += ", in order"
+		of = func() dist.Distribution { return models.OrderedNormal(loc, scale, n) }
+	}
+	m.describe(site, says)
+	at := g.sample(site, of)
 	if len(p.means) > 0 {
 		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
 	}
 	return at
 }
 
-// law is the distribution of the outcome.
-func (m *Model) law(a args) dist.Distribution { return m.family.dist(a) }
-
 // truncated is a law within the bounds of the outcome.
-func (m *Model) truncated(d dist.Distribution, data func(string) torch.Tensor) dist.Distribution {
+func (m *Model) truncated(d dist.Distribution, data dataOf) dist.Distribution {
 	if !m.bounds {
 		return d
 	}
-	return dist.Truncated(d, data("lower"), data("upper"))
+	return dist.Truncated(d, data("lower"), data("above"))
 }
 
 // inModel declares sites.
@@ -297,8 +303,8 @@ func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Dra
 		return nil, err
 	}
 	for _, s := range d.Sites() {
-		if along, ok := m.labels[s.Name]; ok {
-			if err := d.Label(s.Name, along...); err != nil {
+		if of := m.site(s.Name); of.labels != nil {
+			if err := d.Label(s.Name, of.labels...); err != nil {
 				return nil, err
 			}
 		}
@@ -312,6 +318,9 @@ func (m *Model) String() string {
 	fmt.Fprintf(&b, "%s\nfamily %s, link %s\n%d rows", m.formula.Mean, m.family.name, m.family.linked(), m.rows.N)
 	if m.dropped > 0 {
 		fmt.Fprintf(&b, ", %d with missing values left out", m.dropped)
+	}
+	if m.family.ordinal && m.levels != nil {
+		b.WriteString("\ncategories " + strings.Join(m.levels, " < "))
 	}
 	b.WriteString("\npriors\n")
 	width := 0

@@ -2,48 +2,45 @@ package regression
 
 import (
 	"fmt"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 )
 
-// named are the families by the names that users of brms know; one that has a single link ignores it.
-var named = map[string]func(link string) Family{
-	"gaussian":         func(l string) Family { return Gaussian{l} },
-	"student":          func(l string) Family { return StudentT{l} },
-	"lognormal":        func(string) Family { return LogNormal{} },
-	"skew_normal":      func(string) Family { return SkewNormal{} },
-	"gamma":            func(string) Family { return Gamma{} },
-	"inverse_gaussian": func(string) Family { return InverseGaussian{} },
-	"exponential":      func(string) Family { return Exponential{} },
-	"weibull":          func(string) Family { return Weibull{} },
-	"beta":             func(l string) Family { return Beta{l} },
-	"bernoulli":        func(l string) Family { return Bernoulli{l} },
-	"binomial":         func(l string) Family { return Binomial{l} },
-	"beta_binomial":    func(l string) Family { return BetaBinomial{l} },
-	"poisson":          func(l string) Family { return Poisson{l} },
-	"negbinomial":      func(string) Family { return NegativeBinomial{} },
-	"geometric":        func(string) Family { return Geometric{} },
-	"cumulative":       func(string) Family { return Cumulative{} },
-	"categorical":      func(string) Family { return Categorical{} },
-	"quantile":         func(string) Family { return Quantile{} },
-	"von_mises":        func(l string) Family { return VonMises{l} },
-}
+// families are those that have a name.
+var families = []Family{Gaussian{}, StudentT{}, LogNormal{}, SkewNormal{}, Gamma{}, InverseGaussian{}, Exponential{},
+	Weibull{}, Beta{}, Bernoulli{}, Binomial{}, BetaBinomial{}, Poisson{}, NegativeBinomial{}, Geometric{}, Cumulative{},
+	Sequential{}, Adjacent{}, Categorical{}, Multinomial{}, Quantile{}, VonMises{}}
 
-// FamilyNamed is a family by its name, as "gaussian", "negbinomial" or "zero_inflated_poisson", with a link; "" is the
-// family's own. Another name, and a link that the family does not have, are errors that list those that there are.
+// FamilyNamed is a family by its name, as "gaussian", "negbinomial", "zero_inflated_poisson" or "hurdle_gamma", with a
+// link; "" is the family's own. Another name, and a link that the family does not have, are errors that list those that
+// there are.
 func FamilyNamed(name, link string) (Family, error) {
 	base, zero := strings.CutPrefix(name, "zero_inflated_")
-	of, ok := named[base]
-	if !ok {
-		return nil, &infer.FieldError{Type: typeName, Field: "Family", Value: fmt.Sprintf("%q", name),
-			Allowed: "the families are " + strings.Join(slices.Sorted(maps.Keys(named)), ", ") +
-				", and zero_inflated_ before one of counts"}
+	base, hurdle := strings.CutPrefix(base, "hurdle_")
+	var names []string
+	var f Family
+	for _, of := range families {
+		if names = append(names, of.spec().name); of.spec().name == base {
+			f = of
+		}
 	}
-	f := of(link)
-	if zero {
+	if f == nil {
+		slices.Sort(names)
+		return nil, &infer.FieldError{Type: typeName, Field: "Family", Value: fmt.Sprintf("%q", name),
+			Allowed: "the families are " + strings.Join(names, ", ") + ", and zero_inflated_ or hurdle_ before one of them"}
+	}
+	linked := reflect.New(reflect.TypeOf(f)).Elem()
+	if field := linked.FieldByName("Link"); field.IsValid() {
+		field.SetString(link)
+	}
+	f = linked.Interface().(Family)
+	switch {
+	case hurdle || zero && base == "beta": // which brms names otherwise
+		f = Hurdle{Of: f}
+	case zero:
 		f = ZeroInflated{Of: f}
 	}
 	s := f.spec()

@@ -24,7 +24,7 @@ func TestFamilyNamed(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 	for _, c := range [][3]string{
-		{"normal", "", "the families are bernoulli, beta, "},
+		{"normal", "", "the families are acat, bernoulli, beta, "},
 		{"gamma", "logit", `its links are ["log"]`},
 		{"poisson", "logit", `its links are ["log" "identity"]`},
 		{"zero_inflated_gamma", "", "ZeroInflated is of Poisson"},

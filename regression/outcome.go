@@ -1,10 +1,14 @@
 package regression
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 )
 
@@ -14,37 +18,41 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s: outcome %s: %s", typeName, o.Value, fmt.Sprintf(format, args...))
 	}
-	m.levels, m.bounds = rows.Levels, rows.Lower != nil || rows.Above != nil
+	trials := rows.Added["trials"]
+	m.levels, m.bounds = rows.Levels, rows.Added["lower"] != nil || rows.Added["above"] != nil
 	switch {
-	case s.trials && rows.Trials == nil:
+	case s.trials && trials == nil:
 		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
-	case !s.trials && rows.Trials != nil:
+	case !s.trials && trials != nil:
 		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
-	case rows.SE != nil && s.name != "gaussian":
+	case rows.Added["se"] != nil && s.name != "gaussian":
 		return fail("se() is of the family gaussian, and this is %s", s.name)
 	case m.bounds && s.countable():
 		return fail("trunc() is of families of real numbers, and this is %s", s.name)
-	case rows.Censored != nil && (m.bounds || !censorable[s.name]):
+	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
 		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
 			"trunc()")
-	case m.levels != nil && !s.ordinal && !s.nominal && !(s.name == "bernoulli" && len(m.levels) == 2):
+	case f.Outcome.Several() != (s.name == "multinomial"):
+		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, and no others " +
+			"of it")
+	case m.levels != nil && s.logits == nil && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for i, y := range rows.Y {
 		n := 0.0
 		if s.trials {
-			n = rows.Trials[i]
+			n = trials[i*rows.N/len(rows.Y)]
 		}
-		if wrong := s.allowed(y, n); wrong != "" {
-			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, wrong)
+		if !s.allowed.ok(y, n) {
+			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
-		if (s.ordinal || s.nominal) && y != math.Trunc(y) {
+		if s.logits != nil && y != math.Trunc(y) {
 			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
 		}
 	}
-	if s.ordinal || s.nominal {
+	if s.logits != nil {
 		m.categories, m.lowest = len(m.levels), 0
 		if m.levels == nil {
 			m.categories, m.lowest = int(high-low)+1, low
@@ -55,7 +63,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	}
 	m.scale = 1
 	if s.scaled {
-		if _, sd := moments(rows.Y, 0, 1); sd > 0 && s.linked() == "identity" {
+		if _, sd := sample.Moments(rows.Y); sd > 0 && s.linked() == "identity" {
 			m.scale = sd
 		}
 	}
@@ -64,33 +72,36 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 
 // centre is the link of the mean outcome.
 func (m *Model) centre() float64 {
-	if m.family.ordinal || m.family.nominal {
+	if m.family.logits != nil {
 		return 0
 	}
-	y := slices.Clone(m.rows.Y)
-	for i := range y {
-		switch {
-		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
+	y := m.working(false)
+	if m.family.hurdle {
+		some := 0
+		for i, v := range m.rows.Y {
+			if v != 0 {
+				y[some] = y[i]
+				some++
+			}
 		}
+		y = append(y[:some], y[0])[:max(some, 1)]
 	}
-	mean, _ := moments(y, 0, 1)
+	mean, _ := sample.Moments(y)
 	return forward(m.family.linked(), mean)
 }
 
-// working is an outcome in which effects about add up.
-func (m *Model) working() []float64 {
+// working is an outcome in which effects about add up: shares of trials and, where logs is true, logarithms of what has
+// a log link.
+func (m *Model) working(logs bool) []float64 {
 	y := slices.Clone(m.rows.Y)
 	for i := range y {
 		switch {
 		case m.family.trials:
-			y[i] /= math.Max(1, m.rows.Trials[i])
-		case m.family.linked() == "log":
+			y[i] /= math.Max(1, m.rows.Added["trials"][i])
+		case strings.HasSuffix(m.family.name, "lognormal"):
+			y[i] = math.Log(cmp.Or(y[i], 1)) // a hurdle has zeros
+		case logs && m.family.linked() == "log":
 			y[i] = math.Log(y[i] + 0.5)
-		case m.family.name == "lognormal":
-			y[i] = math.Log(y[i])
 		}
 	}
 	return y
@@ -98,24 +109,33 @@ func (m *Model) working() []float64 {
 
 // addOutcome gives the outcome and what is added to it.
 func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+	added := maps.Clone(rows.Added)
 	if rows.Y != nil {
 		y := slices.Clone(rows.Y)
 		for i := range y {
 			y[i] -= m.lowest
 		}
-		numbers("y", y)
-	}
-	for key, x := range map[string][]float64{"trials": rows.Trials, "se": rows.SE} {
-		if x != nil {
-			numbers(key, x)
+		shape := []int64{int64(rows.N)}
+		if len(y) > rows.N {
+			shape = append(shape, int64(m.categories))
+		}
+		numbers("y", y, shape...)
+		if cens := added["cens"]; cens != nil {
+			ends := slices.Clone(rows.Y) // a number above y where there is no interval
+			for i := range ends {
+				if ends[i]++; cens[i] == 2 {
+					ends[i] = added["upper"][i]
+				}
+			}
+			added["upper"] = ends
 		}
 	}
-	if rows.Censored != nil && rows.Y != nil {
-		addCensoring(rows, numbers)
-	}
 	if m.bounds {
-		numbers("lower", orElse(rows.Lower, rows.N, math.Inf(-1)))
-		numbers("upper", orElse(rows.Above, rows.N, math.Inf(1)))
+		added["lower"] = orElse(rows.Added["lower"], rows.N, math.Inf(-1))
+		added["above"] = orElse(rows.Added["above"], rows.N, math.Inf(1))
+	}
+	for key, x := range added {
+		numbers(key, x)
 	}
 }
 

@@ -3,6 +3,7 @@ package regression
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -15,37 +16,31 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-// NewLevels is what a prediction does with a level of a group that the training data do not have.
-type NewLevels int
-
-// A new level is an error that names it, has effects drawn from the group's law for each draw of the posterior, or has
-// the mean effect, 0.
-const (
-	RefuseNew NewLevels = iota
-	DrawNew
-	MeanNew
-)
-
-// Rows are the rows that a prediction is for.
+// Rows are the rows that a prediction is for. A level of a group that the training data do not have is an error that
+// names it, without DrawNew and MeanNew.
 type Rows struct {
-	Table     *data.Table // nil is the training data
-	NewLevels NewLevels
-	NoGroups  bool   // leaves group effects out: the population's
-	Seed      uint64 // of new levels and of the outcome's noise
+	Table    *data.Table // nil is the training data
+	DrawNew  bool        // new levels have effects drawn from the group's law, for each draw of the posterior
+	MeanNew  bool        // new levels have the mean effect, 0
+	NoGroups bool        // leaves group effects out: the population's
+	Seed     uint64      // of new levels and of the outcome's noise
 }
 
+// dataOf has the tensors of a batch.
+type dataOf = func(key string) torch.Tensor
+
+// value is what a prediction has of each row, or of all of them, under a draw.
+type value func(a args, source *torch.Source, data dataOf) torch.Tensor
+
 // Expected is the mean of the outcome for each row, under each draw of the posterior: draws of the site "mean", [rows].
-// Of ordered categories it has [rows, categories], their probabilities.
+// Of categories it has [rows, categories], their probabilities, or expected counts of Multinomial.
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
-	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
+	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
 		switch {
-		case m.family.ordinal:
-			return m.probabilities(a)
-		case m.family.nominal:
-			return a.logits.Softmax(-1)
-		}
-		if m.family.mean != nil {
+		case m.family.mean != nil:
 			return m.family.mean(a)
+		case m.family.logits != nil:
+			return m.family.logits(a).Softmax(-1)
 		}
 		return a.mu
 	})
@@ -54,37 +49,25 @@ func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error
 // Linear is the linear predictor η of each row, under each draw: draws of the site "eta", [rows].
 func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	if m.family.nominal {
-		return nil, fmt.Errorf("regression.Linear: the family categorical has a predictor for each category: use Expected")
+		return nil, fmt.Errorf("regression.Linear: the family %s has a predictor for each category: use Expected",
+			m.family.name)
 	}
-	return m.predict("Linear", "eta", posterior, rows, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
-		return a.eta
-	})
+	return m.predict("Linear", "eta", posterior, rows,
+		func(a args, _ *torch.Source, _ dataOf) torch.Tensor { return a.eta })
 }
 
-// Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows].
+// Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows];
+// of Multinomial [rows, categories].
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Predict", m.outcome, posterior, rows,
-		func(a args, source *torch.Source, batch infer.Batch) torch.Tensor {
-			d := m.truncated(m.law(a), func(key string) torch.Tensor { return torch.Of(batch[key]) })
-			return d.Sample(source).Add(m.lowest)
+		func(a args, source *torch.Source, data dataOf) torch.Tensor {
+			return m.truncated(m.family.dist(a), data).Sample(source).Add(m.lowest)
 		})
-}
-
-// probabilities are those of ordered categories, [rows, categories].
-func (m *Model) probabilities(a args) torch.Tensor {
-	var parts []any
-	below := a.eta.Mul(0)
-	for k := range m.categories - 1 {
-		to := a.of["thresholds"].Slice(-1, k, k+1).Sub(a.eta).Sigmoid()
-		parts = append(parts, to.Sub(below))
-		below = to
-	}
-	return torch.Stack(1, append(parts, torch.Of(1).Sub(below))...)
 }
 
 // predict evaluates a function of the parameters of the outcome's law for each row, under each draw.
 func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
-	f func(a args, source *torch.Source, batch infer.Batch) torch.Tensor) (*draws.Draws, error) {
+	f value) (*draws.Draws, error) {
 	fail := func(err error) (*draws.Draws, error) { return nil, fmt.Errorf("regression.%s: %w", name, err) }
 	if posterior == nil || posterior.Total() == 0 {
 		return fail(draws.ErrNoDraws)
@@ -97,13 +80,12 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 		return fail(err)
 	}
 	defer free(batch)
-	shape := []int64{int64(n)}
-	if (m.family.ordinal || m.family.nominal) && site == "mean" {
-		shape = append(shape, int64(m.categories))
-	}
-	size := n
-	for _, k := range shape[1:] {
-		size *= int(k)
+	shape, size := []int64{int64(n)}, n
+	switch {
+	case site == "R2":
+		shape, size = nil, 1
+	case m.family.logits != nil && site == "mean", m.family.name == "multinomial" && site != "log density":
+		shape, size = append(shape, int64(m.categories)), n*m.categories
 	}
 	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: size}}, nil, posterior.Chains())
 	if err != nil {
@@ -148,9 +130,9 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		n = of.N
 		for i, d := range p.design.Groups() {
 			levels := of.Groups[i].Unseen
-			if len(levels) > 0 && rows.NewLevels == RefuseNew && !rows.NoGroups {
-				return nil, nil, 0, fmt.Errorf("group %s: the training data do not have the levels %s: set NewLevels to "+
-					"regression.DrawNew or MeanNew to predict for new ones", d.Factor, listed(levels))
+			if len(levels) > 0 && !rows.DrawNew && !rows.MeanNew && !rows.NoGroups {
+				return nil, nil, 0, fmt.Errorf("group %s: the training data do not have the levels %s: set DrawNew or MeanNew "+
+					"to predict for new ones", d.Factor, listed(levels))
 			}
 			unseen[m.groupName(d, p)] = len(levels)
 		}
@@ -182,17 +164,18 @@ type predictions struct {
 	n         int
 	unseen    map[string]int
 	rows      Rows
-	f         func(a args, source *torch.Source, batch infer.Batch) torch.Tensor
+	f         value
 }
 
 // add appends the predictions of the draws from to to of a chain.
 func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 	return torch.Do(func(*torch.Scope) error {
 		var in []*ts.Tensor
-		var names []string
-		for _, s := range q.posterior.Sites() {
-			if strings.HasPrefix(s.Name, "unit_") || strings.HasPrefix(s.Name, "z_") && !strings.HasPrefix(s.Name, "z_s(") {
-				continue // what is made of them is there
+		names := q.m.Needed(q.posterior)
+		for _, name := range names {
+			s, err := q.posterior.Site(name)
+			if err != nil {
+				return err
 			}
 			var flat []float64
 			for i := from; i < to; i++ {
@@ -202,7 +185,7 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			if err != nil {
 				return err
 			}
-			names, in = append(names, s.Name), append(in, t)
+			in = append(in, t)
 		}
 		streams := torch.NewStreams(q.rows.Seed, to-from)
 		for k := range streams.Chains {
@@ -213,8 +196,9 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			for i, name := range names {
 				g.values[name] = torch.Of(in[i])
 			}
-			a, _, _ := q.m.args(g, func(key string) torch.Tensor { return torch.Of(q.batch[key]) })
-			return []*ts.Tensor{q.f(a, source, q.batch).T()}, nil
+			data := func(key string) torch.Tensor { return torch.Of(q.batch[key]) }
+			a, _, _ := q.m.args(g, data)
+			return []*ts.Tensor{q.f(a, source, data).T()}, nil
 		}, in, &streams, nil)
 		if err != nil {
 			return err
@@ -271,7 +255,7 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 		return torch.Zeros(shape[0]+n, k)
 	case n == 0:
 		return e.r
-	case g.q.rows.NewLevels == DrawNew:
+	case g.q.rows.DrawNew:
 		return torch.Cat(0, e.r, e.spread(dist.Normal(0, 1).Expand(n, k).Sample(g.source)))
 	}
 	return torch.Cat(0, e.r, torch.Zeros(n, k))
@@ -280,34 +264,21 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 // R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
 // The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
-	if m.family.ordinal || m.family.nominal || m.bounds {
+	if m.family.logits != nil || m.bounds {
 		return nil, fmt.Errorf("regression.R2: it is not defined for categories and truncated outcomes")
 	}
-	both, err := m.predict("R2", "R2", posterior, Rows{}, func(a args, _ *torch.Source, _ infer.Batch) torch.Tensor {
-		d := m.law(a)
-		mu := d.Mean()
-		n := float64(m.rows.N)
-		fitted := mu.Sub(mu.Mean()).Square().Sum().Div(n - 1)
-		noise := d.Variance().Add(mu.Mul(0)).Mean()
-		return fitted.Div(fitted.Add(noise)).Expand(int64(m.rows.N))
-	})
+	out, err := m.predict("R2", "R2", posterior, Rows{},
+		func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
+			d := m.family.dist(a)
+			mu := d.Mean()
+			fitted := mu.Sub(mu.Mean()).Square().Sum().Div(float64(m.rows.N) - 1)
+			return fitted.Div(fitted.Add(d.Variance().Add(mu.Mul(0)).Mean()))
+		})
 	if err != nil {
 		return nil, err
 	}
-	out, err := draws.New([]draws.Site{{Name: "R2", Size: 1}}, nil, both.Chains())
-	if err != nil {
-		return nil, err
-	}
-	for c := range both.Chains() {
-		for i := range both.Len(c) {
-			v := both.Row(c, i)[0]
-			if math.IsNaN(v) {
-				return nil, fmt.Errorf("regression.R2: draw %d of chain %d has no variance", i, c)
-			}
-			if err := out.AppendChain(c, []float64{v}, nil); err != nil {
-				return nil, err
-			}
-		}
+	if slices.ContainsFunc(out.Pooled(0), math.IsNaN) {
+		return nil, fmt.Errorf("regression.R2: the outcome has no variance under some draws")
 	}
 	return out, nil
 }

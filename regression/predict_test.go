@@ -62,7 +62,7 @@ func TestExpected(t *testing.T) {
 		labels("clinic", "B", "C", "new")), Seed: 5}
 	_, err = m.Expected(d, rows)
 	require.ErrorContains(t, err, `group clinic: the training data do not have the levels "new"`)
-	rows.NewLevels = regression.MeanNew
+	rows.MeanNew = true
 	got, err := m.Expected(d, rows)
 	require.NoError(t, err)
 	population := rows
@@ -85,7 +85,7 @@ func TestExpected(t *testing.T) {
 		}
 	}
 
-	rows.NewLevels = regression.DrawNew
+	rows.MeanNew, rows.DrawNew = false, true
 	eta, err := m.Linear(d, rows)
 	require.NoError(t, err)
 	again, err := m.Linear(d, rows)

@@ -10,14 +10,16 @@ import (
 
 // predictor is the linear predictor of a parameter of the family:
 //
-//	η = offset + intercept + X b + Σ_g X_g r_g[level] + Σ_s Z_s w_s
+//	η = offset + intercept + X b + Σ_g X_g r_g[level] + Σ_s Z_s w_s + Σ_f Φ_f √S_f z_f + Σ_m b_m D_m Σ_(i ≤ level) ζ_i
 //
 // Columns of X are less their mean over the training data; the intercept is that at the means. For each group
 //
 //	r = z Lᵀ diag(sd),  z ~ N(0, 1),  L ~ LKJCholesky(eta)
 //
-// with a row of r for each level, and w_s = sd_s z_s for each smooth. Where data say much about each level r is a site
-// with that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
+// with a row of r for each level, and w_s = sd_s z_s for each smooth. A Gaussian process has the functions Φ, less
+// their means over the training data, and the spectral density S of gp.Hilbert. A monotonic effect of D + 1 levels has
+// shares ζ ~ Dirichlet(1) of its D steps, the mean of which is b. Where data say much about each level r is a site with
+// that law itself (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 type predictor struct {
 	param  string // "" for the mean
 	design *formula.Design
@@ -28,10 +30,11 @@ type predictor struct {
 	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
-	scale   float64 // s of the default priors
-	centre  float64 // of the prior of the intercept
-	shared  bool    // its data are those of other predictors too
-	plain   bool    // it has no intercept: thresholds stand for it
+	process []process // of each smooth that is a Gaussian process
+	scale   float64   // s of the default priors
+	centre  float64   // of the prior of the intercept
+	shared  bool      // its data are those of other predictors too
+	plain   bool      // it has no intercept: thresholds stand for it
 }
 
 // getter gives a predictor its sites: a model samples them, a prediction takes them from draws.
@@ -51,7 +54,7 @@ type effects struct {
 	intercept torch.Tensor   // at the means of the columns
 	b         torch.Tensor   // [K]
 	groups    []groupEffects // as Design.Groups
-	smooths   []torch.Tensor // of the penalised columns
+	smooths   []torch.Tensor // of the columns of s and gp, or of the levels of mo
 }
 
 // groupEffects are the coefficients of a group's levels, r, [levels, columns], and what new levels are drawn from.
@@ -77,7 +80,7 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 	case p.param == "" && m.formula.Horseshoe != nil:
 		e.b = p.shrunk(g, m)
 	default:
-		e.b = m.vector(g, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
+		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
 	}
 	if p.design.Intercept() && !p.plain {
@@ -87,20 +90,14 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
 	}
 	for i, s := range p.design.Smooths() {
-		scale := 2.5 * p.scale / p.spans[i]
-		sd := m.scalar(g, "sd_"+s.Name+suffix, fmt.Sprintf("HalfNormal(%.3g)", scale),
-			func() dist.Distribution { return dist.HalfNormal(scale) }, "sd_smooth"+suffix)
-		z := g.sample("z_"+s.Name+suffix, func() dist.Distribution {
-			return dist.Normal(0, 1).Expand(int64(s.Columns))
-		})
-		e.smooths = append(e.smooths, z.Mul(sd))
+		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
 	}
 	return e
 }
 
 // shrunk are coefficients with the horseshoe prior, on columns of unit variance.
 func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
-	m.note("b", p.design.Names())
+	m.note(isCoefficient, "b", p.design.Names())
 	m.describe("b", fmt.Sprintf("Horseshoe of columns of unit variance, times %.3g", p.scale))
 	if b, ok := g.known("b"); ok {
 		return b
@@ -114,11 +111,11 @@ func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
 // intercept declares the intercept at the means, and where all columns are 0.
 func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
 	suffix := p.suffix()
-	site := "intercept" + suffix
-	if len(p.means) > 0 {
-		site = "intercept_centred" + suffix
+	site, r := "intercept"+suffix, isIntercept
+	if m.note(r, site); len(p.means) > 0 {
+		site, r = "intercept_centred"+suffix, isNeeded
 	}
-	at := m.scalar(g, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
+	at := m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
 		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
 	if len(p.means) > 0 {
 		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.Must(torch.FromSlice(p.means)))))
@@ -131,14 +128,15 @@ func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []floa
 	suffix := p.suffix()
 	name := m.groupName(d, p)
 	n, k := int64(len(d.Levels)), int64(len(d.Columns))
-	e.sd = m.vector(g, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
+	e.sd = m.vector(g, isSD, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
 		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
 	if e.correlated = d.Correlated && k > 1; e.correlated {
+		m.note(isNeeded, "L_"+name)
 		e.chol = g.sample("L_"+name, func() dist.Distribution { return dist.LKJCholesky(int(k), m.eta()) })
 		m.describe("cor_"+name, fmt.Sprintf("LKJ(%g)", m.eta()))
 		g.keep("cor_"+name, m.correlations(e.chol, "cor_"+name, d.Columns))
 	}
-	m.note("r_"+name, d.Levels, d.Columns)
+	m.note(isEffect, "r_"+name, d.Levels, d.Columns)
 	if r, ok := g.known("r_" + name); ok {
 		e.r = r
 		e.r = g.grown(name, e)
@@ -182,7 +180,7 @@ func (m *Model) correlations(chol torch.Tensor, site string, columns []string) t
 			labels = append(labels, columns[j]+","+columns[i])
 		}
 	}
-	m.note(site, labels)
+	m.note(isCorrelation, site, labels)
 	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.Must(torch.FromSlice(at)))
 }
 
@@ -207,7 +205,7 @@ func (p *predictor) data(format string, args ...any) string {
 }
 
 // rest is the predictor without X b: [N], or [] for an intercept alone.
-func (p *predictor) rest(e effects, data func(string) torch.Tensor) torch.Tensor {
+func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 	out := e.intercept // 0 without one
 	if len(p.design.Formula().Offsets) > 0 {
 		out = data(p.data("offset")).Add(out)
@@ -231,14 +229,18 @@ func (p *predictor) rest(e effects, data func(string) torch.Tensor) torch.Tensor
 			out = out.Add(sum)
 		}
 	}
-	for i := range e.smooths {
-		out = out.Add(data(p.data("z%d", i)).MatMul(e.smooths[i]))
+	for i, s := range p.design.Smooths() {
+		if z := data(p.data("z%d", i)); s.Kind == "mo" {
+			out = out.Add(e.smooths[i].IndexSelect(0, z))
+		} else {
+			out = out.Add(z.MatMul(e.smooths[i]))
+		}
 	}
 	return out
 }
 
 // eta is the predictor of each row.
-func (p *predictor) eta(e effects, data func(string) torch.Tensor) torch.Tensor {
+func (p *predictor) eta(e effects, data dataOf) torch.Tensor {
 	out := p.rest(e, data)
 	if len(p.means) > 0 {
 		out = data(p.data("x")).MatMul(e.b).Add(out)

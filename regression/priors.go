@@ -3,7 +3,6 @@ package regression
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 //	"b"              all coefficients; "b[age]" one of them
 //	"sd"             standard deviations of group effects; "sd_clinic" of a group, "sd_clinic[dose]" of one column
 //	"sigma", "nu"    a parameter of the family; of one with a formula "intercept_sigma", "b_sigma", "sd_clinic_sigma"
-//	"sd_s(hour)"     the smoothness of s(hour)
+//	"sd_s(hour)"     the smoothness of s(hour); "sd_gp(x)" and "length_gp(x)" of a Gaussian process
 //	"thresholds"     those of ordered categories
 //
 // A distribution is of single numbers. The defaults are weak, and follow the data: with s the standard deviation of the
@@ -29,7 +28,8 @@ import (
 //	intercept  Normal(m, 2.5 s)
 //	b          Normal(0, 2.5 s/s_j)
 //	sd         HalfNormal(2.5 s/s_j), of the intercept HalfNormal(2.5 s)
-//	sd_s(x)    HalfNormal(2.5 s/d), with d the standard deviation of s(x) where this is 1
+//	sd_s(x)    HalfNormal(2.5 s/d), with d the standard deviation of s(x) where this is 1; sd_gp(x) HalfNormal(2.5 s)
+//	length     LogNormal(log(R/4), 0.7) for a Gaussian process of a column of range R
 //	cor        LKJ(1), of which Formula.Eta is the parameter
 //	sigma      Exponential(1/s)
 //
@@ -56,7 +56,7 @@ func (m *Model) find(keys ...string) (dist.Distribution, bool) {
 
 // vector is a site of labelled elements with independent priors: those that the user gave by element are sites of their
 // own, named as the element. class are the keys of priors for all of them, from the narrowest.
-func (m *Model) vector(g getter, site string, labels, class []string, scale []float64,
+func (m *Model) vector(g getter, r role, site string, labels, class []string, scale []float64,
 	of func(scale any) dist.Distribution, says string) torch.Tensor {
 	var rest, own []int
 	for i, label := range labels {
@@ -72,7 +72,7 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 		for k, i := range rest {
 			names[k], scales[k] = labels[i], scale[i]
 		}
-		m.note(site, names)
+		m.note(r, site, names)
 		if d, ok := m.find(class...); ok {
 			parts = append(parts, g.sample(site, func() dist.Distribution { return d.Expand(int64(len(rest))) }))
 		} else {
@@ -84,6 +84,7 @@ func (m *Model) vector(g getter, site string, labels, class []string, scale []fl
 	}
 	for _, i := range own {
 		name := element(site, labels[i])
+		m.note(r, name)
 		parts = append(parts, g.sample(name, func() dist.Distribution {
 			d, _ := m.find(name)
 			return d
@@ -120,7 +121,8 @@ func scaled(g getter, site string, scale []float64, of func(scale any) dist.Dist
 }
 
 // scalar is a site of one number.
-func (m *Model) scalar(g getter, site, says string, of func() dist.Distribution, class ...string) torch.Tensor {
+func (m *Model) scalar(g getter, r role, site, says string, of func() dist.Distribution, class ...string) torch.Tensor {
+	m.note(r, site)
 	m.describe(site, says, append([]string{site}, class...)...)
 	return g.sample(site, func() dist.Distribution {
 		if d, ok := m.find(append([]string{site}, class...)...); ok {
@@ -184,13 +186,6 @@ func normalNumbers(d dist.Distribution) (loc, scale float64, ok bool) {
 	return loc, scale, first && second
 }
 
-// note remembers the labels of a site.
-func (m *Model) note(site string, along ...[]string) {
-	if !m.sealed {
-		m.labels[site] = along
-	}
-}
-
 // unused refuses priors that nothing has.
 func (m *Model) unused() error {
 	for _, k := range slices.Sorted(maps.Keys(m.formula.Priors)) {
@@ -215,18 +210,3 @@ func (m *Model) unused() error {
 
 // Priors are the priors of the model, in its order.
 func (m *Model) Priors() []Prior { return slices.Clone(m.priors) }
-
-// moments are the mean and the standard deviation of a column.
-func moments(x []float64, at, step int) (mean, sd float64) {
-	n := 0.0
-	for i := at; i < len(x); i += step {
-		n++
-		d := x[i] - mean
-		mean += d / n
-		sd += d * (x[i] - mean)
-	}
-	if n < 2 {
-		return mean, 0
-	}
-	return mean, math.Sqrt(sd / (n - 1))
-}

@@ -135,6 +135,46 @@ func TestFamilies(t *testing.T) {
 				}
 				return math.Log(p)
 			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) }},
+		"hurdle poisson": {regression.Hurdle{Of: regression.Poisson{}}, []float64{0, 2, 1, 5},
+			map[string][]float64{"hu": {0.2}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				p := distuv.Poisson{Lambda: math.Exp(eta)}
+				return math.Log(0.8) + p.LogProb(y) - math.Log1p(-p.Prob(0))
+			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) / -math.Expm1(-math.Exp(eta)) }},
+		"hurdle negative binomial": {regression.Hurdle{Of: regression.NegativeBinomial{}}, []float64{0, 2, 1, 5},
+			map[string][]float64{"hu": {0.2}, "shape": {2.5}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				mu := math.Exp(eta)
+				return math.Log(0.8) + negative(y, mu, 2.5) - math.Log1p(-math.Exp(negative(0, mu, 2.5)))
+			}, func(eta float64) float64 {
+				return 0.8 * math.Exp(eta) / -math.Expm1(negative(0, math.Exp(eta), 2.5))
+			}},
+		"hurdle gamma": {regression.Hurdle{Of: regression.Gamma{}}, []float64{0, 2, 0.5, 3},
+			map[string][]float64{"hu": {0.2}, "shape": {2.5}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				return math.Log(0.8) + distuv.Gamma{Alpha: 2.5, Beta: 2.5 / math.Exp(eta)}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * math.Exp(eta) }},
+		"hurdle lognormal": {regression.Hurdle{Of: regression.LogNormal{}}, []float64{0, 2, 0.5, 3},
+			map[string][]float64{"hu": {0.2}, "sigma": {0.7}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				return math.Log(0.8) + distuv.LogNormal{Mu: eta, Sigma: 0.7}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * distuv.LogNormal{Mu: eta, Sigma: 0.7}.Mean() }},
+		"hurdle beta": {regression.Hurdle{Of: regression.Beta{}}, []float64{0, 0.5, 0.9, 0.3},
+			map[string][]float64{"hu": {0.2}, "phi": {3}}, func(eta, y float64) float64 {
+				if y == 0 {
+					return math.Log(0.2)
+				}
+				mu := logistic(eta)
+				return math.Log(0.8) + distuv.Beta{Alpha: 3 * mu, Beta: 3 * (1 - mu)}.LogProb(y)
+			}, func(eta float64) float64 { return 0.8 * logistic(eta) }},
 		"von mises": {regression.VonMises{}, []float64{0, 2, -1, 3}, map[string][]float64{"kappa": {1.5}},
 			func(eta, y float64) float64 { // I₀(1.5) = 1.646723189772890845
 				return 1.5*math.Cos(y-2*math.Atan(eta)) - math.Log(2*math.Pi*1.646723189772890845)
@@ -164,28 +204,6 @@ func TestFamilies(t *testing.T) {
 				require.InDelta(t, c.mean(eta), expected.Row(0, 0)[i], 1e-9, "row %d", i)
 			}
 		})
-	}
-}
-
-// Ordered categories have the probabilities between thresholds, in the log density and as what is expected.
-func TestCumulative(t *testing.T) {
-	x, y := []float64{-1, 0.5, 2, 0.5}, []string{"low", "mid", "high", "mid"}
-	m, err := regression.Formula{Mean: "y ~ x", Family: regression.Cumulative{}}.Fit(
-		tableOf(t, data.Column{Name: "y", Labels: y, Levels: []string{"low", "mid", "high"}}, numbers("x", x...)))
-	require.NoError(t, err)
-	d := one(t, map[string][]float64{"b": {0.4}, "thresholds_centred": {-0.5, 1}})
-	loglik, err := m.LogLikelihood(d)
-	require.NoError(t, err)
-	expected, err := m.Expected(d, regression.Rows{})
-	require.NoError(t, err)
-	require.Equal(t, "mean[0,high]", expected.Names()[2])
-	for i, level := range []int{0, 1, 2, 1} {
-		eta := 0.4 * (x[i] - 0.5)
-		below := []float64{0, logistic(-0.5 - eta), logistic(1 - eta), 1}
-		for k := range 3 {
-			require.InDelta(t, below[k+1]-below[k], expected.Row(0, 0)[3*i+k], 1e-12)
-		}
-		require.InDelta(t, math.Log(below[level+1]-below[level]), loglik.Row(0, 0)[i], 1e-9)
 	}
 }
 

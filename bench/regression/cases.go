@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"embed"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -82,18 +81,7 @@ var cases = []regressionCase{
 		outcome: "art", columns: "fem=Women mar=Single kid5 phd ment"},
 }
 
-// choose finds cases by names that are separated by commas; all for none.
-func choose(names string) (out []regressionCase, err error) {
-	for _, c := range cases {
-		if names == "" || slices.Contains(strings.Split(names, ","), c.name) {
-			out = append(out, c)
-		}
-	}
-	if names != "" && len(out) != len(strings.Split(names, ",")) {
-		return nil, fmt.Errorf("-models %s: the models are %s", names, allNames())
-	}
-	return out, nil
-}
+func (c regressionCase) id() string { return c.name }
 
 func allNames() string {
 	var names []string

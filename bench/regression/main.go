@@ -50,7 +50,7 @@ type settings struct {
 
 func parse(args []string) (s settings, err error) {
 	f := flag.NewFlagSet("regression", flag.ContinueOnError)
-	names := f.String("models", "", "models to run, separated by commas; by default all of "+allNames())
+	names := f.String("models", allNames(), "models to run, separated by commas")
 	f.Uint64Var(&s.seeds, "seeds", 1, "runs with different seeds")
 	f.IntVar(&s.options.Chains, "chains", 4, "chains")
 	f.IntVar(&s.options.Warmup, "warmup", 1000, "transitions of each chain that adapt")
@@ -66,7 +66,9 @@ func parse(args []string) (s settings, err error) {
 		return s, fmt.Errorf("%q, -seeds %d, -draws %d: there must be flags alone, 1 seed and 8 draws", f.Args(), s.seeds,
 			s.options.Draws)
 	}
-	s.cases, err = choose(*names)
+	s.cases, err = command.Choose(*names, cases, regressionCase.id, func(name string) error {
+		return fmt.Errorf("-models %s: the models are %s", name, allNames())
+	})
 	return s, err
 }
 

@@ -125,7 +125,7 @@ func (a *app) fit(ctx context.Context, args []string) error {
 		return err
 	}
 	j.SHA256 = digest(raw)
-	_, model, err := j.saved.fit(raw, j.Source)
+	model, err := j.saved.fit(raw, j.Source)
 	if err != nil {
 		return err
 	}

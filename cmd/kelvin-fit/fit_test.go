@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,16 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("predict", testPredict)
 	t.Run("effects", testEffects)
+	t.Run("hypothesis", func(t *testing.T) {
+		out, _ := must(t, "hypothesis", "fit", "rain > 0", "b[rain] - 0.1 = intercept")
+		assert.Contains(t, out, "b[rain] - 0.1 = intercept ")
+		assert.Regexp(t, `rain > 0: (probability [0-9.]+, evidence ratio|no draw is against it)`, out)
+		assert.Regexp(t, `intercept: the data make it [0-9.e-]+ times as likely`, out)
+		_, said, code := call(t, "hypothesis", "fit", "rains > 0")
+		assert.Equal(t, 1, code)
+		assert.Contains(t, said, `the draws have no "rains": the nearest is "rain"`)
+	})
+	t.Run("terms", testTerms)
 	t.Run("compare", func(t *testing.T) {
 		out, _ := must(t, "compare", "fit/", "plain")
 		lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -149,6 +160,35 @@ func testEffects(t *testing.T) {
 	out, _ = must(t, "effects", "fit", "--by", "seed", "--column", "rain")
 	assert.Contains(t, out, "rain, seed new")
 	assert.Contains(t, out, "rain, seed old")
+}
+
+// Monotonic effects, Gaussian processes, and families of categories and counts with zeros, from file to prediction.
+func testTerms(t *testing.T) {
+	text := "x,dose,pain,eggs,a,b,n\n"
+	for i := range 30 {
+		text += fmt.Sprintf("%g,%d,%s,%d,%d,%d,4\n", float64(i%7)/2, i%3, []string{"low", "mid", "high"}[i*i%5%3],
+			[]int{0, 2, 1, 0, 3}[i%5], i%5, 4-i%5)
+	}
+	require.NoError(t, os.WriteFile("terms.csv", []byte(text), 0o644))
+	for k, c := range [][]string{{"x ~ mo(dose) + gp(x, k = 5)"}, {"eggs ~ x", "--family", "hurdle_poisson"},
+		{"pain ~ x", "--family", "sratio", "--link", "probit", "--levels", "pain=low,mid,high"},
+		{"pain ~ mo(dose)", "--family", "acat", "--levels", "pain=low,mid,high"},
+		{"cbind(a, b) | trials(n) ~ x", "--family", "multinomial"}} {
+		name := fmt.Sprint("terms", k)
+		must(t, append([]string{"fit", "terms.csv", "--out", name, "--chains", "2", "--warmup", "150", "--draws", "50"},
+			c...)...)
+		assert.FileExists(t, filepath.Join(name, "report.html"))
+		out, _ := must(t, "predict", name, "terms.csv")
+		assert.Equal(t, 31, strings.Count(out, "\n"))
+		out, _ = must(t, "code", name)
+		assert.Contains(t, out, c[0])
+		column := "x"
+		if strings.Contains(c[0], "mo(dose)") {
+			column = "dose"
+		}
+		must(t, "effects", name, "--by", column)
+		assert.FileExists(t, filepath.Join(name, "effect-"+column+".png"))
+	}
 }
 
 // The program is formatted, compiles and is vetted, with all options.

@@ -1,5 +1,5 @@
 // Command kelvin-fit fits regressions from the shell, and looks at them. The command kelvin builds it once, and runs it
-// as kelvin fit, predict, effects, compare and code: it needs libtorch, and kelvin does not.
+// as kelvin fit, predict, effects, hypothesis, compare and code: it needs libtorch, and kelvin does not.
 package main
 
 import (
@@ -26,7 +26,8 @@ type app struct{ out, err io.Writer }
 
 // commands are the commands by name.
 var commands = map[string]func(a *app, ctx context.Context, args []string) error{"fit": (*app).fit,
-	"predict": (*app).predict, "effects": (*app).effects, "compare": (*app).compare, "code": (*app).code}
+	"predict": (*app).predict, "effects": (*app).effects, "hypothesis": (*app).hypothesis,
+	"compare": (*app).compare, "code": (*app).code}
 
 // errUsage is wrapped by the error of a call that is wrong.
 var errUsage = errors.New("")
@@ -47,7 +48,8 @@ func main() {
 // run does what the arguments say and returns the exit code: as kelvin 0, 1 for a failure, or 2 for a wrong call.
 func (a *app) run(ctx context.Context, args []string) int {
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, compare and code; run it as kelvin")
+		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, hypothesis, compare and code; run it "+
+			"as kelvin")
 		return 2
 	}
 	err := commands[args[0]](a, ctx, args[1:])
@@ -70,7 +72,7 @@ var words = strings.NewReplacer("CSV.Factors", "--factor", "CSV.Missing", "--mis
 	"CSV.Columns names it", "the formula needs it", "CSV.Numbers", "the fit",
 	"drop such rows with Table.DropMissing", "leave such rows out with --drop-missing",
 	"with infer.Options{Draws: ...}", "with --draws", "infer.Options.Warmup", "--warmup",
-	"sample with hmc.NUTS{}", "sample with --method nuts", "set NewLevels to regression.DrawNew or MeanNew",
+	"sample with hmc.NUTS{}", "sample with --method nuts", "set DrawNew or MeanNew",
 	"give --new-levels draw or mean")
 
 // numbered are those with a number: of draws, or an acceptance.

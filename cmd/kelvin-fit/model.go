@@ -50,9 +50,6 @@ type saved struct {
 
 func digest(raw []byte) string { return fmt.Sprintf("%x", sha256.Sum256(raw)) }
 
-// categories says whether what is expected are the probabilities of categories.
-func (s *saved) categories() bool { return s.Family == "cumulative" || s.Family == "categorical" }
-
 // formula is the regression.
 func (s *saved) formula() (f regression.Formula, err error) {
 	f = regression.Formula{Mean: s.Formula, Params: s.Params, DropMissing: s.DropMissing, Priors: regression.Priors{}}
@@ -88,10 +85,10 @@ func (s *saved) reads(path string) (data.CSV, error) {
 }
 
 // fit reads the data and makes the model.
-func (s *saved) fit(raw []byte, path string) (*data.Table, *regression.Model, error) {
+func (s *saved) fit(raw []byte, path string) (*regression.Model, error) {
 	of, err := s.reads(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	table, err := of.Read(bytes.NewReader(raw))
 	if err != nil && strings.Contains(err.Error(), "CSV.Columns names") {
@@ -99,24 +96,23 @@ func (s *saved) fit(raw []byte, path string) (*data.Table, *regression.Model, er
 		table, err = of.Read(bytes.NewReader(raw))
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f, err := s.formula()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	model, err := f.Fit(table)
 	if e := (*data.Error)(nil); errors.As(err, &e) && e.Source == "" {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return table, model, err
+	return model, err
 }
 
 // fitted is a fit that was read from its folder.
 type fitted struct {
 	saved
 	dir   string
-	table *data.Table
 	model *regression.Model
 	inf   *store.Inference
 }
@@ -154,7 +150,7 @@ func open(dir string) (*fitted, error) {
 	if digest(raw) != f.SHA256 {
 		return nil, fmt.Errorf("%s has changed since the fit, and the draws are not of it: fit again", path)
 	}
-	f.table, f.model, err = f.fit(raw, path)
+	f.model, err = f.fit(raw, path)
 	return f, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 	}
 	parts := []part{{table: grid}}
 	if column != "" {
-		if parts, err = variants(grid, f.table, column, 0.25, 0.5, 0.75); err != nil {
+		if parts, err = f.variants(grid, column, 0.25, 0.5, 0.75); err != nil {
 			return "", err
 		}
 	}
@@ -60,7 +61,7 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 		return "", err
 	}
 	label, name, title := "expected "+f.model.Outcome(), "effect-"+by, "mean and 95 % interval"
-	if f.categories() {
+	if f.model.Categorical() && f.Family != "multinomial" {
 		label = "probabilities of " + f.model.Outcome()
 	}
 	if column != "" {
@@ -89,9 +90,9 @@ type part struct {
 	table *data.Table
 }
 
-// variants are a table with a column at each of the levels that it has in another one, or at quantiles of its numbers.
-func variants(table, of *data.Table, column string, quantiles ...float64) (out []part, err error) {
-	c, err := of.Column(column)
+// variants are a table with a column at each of the levels that it has in the data, or at quantiles of its numbers.
+func (f *fitted) variants(table *data.Table, column string, quantiles ...float64) (out []part, err error) {
+	c, err := f.model.Table().Column(column)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +110,9 @@ func variants(table, of *data.Table, column string, quantiles ...float64) (out [
 	sorted := slices.Sorted(slices.Values(c.Numbers))
 	for _, p := range quantiles {
 		v := sample.Quantile(sorted, p)
+		if f.model.Whole(column) {
+			v = math.Round(v)
+		}
 		add(fmt.Sprintf("%.4g", v), data.Column{Name: column, Numbers: slices.Repeat([]float64{v}, n)})
 	}
 	return out, err
@@ -132,7 +136,7 @@ func (f *fitted) addBands(bands []plot.Band, p part, by string) ([]plot.Band, er
 	categories := expected.Dim() / n
 	for k := range categories {
 		b := plot.Band{Name: p.name}
-		if f.categories() {
+		if f.model.Categorical() {
 			b.Name = strings.TrimSpace(p.name + " " + category(expected.Names()[k]))
 		}
 		for i := range n {

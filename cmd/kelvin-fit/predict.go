@@ -18,10 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/regression"
 )
 
-// newLevels are the words of -new-levels.
-var newLevels = map[string]regression.NewLevels{"refuse": regression.RefuseNew, "draw": regression.DrawNew,
-	"mean": regression.MeanNew}
-
 // predictBlock is about how many numbers are predicted at once.
 const predictBlock = 1 << 24
 
@@ -38,8 +34,9 @@ func (a *app) predict(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	how, ok := newLevels[*levels]
-	if p.rows.NewLevels = how; !ok || !(p.interval > 0 && p.interval < 1) {
+	p.rows.DrawNew, p.rows.MeanNew = *levels == "draw", *levels == "mean"
+	refuse := *levels == "refuse"
+	if !refuse && !p.rows.DrawNew && !p.rows.MeanNew || !(p.interval > 0 && p.interval < 1) {
 		return wrong("-new-levels is refuse, draw or mean, and -interval between 0 and 1")
 	}
 	if p.f, err = open(others[0]); err != nil {
@@ -49,7 +46,7 @@ func (a *app) predict(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	table, err := p.f.fresh(raw, others[1], how)
+	table, err := p.f.fresh(raw, others[1], refuse)
 	if err != nil {
 		return err
 	}
@@ -72,24 +69,24 @@ func (a *app) predict(ctx context.Context, args []string) error {
 
 // fresh reads the rows of a new file, each column as it is in the data of the fit. Levels that those do not have are an
 // error of the reader, which knows the line, but for levels of groups that are to be predicted.
-func (f *fitted) fresh(raw []byte, path string, how regression.NewLevels) (*data.Table, error) {
+func (f *fitted) fresh(raw []byte, path string, refuse bool) (*data.Table, error) {
 	of := data.CSV{Name: path, Missing: f.Reader.Missing, Comma: f.Reader.Comma, Decimal: f.Reader.Decimal,
 		Columns: f.model.Predictors(), Levels: map[string][]string{}}
 	for _, name := range of.Columns {
-		c, err := f.table.Column(name)
+		c, err := f.model.Table().Column(name)
 		switch {
 		case err != nil:
 			return nil, err
 		case c.Labels == nil:
 			of.Numbers = append(of.Numbers, name)
-		case how == regression.RefuseNew || slices.Contains(f.model.Covariates(), name):
+		case refuse || slices.Contains(f.model.Covariates(), name):
 			of.Levels[name] = c.Levels
 		default:
 			of.Factors = append(of.Factors, name)
 		}
 	}
 	table, err := of.Read(bytes.NewReader(raw))
-	if e := (*data.Error)(nil); errors.As(err, &e) && len(of.Levels[e.Column]) > 0 && how == regression.RefuseNew {
+	if e := (*data.Error)(nil); errors.As(err, &e) && len(of.Levels[e.Column]) > 0 && refuse {
 		err = fmt.Errorf("%w; --new-levels draw or mean predicts for new levels of groups", err)
 	}
 	return table, err
@@ -118,7 +115,7 @@ func (p *predictor) block(table *data.Table, from, to int) (err error) {
 		return err
 	}
 	at := 0
-	if k := expected.Dim() / len(rows); p.f.categories() {
+	if k := expected.Dim() / len(rows); p.f.model.Categorical() {
 		for j, name := range expected.Names()[:k] {
 			err = errors.Join(err, p.summarise(&at, category(name), expected, j, k))
 		}

@@ -33,8 +33,6 @@ type results struct {
 // need, without what group effects are made of.
 func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *results, err error) {
 	r = &results{j: j, model: model, inf: &store.Inference{Dims: map[string][]string{}, Coords: map[string][]any{},
-		ObservedData: []store.Array{{Name: model.Outcome(), Shape: []int64{int64(len(model.Observed()))},
-			Values: model.Observed()}},
 		Attrs: map[string]any{"model_name": j.Formula, "seed": float64(j.Seed)}}}
 	if r.inf.LogLikelihood, err = model.LogLikelihood(posterior); err != nil {
 		return nil, err
@@ -42,11 +40,9 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if r.inf.PosteriorPredictive, err = model.Predict(posterior, regression.Rows{Seed: j.Seed}); err != nil {
 		return nil, err
 	}
-	names := model.Reported(posterior)
+	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: r.inf.PosteriorPredictive.Sites()[0].Shape,
+		Values: model.Observed()}}
 	for _, s := range posterior.Sites() {
-		if !slices.Contains(names, s.Name) && (!strings.HasPrefix(s.Name, "z_") || strings.HasPrefix(s.Name, "z_s(")) {
-			names = append(names, s.Name)
-		}
 		for k, labels := range s.Labels { // as xarray has them
 			name := fmt.Sprintf("%s_dim_%d", s.Name, k)
 			r.inf.Dims[s.Name] = append(r.inf.Dims[s.Name], name)
@@ -55,7 +51,7 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 			}
 		}
 	}
-	if r.inf.Posterior, err = posterior.Select(names...); err != nil {
+	if r.inf.Posterior, err = posterior.Select(model.Needed(posterior)...); err != nil {
 		return nil, err
 	}
 	if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
@@ -136,16 +132,12 @@ func (r *results) fill(ctx context.Context, raw []byte, dir string) error {
 func (r *results) report(path string, drawn []page.Picture) error {
 	j := r.j
 	o := page.Options{Title: j.Formula, Sources: []string{filepath.Base(j.Source)}, LOO: r.loo, Pictures: drawn,
-		Sites: r.model.Reported(r.inf.Posterior), Facts: [][2]string{{"family", j.Family + " " + j.Link},
+		Sites: slices.Concat(r.model.Reported(r.inf.Posterior), r.model.Effects(r.inf.Posterior)),
+		Facts: [][2]string{{"family", j.Family + " " + j.Link},
 			{"rows", fmt.Sprint(len(r.model.Observed()))}, {"rows left out", fmt.Sprint(r.model.Dropped())},
 			{"method", j.Method}, {"seed", fmt.Sprint(j.Seed)}},
 		Predictive: []page.Predictive{{Name: r.model.Outcome(), Observed: r.model.Observed(),
 			Replicates: r.inf.PosteriorPredictive.Rows()}}}
-	for _, s := range r.inf.Posterior.Sites() {
-		if strings.HasPrefix(s.Name, "r_") {
-			o.Sites = append(o.Sites, s.Name)
-		}
-	}
 	for _, p := range r.model.Priors() {
 		o.Notes = append(o.Notes, fmt.Sprintf("prior of %s: %s", p.Name, p.Law))
 	}

@@ -10,6 +10,7 @@
 //	kelvin fit FILE FORMULA  fit a regression to a CSV file: draws, report, pictures in a folder
 //	kelvin predict DIR FILE  predict new rows with such a fit
 //	kelvin effects DIR       what a column does to the outcome
+//	kelvin hypothesis DIR TEXT what the draws make of a statement
 //	kelvin compare DIR...    rank fits by cross-validation
 //	kelvin code DIR          print the Go program that does the same
 //
@@ -59,6 +60,8 @@ usage:
                           predict new rows with a fit
   kelvin effects DIR --by COLUMN
                           what a column does to the outcome, on average and as a picture
+  kelvin hypothesis DIR 'age > 0.1'
+                          what the draws make of a statement
   kelvin compare DIR...   rank fits by leave-one-out cross-validation
   kelvin code DIR         print the Go program that does the same as a fit
 
@@ -114,7 +117,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.stored(command, rest)
 	}
 	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, "+
-		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, compare and code\n",
+		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare "+
+		"and code\n",
 		name)
 	return exitUsage
 }

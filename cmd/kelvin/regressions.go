@@ -8,7 +8,7 @@ import (
 )
 
 // regressions are the commands of the program that needs libtorch.
-var regressions = []string{"fit", "predict", "effects", "compare", "code"}
+var regressions = []string{"fit", "predict", "effects", "hypothesis", "compare", "code"}
 
 // regression runs such a command: that program takes the place of this one, with its signals, terminal and exit code.
 func (a *app) regression(ctx context.Context, args []string) int {

@@ -65,7 +65,7 @@ func newcomer(model *regression.Model, posterior *draws.Draws) error {
 	if err != nil {
 		return err
 	}
-	predicted, err := model.Predict(posterior, regression.Rows{Table: rows, NewLevels: regression.DrawNew, Seed: 1})
+	predicted, err := model.Predict(posterior, regression.Rows{Table: rows, DrawNew: true, Seed: 1})
 	if err != nil {
 		return err
 	}

@@ -4,95 +4,121 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // basis has the columns of a number in a term: one of most, several of poly() and bs().
-func (s *source) basis(e Expr) ([][]float64, error) {
+func (s *source) basis(e Expr) (out [][]float64, err error) {
 	key := e.String()
-	if out := s.numbers[key]; out != nil {
+	if out := s.bases[key]; out != nil {
 		return out, nil
 	}
-	var out [][]float64
-	var err error
 	switch {
-	case e.Kind == Call && e.Name == "poly":
+	case e.several() && e.Name == "poly":
 		out, err = s.poly(e)
-	case e.Kind == Call && e.Name == "bs":
+	case e.several():
 		out, err = s.bspline(e)
 	default:
-		var v vector
-		if v, err = s.number(e); err == nil {
-			out = [][]float64{v.full(s.t.Len())}
-		}
+		x, e := s.number(e)
+		out, err = [][]float64{x}, e
 	}
 	if err == nil {
-		s.numbers[key] = out
+		s.bases[key] = out
 	}
 	return out, err
 }
 
-// width is the number of columns of a number in a term, and numbered says whether they have numbers in their names.
-func (x *expansion) width(e Expr) (n int, numbered bool) {
-	switch {
-	case e.Kind == Call && e.Name == "poly":
-		n, _, _ = x.polynomial(e)
-		return n, true
-	case e.Kind == Call && e.Name == "bs":
-		b, _ := x.spline(e)
-		return b.width(), true
-	}
-	return 1, false
+// several says whether a number in a term has several columns, with numbers in their names.
+func (e Expr) several() bool { return e.Kind == Call && (e.Name == "poly" || e.Name == "bs") }
+
+// polynomial is poly(x, degree, raw).
+type polynomial struct {
+	x      Expr
+	degree int
+	raw    bool
 }
 
-// poly has the polynomials of degree 1 to k that are orthonormal over the training data. With the recurrence
-//
-//	p_0 = 1,  p_1 = x - a_0,  p_{j+1} = (x - a_j) p_j - (n_j/n_{j-1}) p_{j-1},  n_j = Σ p_j²,  a_j = Σ x p_j²/n_j,
-//
-// column j is p_j/√n_j (Kennedy and Gentle 1980, Statistical Computing, p. 343-344; poly of R). Raw ones are powers.
-func (s *source) poly(e Expr) ([][]float64, error) {
-	x := &expansion{text: s.f.text}
-	degree, raw, bad := x.polynomial(e)
-	args, _ := x.arguments(e, "x", "degree", "raw")
-	if bad != nil {
-		return nil, bad
-	}
-	v, err := s.number(args["x"])
+func (x *expansion) polynomial(e Expr) (p polynomial, err *Error) {
+	a := x.arguments(e, "x", "degree", "raw")
+	p.degree = a.whole("degree", 1, 1, 50, "the degree of poly()")
+	p.raw, p.x = a.flag("raw"), a.number("x")
+	return p, a.err
+}
+
+// poly has the polynomials of degree 1 to k that are orthonormal over the training data. Raw ones are powers.
+func (s *source) poly(e Expr) (out [][]float64, err error) {
+	p, _ := s.reader().polynomial(e)
+	x, err := s.number(p.x)
 	if err != nil {
 		return nil, err
 	}
-	values, key := v.full(s.t.Len()), e.String()
-	if raw {
-		return s.powers(e, values, degree)
-	}
-	if s.learning && s.m.Numbers[key] == nil {
-		if d := distinctCount(values, degree+1); d <= degree {
-			return nil, s.wrong(e, "%s has %s: poly() of degree %d needs at least %d", args["x"], differing(d), degree,
-				degree+1)
+	key := e.String()
+	switch {
+	case p.raw:
+		for j := range p.degree {
+			out = append(out, each(x, func(v float64) float64 { return math.Pow(v, float64(j+1)) }))
 		}
-		s.m.Numbers[key] = learnPoly(values, degree)
+	case s.learning && s.m.numbers[key] == nil:
+		if d := distinctCount(x, p.degree+1); d <= p.degree {
+			return nil, s.wrong(e, "%s has %s: poly() of degree %d needs at least %d", p.x, differing(d), p.degree,
+				p.degree+1)
+		}
+		fallthrough
+	default:
+		out, s.m.numbers[key] = orthonormal(x, p.degree, s.m.numbers[key])
 	}
-	out := applyPoly(values, s.m.Numbers[key], degree)
-	return out, s.finiteBasis(e, values, out)
+	return out, s.finiteBasis(e, x, out)
 }
 
-func (s *source) powers(e Expr, values []float64, degree int) ([][]float64, error) {
-	out := make([][]float64, degree)
-	for j := range out {
-		out[j] = make([]float64, len(values))
-		for i, v := range values {
-			out[j][i] = math.Pow(v, float64(j+1))
-		}
+// orthonormal has the polynomials by the recurrence
+//
+//	p_0 = 1,  p_1 = x - a_0,  p_{j+1} = (x - a_j) p_j - (n_j/n_{j-1}) p_{j-1},  n_j = Σ p_j²,  a_j = Σ x p_j²/n_j
+//
+// in x less its mean: column j is p_j/√n_j (Kennedy and Gentle 1980, Statistical Computing, p. 343-344; poly of R).
+// Learned are the mean and then n_j and a_j for each j; nil learns them of x.
+func orthonormal(x []float64, degree int, learned []float64) (out [][]float64, _ []float64) {
+	learning := learned == nil
+	if learning {
+		mean, _ := sample.Moments(x)
+		learned = []float64{mean}
 	}
-	return out, s.finiteBasis(e, values, out)
+	before, last, now := 1.0, make([]float64, len(x)), slices.Repeat([]float64{1}, len(x))
+	x = each(x, func(v float64) float64 { return v - learned[0] })
+	for j := range degree + 1 {
+		if learning {
+			n, a := 0.0, 0.0
+			for i, p := range now {
+				n, a = n+p*p, a+x[i]*p*p
+			}
+			learned = append(learned, n, a/n)
+		}
+		n, a := learned[1+2*j], learned[2+2*j]
+		if j > 0 {
+			out = append(out, each(now, func(p float64) float64 { return p / math.Sqrt(n) }))
+		}
+		for i := range now {
+			now[i], last[i] = (x[i]-a)*now[i]-n/before*last[i], now[i]
+		}
+		before = n
+	}
+	return out, learned
+}
+
+// each applies a function to numbers.
+func each(x []float64, f func(float64) float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = f(v)
+	}
+	return out
 }
 
 // finiteBasis is an error where a basis overflows.
 func (s *source) finiteBasis(e Expr, x []float64, columns [][]float64) error {
 	for _, c := range columns {
-		for i, v := range c {
-			if !finite(v) {
-				return cell(i, e, number(x[i]), fmt.Sprintf("its basis is %v there: expected a finite number", v))
-			}
+		if i := slices.IndexFunc(c, func(v float64) bool { return !sample.Finite(v) }); i >= 0 {
+			return cell(i, e, number(x[i]), fmt.Sprintf("its basis is %v there: expected a finite number", c[i]))
 		}
 	}
 	return nil
@@ -117,72 +143,11 @@ func differing(n int) string {
 	return fmt.Sprintf("%d different values", n)
 }
 
-// learnPoly has the mean, then a_j of x less the mean, then √n_j, for j from 0.
-func learnPoly(x []float64, degree int) []float64 {
-	mean, _ := moments(x)
-	out := []float64{mean}
-	last, now := make([]float64, len(x)), make([]float64, len(x))
-	for i := range now {
-		now[i] = 1
-	}
-	var norms []float64
-	before := 1.0
-	for j := range degree + 1 {
-		var n, a float64
-		for i, p := range now {
-			n += p * p
-			a += (x[i] - mean) * p * p
-		}
-		norms = append(norms, math.Sqrt(n))
-		if j == degree {
-			break
-		}
-		a /= n
-		out = append(out, a)
-		for i := range now {
-			now[i], last[i] = (x[i]-mean-a)*now[i]-n/before*last[i]*float64(min(j, 1)), now[i]
-		}
-		before = n
-	}
-	return append(out, norms...)
-}
-
-func applyPoly(x, learned []float64, degree int) [][]float64 {
-	mean, a, norms := learned[0], learned[1:degree+1], learned[degree+1:]
-	out := make([][]float64, degree)
-	for j := range out {
-		out[j] = make([]float64, len(x))
-	}
-	for i, v := range x {
-		last, now := 0.0, 1.0
-		for j := range degree {
-			next := (v - mean - a[j]) * now
-			if j > 0 {
-				ratio := norms[j] / norms[j-1]
-				next -= ratio * ratio * last
-			}
-			last, now = now, next
-			out[j][i] = now / norms[j+1]
-		}
-	}
-	return out
-}
-
-// quantiles are those of sorted numbers at k equally spaced probabilities from 0 to 1 (type 7 of Hyndman and Fan 1996).
+// quantiles are those of sorted numbers at k equally spaced probabilities from 0 to 1.
 func quantiles(sorted []float64, k int) []float64 {
 	out := make([]float64, k)
 	for j := range out {
-		place := float64(j) / float64(k-1) * float64(len(sorted)-1)
-		low := min(int(place), len(sorted)-1)
-		high := min(low+1, len(sorted)-1)
-		out[j] = sorted[low] + (place-float64(low))*(sorted[high]-sorted[low])
+		out[j] = sample.Quantile(sorted, float64(j)/float64(k-1))
 	}
-	return out
-}
-
-// ordered is a sorted copy.
-func ordered(x []float64) []float64 {
-	out := slices.Clone(x)
-	slices.Sort(out)
 	return out
 }

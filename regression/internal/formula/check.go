@@ -16,9 +16,9 @@ var functions = map[string]func(float64) float64{
 // instead says what to write for functions of other packages.
 var instead = map[string]string{
 	"te": "smooths are s(x), of one number", "ti": "smooths are s(x), of one number",
-	"t2": "smooths are s(x), of one number", "gp": "smooths are s(x)",
+	"t2": "smooths are s(x), of one number",
 	"ns": "a natural spline with a penalty is s(x), and one without is bs(x, df = 5)",
-	"mo": "a monotonic factor is C(x, Poly), without its order", "gr": "write the factor alone: (1 | g)",
+	"gr": "write the factor alone: (1 | g)",
 	"me": "measurement errors are no terms", "mi": "missing values are no terms",
 	"cs": "effects of each level are no terms", "as.factor": "write factor(x)", "ordered": "write C(x, Poly)",
 	"standardize": "write scale(x)", "ln": "write log(x)",
@@ -26,8 +26,8 @@ var instead = map[string]string{
 
 // named are all functions that a formula may have.
 func named() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "factor", "C",
-		"offset", "mm", "trials", "weights", "se", "cens", "trunc")
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "gp", "mo", "factor",
+		"C", "offset", "mm", "trials", "weights", "se", "cens", "trunc")
 }
 
 // checkVariable checks a factor of a term.
@@ -40,14 +40,16 @@ func (x *expansion) checkVariable(e Expr) *Error {
 	}
 	switch e.Name {
 	case "poly":
-		_, _, err := x.polynomial(e)
+		_, err := x.polynomial(e)
 		return err
 	case "bs":
 		_, err := x.spline(e)
 		return err
 	case "factor":
-		_, err := x.factorOf(e)
-		return err
+		if len(e.Args) != 1 || e.Args[0].Kind != Column || e.Args[0].Key != "" {
+			return x.wrong(e.at, "factor() takes a column")
+		}
+		return nil
 	case "C":
 		_, err := x.coding(e)
 		return err
@@ -89,7 +91,7 @@ func (x *expansion) checkNumber(e Expr) *Error {
 		return x.wrong(e.at, "there is no function %q: %s", e.Name, instead[e.Name])
 	default:
 		return x.wrong(e.at, "there is no function %q: %s; other functions go into a column of the table",
-			short(e.Name), nearest(e.Name, named()))
+			short(e.Name), Nearest(e.Name, named()))
 	}
 	for _, a := range e.Args {
 		if err := x.checkNumber(a); err != nil {
@@ -97,71 +99,4 @@ func (x *expansion) checkNumber(e Expr) *Error {
 		}
 	}
 	return nil
-}
-
-// arguments are those of a call by their names; the first is needed, unless all have names.
-func (x *expansion) arguments(e Expr, names ...string) (map[string]Expr, *Error) {
-	out := map[string]Expr{}
-	place := 0
-	for _, a := range e.Args {
-		name := a.Key
-		if name == "" {
-			for place < len(names) && !out[names[place]].None() {
-				place++
-			}
-			if place == len(names) {
-				return nil, x.wrong(a.at, "%s() has too many arguments: it takes %s", e.Name, list(names))
-			}
-			name = names[place]
-		}
-		if !slices.Contains(names, name) {
-			return nil, x.wrong(a.at, "%s() has no argument %q: it takes %s", e.Name, short(name), list(names))
-		}
-		if !out[name].None() {
-			return nil, x.wrong(a.at, "%s() has the argument %q twice", e.Name, name)
-		}
-		out[name] = a.bare()
-	}
-	if len(out) == 0 || out[names[0]].None() && names[0] != "lb" {
-		return nil, x.wrong(e.at, "%s() needs an argument: it takes %s", e.Name, list(names))
-	}
-	return out, nil
-}
-
-// polynomial reads poly(x, degree, raw).
-func (x *expansion) polynomial(e Expr) (degree int, raw bool, err *Error) {
-	args, err := x.arguments(e, "x", "degree", "raw")
-	if err != nil {
-		return 0, false, err
-	}
-	if d := args["degree"]; d.None() {
-		degree = 1
-	} else if d.Kind != Number || d.Value != float64(int(d.Value)) || d.Value < 1 || d.Value > 50 {
-		return 0, false, x.wrong(d.at, "the degree of poly() is a whole number from 1 to 50")
-	} else {
-		degree = int(d.Value)
-	}
-	if raw, err = x.flag(args["raw"]); err != nil {
-		return 0, false, err
-	}
-	return degree, raw, x.checkNumber(args["x"])
-}
-
-// flag reads TRUE or FALSE, or the True and False of Python.
-func (x *expansion) flag(e Expr) (bool, *Error) {
-	if e.Kind == Column && (e.Name == "True" || e.Name == "False") {
-		return e.Name == "True", nil
-	}
-	if !e.None() && e.Kind != Flag {
-		return false, x.wrong(e.at, "expected TRUE or FALSE, not %s", e)
-	}
-	return e.Value != 0, nil
-}
-
-// factorOf is the argument of factor().
-func (x *expansion) factorOf(e Expr) (Expr, *Error) {
-	if len(e.Args) != 1 || e.Args[0].Kind != Column || e.Args[0].Key != "" {
-		return Expr{}, x.wrong(e.at, "%s() takes a column", e.Name)
-	}
-	return e.Args[0], nil
 }

@@ -15,43 +15,37 @@ type coding struct {
 }
 
 // coding reads C(x, Treatment("b")), or Sum, Helmert or Poly, with or without the contr. of R before it.
-func (x *expansion) coding(e Expr) (coding, *Error) {
-	args, err := x.arguments(e, "x", "contrast")
-	if err != nil {
-		return coding{}, err
+func (x *expansion) coding(e Expr) (c coding, err *Error) {
+	a := x.arguments(e, "x", "contrast")
+	k := a.of["contrast"]
+	if c.column = a.of["x"]; c.column.Kind != Column {
+		a.wrong(e.at, "C() takes a column, and a contrast")
 	}
-	c := coding{column: args["x"]}
-	if c.column.Key = ""; c.column.Kind != Column {
-		return c, x.wrong(e.at, "C() takes a column, and a contrast")
-	}
-	k := args["contrast"]
 	if k.None() {
-		return c, nil
+		return c, a.err
 	}
 	contrasts := map[string]data.Contrast{"treatment": data.Treatment, "sum": data.Sum, "helmert": data.Helmert,
 		"poly": data.Polynomial}
 	var known bool
 	c.contrast, known = contrasts[strings.ToLower(strings.TrimPrefix(k.Name, "contr."))]
 	if !known || k.Kind != Column && k.Kind != Call {
-		return c, x.wrong(k.at, `the contrast of C() is Treatment, Treatment("level"), Sum, Helmert or Poly`)
+		a.wrong(k.at, `the contrast of C() is Treatment, Treatment("level"), Sum, Helmert or Poly`)
 	}
-	if k.Kind == Call && len(k.Args) > 0 {
-		ref, err := x.arguments(k, "reference")
-		if err != nil {
-			return c, err
-		}
-		r := ref["reference"]
-		if r.Kind == Number {
-			r.Name = number(r.Value)
-		} else if r.Kind != Text {
-			return c, x.wrong(r.at, "the reference is a level in quotes")
-		}
-		if c.contrast != data.Treatment || r.Name == "" {
-			return c, x.wrong(r.at, `only Treatment leaves out a level, as Treatment("b")`)
-		}
-		c.reference = r.Name
+	if a.err != nil || k.Kind != Call || len(k.Args) == 0 {
+		return c, a.err
 	}
-	return c, nil
+	a = x.arguments(k, "reference")
+	r := a.of["reference"]
+	if r.Kind == Number {
+		r.Name = number(r.Value)
+	} else if r.Kind != Text {
+		a.wrong(r.at, "the reference is a level in quotes")
+	}
+	if c.contrast != data.Treatment || r.Name == "" {
+		a.wrong(r.at, `only Treatment leaves out a level, as Treatment("b")`)
+	}
+	c.reference = r.Name
+	return c, a.err
 }
 
 // contrastLabel names column j of a contrast, as package data does.

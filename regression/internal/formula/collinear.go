@@ -118,12 +118,11 @@ const tolerance = 1e-10
 
 // independent is an error where the constant and the columns before one determine it. The inner products of the columns
 // say at little cost, most often, that none does, since rows have zeros for most levels of a factor. Else a QR
-// decomposition goes over the rows in blocks (TSQR, Demmel et al. 2012), so that it needs the memory of one; then a
-// column whose rest, orthogonal to the independent ones before, is nothing is left out, as LINPACK's dqrdc2 of R does.
+// decomposition says which is the first: it leaves nothing of that column.
 func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 	p := len(d.names)
 	var names []string
-	var at []int
+	var at []int // of the columns of r.X; -1 is the constant
 	if d.Intercept() {
 		names, at = append(names, "1"), append(at, -1)
 	}
@@ -137,64 +136,59 @@ func (d *Design) independent(s *source, r *Rows, skip []bool) error {
 	}
 	sizes := make([]float64, len(at))
 	for k, j := range at {
-		sizes[k] = 1
-		if j >= 0 {
-			sizes[k] = 0
-			for i := range r.N {
-				sizes[k] = math.Max(sizes[k], math.Abs(r.X[i*p+j]))
-			}
+		for i := range r.N {
+			sizes[k] = max(sizes[k], math.Abs(r.at(i, j)))
 		}
 	}
 	if apart(r, at, sizes) {
 		return nil
 	}
-	triangle := triangle(r, at, sizes)
-	var kept []int
-	var basis [][]float64
-	for k := range at {
-		whole := mat.Col(nil, k, triangle)
-		rest := slices.Clone(whole)
-		for range 2 { // the second time takes away what rounding left
-			for _, b := range basis {
-				along := mat.Dot(mat.NewVecDense(len(b), b), mat.NewVecDense(len(b), rest))
-				for i := range rest {
-					rest[i] -= along * b[i]
-				}
+	columns := mat.NewDense(max(r.N, len(at)), len(at), nil)
+	for k, j := range at {
+		for i := range r.N {
+			columns.Set(i, k, r.at(i, j)/sizes[k])
+		}
+	}
+	var qr mat.QR
+	var triangle mat.Dense
+	qr.Factorize(columns)
+	qr.RTo(&triangle)
+	for k, j := range at {
+		of := triangle.Slice(0, k+1, k, k+1)
+		if k < r.N && math.Abs(triangle.At(k, k)) > tolerance*mat.Norm(of, 2) {
+			continue
+		}
+		problem := determined(&triangle, k, names, sizes, r.N)
+		if j < len(d.columns) {
+			if cell := s.emptyCell(d.columns[j]); cell != "" {
+				problem += "; " + cell
 			}
 		}
-		size := norm(rest)
-		if size <= tolerance*norm(whole) || len(kept) == r.N {
-			problem := determined(triangle, kept, k, names, sizes, r.N)
-			if j := at[k]; j < len(d.columns) {
-				if cell := s.emptyCell(d.columns[j]); cell != "" {
-					problem += "; " + cell
-				}
-			}
-			return d.f.wrong(d.at(at[k]), problem)
-		}
-		for i := range rest {
-			rest[i] /= size
-		}
-		kept, basis = append(kept, k), append(basis, rest)
+		return d.f.wrong(d.at(j), problem)
 	}
 	return nil
+}
+
+// at is a common column of a row; -1 is the constant.
+func (r *Rows) at(i, j int) float64 {
+	if j < 0 {
+		return 1
+	}
+	return r.X[i*(len(r.X)/r.N)+j]
 }
 
 // apart says that some columns, each divided by its size, are far from determining each other: the matrix of their
 // correlations, about 0, has a condition number below 1e8, while rounding makes an error of about 1e-13 of its
 // elements. False says nothing.
 func apart(r *Rows, at []int, sizes []float64) bool {
-	k, p := len(at), len(r.X)/r.N
+	k := len(at)
 	products := make([]float64, k*k)
 	var places []int // of what is not 0 in a row
 	row := make([]float64, k)
 	for i := range r.N {
 		places = places[:0]
 		for c, j := range at {
-			if row[c] = 1; j >= 0 {
-				row[c] = r.X[i*p+j] / sizes[c]
-			}
-			if row[c] != 0 {
+			if row[c] = r.at(i, j) / sizes[c]; row[c] != 0 {
 				places = append(places, c)
 			}
 		}
@@ -214,54 +208,25 @@ func apart(r *Rows, at []int, sizes []float64) bool {
 	return root.Factorize(correlations) && root.Cond() < 1e8
 }
 
-// triangle is R of the QR decomposition of some columns, each divided by its size; -1 is the constant.
-func triangle(r *Rows, at []int, sizes []float64) *mat.Dense {
-	k, p := len(at), len(r.X)/r.N
-	rows := max(4*k, 256)
-	stack := mat.NewDense(k+rows, k, nil)
-	top := mat.NewDense(k, k, nil)
-	for from := 0; from < r.N; from += rows {
-		stack.Zero()
-		stack.Slice(0, k, 0, k).(*mat.Dense).Copy(top)
-		for i := from; i < min(from+rows, r.N); i++ {
-			for c, j := range at {
-				v := 1.0
-				if j >= 0 {
-					v = r.X[i*p+j] / sizes[c]
-				}
-				stack.Set(k+i-from, c, v)
-			}
-		}
-		var qr mat.QR
-		var all mat.Dense
-		qr.Factorize(stack)
-		qr.RTo(&all)
-		top.Copy(all.Slice(0, k, 0, k))
-	}
-	return top
-}
-
-// determined says what a column is the sum of.
-func determined(triangle *mat.Dense, kept []int, k int, names []string, sizes []float64, n int) string {
+// determined says what column k is the sum of, by the triangle of a QR decomposition.
+func determined(triangle *mat.Dense, k int, names []string, sizes []float64, n int) string {
 	const out = "; leave one of them out, or keep all with Options.Collinear"
-	if len(kept) == n {
+	if k >= n {
 		return fmt.Sprintf("%q is one column more than there are rows: %d%s", short(names[k]), n, out)
 	}
-	rows, _ := triangle.Dims()
-	a := mat.NewDense(rows, max(1, len(kept)), nil)
-	for c, j := range kept {
-		a.SetCol(c, mat.Col(nil, j, triangle))
-	}
-	var solution mat.VecDense
-	if err := solution.SolveVec(a, triangle.ColView(k)); err != nil && solution.IsEmpty() {
-		return fmt.Sprintf("other columns determine %q%s", short(names[k]), out)
-	}
+	var b mat.VecDense
 	var others []string
 	var weights []float64
-	for c, j := range kept {
-		if math.Abs(solution.AtVec(c)) > 1e-7 {
-			others, weights = append(others, names[j]), append(weights, solution.AtVec(c)*sizes[k]/sizes[j])
+	if k > 0 { // an error says that the condition is bad, or that there is no solution
+		_ = b.SolveVec(triangle.Slice(0, k, 0, k), triangle.ColView(k).(*mat.VecDense).SliceVec(0, k))
+		for j := range b.Len() {
+			if math.Abs(b.AtVec(j)) > 1e-7 {
+				others, weights = append(others, names[j]), append(weights, b.AtVec(j)*sizes[k]/sizes[j])
+			}
 		}
+	}
+	if others == nil {
+		return fmt.Sprintf("other columns determine %q%s", short(names[k]), out)
 	}
 	return fmt.Sprintf("other columns determine %q: it is %s%s", short(names[k]), combination(others, weights), out)
 }

@@ -1,10 +1,8 @@
 package formula_test
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -42,28 +40,6 @@ func TestString(t *testing.T) {
 	}
 }
 
-// A formula made of values is that of the text.
-func TestByHand(t *testing.T) {
-	x, g := formula.Of("x"), formula.Of("g")
-	f := formula.Formula{
-		Outcome:   formula.Outcome{Value: formula.Of("y"), Weights: formula.Apply("log", formula.Of("z"))},
-		Intercept: true,
-		Terms:     []formula.Term{{Factors: []formula.Expr{x}}, {Factors: []formula.Expr{g, x}}},
-		Groups:    []formula.Group{{Intercept: true, Factors: []formula.Expr{formula.Of("h")}, Correlated: true}},
-		Smooths:   []formula.Smooth{{X: formula.Of("z"), K: 5}},
-		Offsets:   []formula.Expr{formula.Apply("^", x, formula.Const(2))},
-	}
-	require.Equal(t, "y | weights(log(z)) ~ x + g:x + s(z, k = 5) + offset(x^2) + (1 | h)", f.String())
-	require.Equal(t, []string{"y", "z", "x", "g", "h"}, f.Columns())
-	d, err := f.Fit(small(t), formula.Options{})
-	require.NoError(t, err)
-	require.Equal(t, []string{"x", "g[b]:x", "g[c]:x", "s(z, k = 5)[linear]"}, d.Names())
-	f.Terms[0].Factors[0] = formula.Of("xx")
-	_, err = f.Fit(small(t), formula.Options{})
-	require.EqualError(t, err, "formula, column 23: there is no column \"xx\": the nearest is \"x\"\n"+
-		"  y | weights(log(z)) ~ xx + g:x + s(z, k = 5) + offset(x^2) + (1 | h)\n                        ^")
-}
-
 // Names, levels and groups are those of the training data; levels without a row are none.
 func TestDesign(t *testing.T) {
 	rows := table(t, data.Column{Name: "y", Numbers: []float64{1, 2, 3, 4, 5, 6}},
@@ -73,8 +49,6 @@ func TestDesign(t *testing.T) {
 	d := fit(t, "y ~ arm + dose + (0 + arm + dose | site) + (dose || site:arm)", rows, formula.Options{})
 	require.Equal(t, []string{"arm[b]", "arm[a]", "dose"}, d.Names())
 	require.True(t, d.Intercept())
-	require.Equal(t, []string{"d", "b", "a"}, d.Levels("arm"))
-	require.Nil(t, d.OutcomeLevels())
 	require.Equal(t, []formula.GroupDesign{
 		{Name: "0 + arm + dose | site", Factor: "site", Levels: []string{"2.5", "9", "10"},
 			Columns: []string{"arm[d]", "arm[b]", "arm[a]", "dose"}, Correlated: true, Members: 1},
@@ -84,18 +58,17 @@ func TestDesign(t *testing.T) {
 	require.Equal(t, []int{2, 2, 1, 1, 0, 0}, r.Groups[0].Index)
 	require.Equal(t, []float64{0, 1, 0, 2, 0, 0, 1, 1}, r.Groups[0].X[:8])
 	require.Equal(t, []int{3, 4, 1, 2, 0, 0}, r.Groups[1].Index)
-	require.Nil(t, r.Groups[1].Unseen)
+	require.Empty(t, r.Groups[1].Unseen)
 	require.Nil(t, r.Offset)
 	fresh := table(t, data.Column{Name: "dose", Numbers: []float64{2, 3, 4}},
 		data.Column{Name: "arm", Labels: []string{"a", "b", "a"}},
 		data.Column{Name: "site", Numbers: []float64{10, 3, 2.5}})
 	r = numbers(t, d, fresh)
 	require.Nil(t, r.Y)
-	require.Equal(t, []int{2, -1, 0}, r.Groups[0].Index)
+	require.Equal(t, []int{2, 3, 0}, r.Groups[0].Index)
 	require.Equal(t, []string{"3"}, r.Groups[0].Unseen)
-	require.Equal(t, []int{4, -1, -1}, r.Groups[1].Index)
+	require.Equal(t, []int{4, 6, 5}, r.Groups[1].Index)
 	require.Equal(t, []string{"2.5:a", "3:b"}, r.Groups[1].Unseen)
-	require.Equal(t, []int{-1, 1, 0}, r.Groups[1].New)
 }
 
 // Multi-memberships share levels, and have weights of sum 1.
@@ -113,9 +86,8 @@ func TestMembers(t *testing.T) {
 	require.Equal(t, []float64{0.25, 0.75, 0.5, 0.5, 0, 1}, r.Weights)
 	r = numbers(t, d, table(t, data.Column{Name: "a", Labels: []string{"z"}},
 		data.Column{Name: "b", Labels: []string{"t"}})).Groups[0]
-	require.Equal(t, []int{-1, 1}, r.Index)
+	require.Equal(t, []int{3, 1}, r.Index)
 	require.Equal(t, []string{"z"}, r.Unseen)
-	require.Equal(t, []int{0, -1}, r.New)
 }
 
 // The left side gives numbers, indices of levels, and what is added.
@@ -128,23 +100,22 @@ func TestOutcome(t *testing.T) {
 			Levels: []string{"low", "mid", "top", "max"}})
 	r := numbers(t, fit(t, "log(y) | trials(n) + weights(w) + se(n / 2) ~ 1", rows, loose), rows)
 	require.Equal(t, []float64{math.Log(1), math.Log(2), math.Log(3), math.Log(4)}, r.Y)
-	require.Equal(t, []float64{4, 4, 5, 6}, r.Trials)
-	require.Equal(t, []float64{1, 0, 2, 1}, r.Weights)
-	require.Equal(t, []float64{2, 2, 2.5, 3}, r.SE)
+	require.Equal(t, []float64{4, 4, 5, 6}, r.Added["trials"])
+	require.Equal(t, []float64{1, 0, 2, 1}, r.Added["weights"])
+	require.Equal(t, []float64{2, 2, 2.5, 3}, r.Added["se"])
 	r = numbers(t, fit(t, "y | cens(c, u) + trunc(lb = 0, ub = n) ~ 1 + offset(n) + offset(2)", rows, loose), rows)
-	require.Equal(t, []int{0, -1, 1, 2}, r.Censored)
-	require.Equal(t, 7.0, r.Upper[3])
-	require.Equal(t, []float64{0, 0, 0, 0}, r.Lower)
-	require.Equal(t, []float64{4, 4, 5, 6}, r.Above)
+	require.Equal(t, []float64{0, -1, 1, 2}, r.Added["cens"])
+	require.Equal(t, 7.0, r.Added["upper"][3])
+	require.Equal(t, []float64{0, 0, 0, 0}, r.Added["lower"])
+	require.Equal(t, []float64{4, 4, 5, 6}, r.Added["above"])
 	require.Equal(t, []float64{6, 6, 7, 8}, r.Offset)
 	d := fit(t, "grade | weights(w) ~ y", rows, loose)
-	require.Equal(t, []string{"low", "mid", "top", "max"}, d.OutcomeLevels())
 	r = numbers(t, d, rows)
 	require.Equal(t, []float64{0, 2, 1, 0}, r.Y)
-	require.Equal(t, d.OutcomeLevels(), r.Levels)
+	require.Equal(t, []string{"low", "mid", "top", "max"}, r.Levels)
 	r = numbers(t, d, table(t, data.Column{Name: "y", Numbers: []float64{3}}))
 	require.Nil(t, r.Y)
-	require.Nil(t, r.Weights)
+	require.Nil(t, r.Added["weights"])
 	_, err := d.Rows(table(t, data.Column{Name: "y", Numbers: []float64{3}},
 		data.Column{Name: "grade", Labels: []string{"low"}}))
 	require.EqualError(t, err, `data: column "w": there is no column "w": the nearest is "y"`)
@@ -164,38 +135,42 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, []string{"x"}, fit(t, "~ 0 + x", nothing, formula.Options{EmptyCells: true}).Names())
 }
 
-// A design is the same to the bit after it was written and read. What no design can be is refused.
-func TestJSON(t *testing.T) {
-	rows := small(t)
-	for _, text := range []string{"y ~ scale(x)*g + poly(z, 3) + bs(x, df = 5) + (1 + x | g/h) + (0 + h || w)",
-		"g ~ s(x) + s(z, k = 5, by = h) + C(w, Treatment(\"2\")) + center(log(z)) + offset(scale(x)) + " +
-			"(1 | mm(g, h))"} {
-		checkRows(t, fit(t, text, rows, loose), rows)
-	}
-	d := fit(t, "y ~ scale(x) + g + s(z, k = 3)", rows, formula.Options{})
-	text, err := json.Marshal(d)
-	require.NoError(t, err)
-	for _, c := range []struct{ from, to, problem string }{
-		{`"kelvin_formula":1`, `"kelvin_formula":2`, "its version is 2, expected 1"},
-		{`{"kelvin_formula"`, `{"more":1,"kelvin_formula"`, "unknown field"},
-		{`y ~ scale`, `y ~ ~ scale`, "expected a column"},
-		{`scale(x) + g`, `scale(z) + g`, "scale(z) has the mean and standard deviation []"},
-		{`["a","b","c"]`, `["a","b","b"]`, `or "b" twice`},
-		{`["a","b","c"]`, `["a"]`, "g has 1 levels"},
-		{`k = 3`, `k = 4`, "s(z, k = 4) has 0 numbers"},
-		{`(z, k = 3)"`, `(z, k = 3) + (1 | h)"`, `the group "1 | h" has no levels`},
+// A monotonic effect has the places of levels, of a factor or of whole numbers, a Gaussian process its numbers, and
+// counts of several categories a column for each.
+func TestFunctions(t *testing.T) {
+	rows := table(t, data.Column{Name: "a", Numbers: []float64{1, 0, 4}},
+		data.Column{Name: "b", Numbers: []float64{2, 3, 0}},
+		data.Column{Name: "n", Numbers: []float64{3, 3, 4}}, data.Column{Name: "x", Numbers: []float64{3, 1, 4}},
+		data.Column{Name: "size", Labels: []string{"big", "small", "mid"}, Levels: []string{"small", "mid", "big"}})
+	d := fit(t, "cbind(a, b) | trials(n) ~ mo(x) + mo(size) + gp(x, k = 5) + gp(n)", rows, loose)
+	require.Equal(t, []formula.SmoothDesign{
+		{Name: "mo(x)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"1", "2", "3", "4"}},
+		{Name: "mo(size)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"small", "mid", "big"}},
+		{Name: "gp(x, k = 5)", Kind: "gp", Columns: 1, K: 5}, {Name: "gp(n)", Kind: "gp", Columns: 1, K: 30}}, d.Smooths())
+	r := numbers(t, d, rows)
+	require.Equal(t, [][]float64{{2, 0, 3}, {2, 0, 1}, {3, 1, 4}, {3, 3, 4}}, r.Smooths)
+	require.Equal(t, []float64{1, 2, 0, 3, 4, 0}, r.Y)
+	require.Equal(t, []string{"a", "b"}, r.Levels)
+	for text, says := range map[string]string{
+		"~ mo(b)": "", "~ mo(s)": "there is no column", "~ gp(same)": "gp() needs different ones",
+		"~ mo(half)": "mo() is of a factor with its levels in order", "cbind(a, size) ~ 1": "a number is needed here",
+		"cbind(a, b) | trials(x) ~ 1": `value "3": the sum of its counts must be its number of trials, 1`,
 	} {
-		changed := []byte(replaceOnce(t, string(text), c.from, c.to))
-		was := *d
-		err := json.Unmarshal(changed, d)
-		require.ErrorContains(t, err, c.problem, c.from)
-		require.Equal(t, was, *d)
+		f, err := formula.Parse(text)
+		require.NoError(t, err)
+		with, err := rows.With(data.Column{Name: "same", Numbers: []float64{1, 1, 1}})
+		require.NoError(t, err)
+		with, err = with.With(data.Column{Name: "half", Numbers: []float64{1, 1.5, 2}})
+		require.NoError(t, err)
+		_, err = f.Fit(with, loose)
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, says, text)
 	}
-	_, err = json.Marshal(&formula.Design{})
-	require.ErrorContains(t, err, "Formula.Fit makes a design")
-}
-
-func replaceOnce(t testing.TB, s, from, to string) string {
-	require.Contains(t, s, from)
-	return strings.Replace(s, from, to, 1)
+	_, err := d.Rows(table(t, data.Column{Name: "x", Numbers: []float64{5}},
+		data.Column{Name: "n", Numbers: []float64{5}},
+		data.Column{Name: "size", Labels: []string{"mid"}}))
+	require.ErrorContains(t, err, "the training data do not have this level of mo()")
 }

@@ -5,7 +5,6 @@
 //	design, err := f.Fit(complete, formula.Options{})  // learns levels, means, standard deviations, knots
 //	rows, err := design.Rows(complete)                 // X, Y, groups and smooths as numbers
 //	unseen, err := design.Rows(others)                 // with what the training data had
-//	text, err := json.Marshal(design)                  // for a service: json.Unmarshal gives the design back
 //
 // The terms are those of [Parse]; their factors are columns, and functions of columns:
 //
@@ -16,8 +15,9 @@
 //	g  factor(x)  C(g, Sum)  C(g, Treatment("b"))    factors, with their contrasts
 //	`a name`                                         any column
 //
-// Terms of their own are offset(x), smooths s(x, k = 10, by = g), and groups (1 + x | g), (1 + x || g), (1 | g/h), (1 |
-// g:h), (1 | mm(a, b)). The outcome may have trials(n), weights(w), se(s), cens(c, upper) and trunc(lb = l, ub = u).
+// Terms of their own are offset(x), smooths s(x, k = 10, by = g), Gaussian processes gp(x), monotonic effects mo(x),
+// and groups (1 + x | g), (1 + x || g), (1 | g/h), (1 | g:h), (1 | mm(a, b)). The outcome may have trials(n),
+// weights(w), se(s), cens(c, upper) and trunc(lb = l, ub = u), and be counts of several categories, cbind(a, b).
 //
 // A factor has a column for each level or for each but one, so that the columns of a term and of those that are in it
 // span its means once: the matrix is that of model.matrix in R where each product has the terms that are in it. Where

@@ -62,8 +62,8 @@ func short(s string) string {
 	return s
 }
 
-// nearest says which of the names that exist are like one that does not, by edit distance; all of them, where none is.
-func nearest(name string, names []string) string {
+// Nearest says which of the names that exist are like one that does not, by edit distance; all of them, where none is.
+func Nearest(name string, names []string) string {
 	type candidate struct {
 		name     string
 		distance int

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Formula is a formula as [Parse] understands it. One that is put together by hand is checked by [Formula.Fit], as its
-// String would be.
+// Formula is a formula as [Parse] understands it.
 type Formula struct {
 	Outcome   Outcome
 	Intercept bool     // whether there is a constant beside the terms
@@ -14,19 +13,13 @@ type Formula struct {
 	Groups    []Group  // in the order of the text
 	Smooths   []Smooth // in the order of the text
 	Offsets   []Expr   // whose sum is added to the predictor, each with coefficient 1
-	text      string   // as it was written; "" for one made by hand
+	text      string   // as it was written
 }
 
-// Outcome is the left side of a formula, with what brms calls its addition terms. All but Value may be none.
+// Outcome is the left side of a formula.
 type Outcome struct {
-	Value    Expr // the outcome: a number, or a factor; none for a formula that only describes a design
-	Trials   Expr // trials(n): the number of trials of a binomial outcome
-	Weights  Expr // weights(w): the weight of the log density of each row
-	SE       Expr // se(s): the known standard error of each row
-	Censored Expr // cens(c): -1 or left, 0 or none, 1 or right, 2 or interval
-	Upper    Expr // cens(c, u): the upper end of the interval of a row that has one
-	Lower    Expr // trunc(lb = l): the outcome is known to be at least l
-	Above    Expr // trunc(ub = u): the outcome is known to be at most u
+	Value Expr            // a number, or a factor; none for a formula that only describes a design
+	Added map[string]Expr // what brms calls addition terms, by the keys of Rows.Added
 }
 
 // Term is the product of factors: numbers, or factors in the sense of tables.
@@ -46,13 +39,26 @@ type Group struct {
 	at         int
 }
 
-// Smooth is a smooth function s(x) of a number: the cubic regression spline of Wood (2017), Generalized Additive
-// Models, second edition, section 5.3.1.
+// Smooth is a function of a column. s(x) is the cubic regression spline of Wood (2017), Generalized Additive Models,
+// second edition, section 5.3.1, gp(x) a Gaussian process, and mo(x) a function of ordered levels, or of whole numbers,
+// that rises or falls (Bürkner and Charpentier 2020, British Journal of Mathematical and Statistical Psychology 73).
 type Smooth struct {
-	X  Expr // a number
-	K  int  // dimension of the basis, before a constraint takes one away; 0 means 10
-	By Expr // none; a factor, for a function of each level; or a number, that the function is multiplied by
-	at int
+	Kind string // s, gp or mo
+	X    Expr   // a number, or of mo a column
+	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, and 30 of gp
+	By   Expr   // none; of s a factor, for a function of each level; or a number, that the function is multiplied by
+	at   int
+}
+
+// k is the dimension of the basis.
+func (s Smooth) k() int {
+	switch {
+	case s.K != 0:
+		return s.K
+	case s.Kind == "gp":
+		return 30
+	}
+	return 10
 }
 
 // String writes the factors with colons.
@@ -100,10 +106,10 @@ func (g Group) String() string {
 	return sum(g.Intercept, g.Terms, true, nil) + bar + g.Factor()
 }
 
-// String writes s(x), with what is not the default.
+// String writes it with what is not the default.
 func (s Smooth) String() string {
 	args := []Expr{s.X}
-	if s.K != 0 && s.K != defaultK {
+	if s.K != 0 {
 		args = append(args, Expr{Kind: Number, Value: float64(s.K), Key: "k"})
 	}
 	if !s.By.None() {
@@ -111,10 +117,8 @@ func (s Smooth) String() string {
 		by.Key = "by"
 		args = append(args, by)
 	}
-	return Apply("s", args...).String()
+	return Apply(s.Kind, args...).String()
 }
-
-const defaultK = 10
 
 // String writes a left side.
 func (o Outcome) String() string {
@@ -122,23 +126,20 @@ func (o Outcome) String() string {
 		return ""
 	}
 	var added []string
-	add := func(name string, args ...Expr) {
-		var given []Expr
-		for _, a := range args {
-			if !a.None() {
-				given = append(given, a)
+	for _, f := range additions {
+		call := Apply(f.name)
+		for _, a := range f.args {
+			if e, ok := o.Added[a.key]; ok {
+				if f.name == "trunc" {
+					e.Key = a.name
+				}
+				call.Args = append(call.Args, e)
 			}
 		}
-		if given != nil {
-			added = append(added, Apply(name, given...).String())
+		if call.Args != nil {
+			added = append(added, call.String())
 		}
 	}
-	o.Lower.Key, o.Above.Key = "lb", "ub"
-	add("cens", o.Censored, o.Upper)
-	add("trials", o.Trials)
-	add("weights", o.Weights)
-	add("se", o.SE)
-	add("trunc", o.Lower, o.Above)
 	if added == nil {
 		return o.Value.String()
 	}
@@ -178,9 +179,13 @@ func sum(intercept bool, terms []Term, always bool, others []string) string {
 // ends of intervals of cens(c, upper) are none of them, since rows without an interval may lack them.
 func (f *Formula) Columns() []string {
 	var out []string
-	o := f.Outcome
-	for _, e := range []Expr{o.Value, o.Trials, o.Weights, o.SE, o.Censored, o.Lower, o.Above} {
-		out = e.columns(out)
+	out = f.Outcome.Value.columns(out)
+	for _, of := range additions {
+		for _, a := range of.args {
+			if a.key != "upper" {
+				out = f.Outcome.Added[a.key].columns(out)
+			}
+		}
 	}
 	terms := func(of []Term) {
 		for _, t := range of {

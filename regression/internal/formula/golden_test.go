@@ -160,8 +160,8 @@ func TestSmoothR(t *testing.T) {
 		}
 		d := fit(t, text, train, formula.Options{})
 		require.Equal(t, s.K-2, d.Smooths()[s.Level].Columns)
-		near(t, s.Train, covariance(numbers(t, d, train).Smooths[s.Level].Z, s.K-2), 1e-10, text)
-		near(t, s.New, covariance(numbers(t, d, fresh).Smooths[s.Level].Z, s.K-2), 1e-10, text+", new data")
+		near(t, s.Train, covariance(numbers(t, d, train).Smooths[s.Level], s.K-2), 1e-10, text)
+		near(t, s.New, covariance(numbers(t, d, fresh).Smooths[s.Level], s.K-2), 1e-10, text+", new data")
 	}
 }
 

@@ -1,15 +1,81 @@
 package formula
 
+import (
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
+)
+
 // GroupRows are the columns of a group of terms.
 type GroupRows struct {
 	X []float64 // N x len(GroupDesign.Columns)
-	// Index has the place of the level of each row in GroupDesign.Levels, N x GroupDesign.Members; -1 for another
-	// level.
+	// Index has the place of the level of each row in GroupDesign.Levels, N x GroupDesign.Members. Levels that the
+	// training data do not have follow, as in Unseen.
 	Index []int
 	// Weights of the levels of each row in a multi-membership, of the shape of Index and of sum 1; nil otherwise.
 	Weights []float64
 	Unseen  []string // levels that the training data do not have, in the order of the table
-	New     []int    // place in Unseen where Index is -1, and -1 elsewhere; nil without such levels
+}
+
+// newGroup learns the levels of a group, and plans its columns.
+func (p *planner) newGroup(g Group) (group, error) {
+	out := group{of: g, GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(), Correlated: g.Correlated,
+		Members: max(1, len(g.Members))}}
+	columns, err := p.columns(g.Terms, g.Intercept)
+	if err != nil {
+		return out, err
+	}
+	factors, err := p.s.groupFactors(g)
+	if err != nil {
+		return out, err
+	}
+	for _, c := range factors {
+		for _, l := range c.present() {
+			if g.Members == nil || !slices.Contains(out.Levels, l) {
+				out.Levels = append(out.Levels, l)
+			}
+		}
+	}
+	if twice := repeated(out.Levels); twice != "" {
+		return out, p.s.f.wrong(g.at, "two combinations of levels of "+g.Factor()+" have the name "+list([]string{twice})+
+			": levels with a colon in their names cannot be combined")
+	}
+	if g.Intercept {
+		out.columns = []column{{name: "Intercept"}}
+	}
+	out.columns = append(out.columns, columns...)
+	for _, c := range out.columns {
+		out.Columns = append(out.Columns, c.name)
+	}
+	return out, nil
+}
+
+func repeated(levels []string) string {
+	seen := make(map[string]bool, len(levels))
+	for _, l := range levels {
+		if seen[l] {
+			return l
+		}
+		seen[l] = true
+	}
+	return ""
+}
+
+// groupFactors are those that give the levels of a group: the product of its factors, or each member.
+func (s *source) groupFactors(g Group) (out []*codes, err error) {
+	if g.Members == nil {
+		c, err := s.product(g.Factors)
+		return []*codes{c}, err
+	}
+	for _, e := range g.Members {
+		c, err := s.factor(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 // group has the columns and the levels of a group.
@@ -19,27 +85,15 @@ func (s *source) group(g group) (GroupRows, error) {
 	if err := s.fill(g.columns, out.X, p); err != nil {
 		return out, err
 	}
-	var factors []*codes
-	if g.of.Members == nil {
-		c, err := s.product(g.of.Factors)
-		if err != nil {
-			return out, err
-		}
-		factors = append(factors, c)
+	factors, err := s.groupFactors(g.of)
+	if err != nil {
+		return out, err
 	}
-	for _, e := range g.of.Members {
-		c, err := s.factor(e)
-		if err != nil {
-			return out, err
-		}
-		factors = append(factors, c)
-	}
-	fresh := map[string]int{}
 	for m, c := range factors {
-		to := matched(c.levels, g.Levels)
+		to := matched(c.levels, slices.Concat(g.Levels, out.Unseen))
 		for k, l := range c.levels {
-			if _, known := fresh[l]; to[k] < 0 && c.used[k] && !known {
-				fresh[l] = len(out.Unseen)
+			if to[k] < 0 && c.used[k] {
+				to[k] = int32(len(g.Levels) + len(out.Unseen))
 				out.Unseen = append(out.Unseen, l)
 			}
 		}
@@ -47,18 +101,6 @@ func (s *source) group(g group) (GroupRows, error) {
 			out.Index[i*g.Members+m] = int(to[code])
 		}
 	}
-	if out.Unseen != nil {
-		out.New = make([]int, len(out.Index))
-		for m, c := range factors {
-			for i, code := range c.of {
-				out.New[i*g.Members+m] = -1
-				if out.Index[i*g.Members+m] < 0 {
-					out.New[i*g.Members+m] = fresh[c.levels[code]]
-				}
-			}
-		}
-	}
-	var err error
 	if g.Members > 1 {
 		out.Weights, err = s.memberWeights(g)
 	}
@@ -67,31 +109,30 @@ func (s *source) group(g group) (GroupRows, error) {
 
 // memberWeights are those of a multi-membership: all the same, or those stated by their sum.
 func (s *source) memberWeights(g group) ([]float64, error) {
+	if g.of.Weights == nil {
+		return slices.Repeat([]float64{1 / float64(g.Members)}, s.t.Len()*g.Members), nil
+	}
 	out := make([]float64, s.t.Len()*g.Members)
-	weights := make([]vector, g.Members)
-	for m := range weights {
-		weights[m] = vector{c: 1}
-		if g.of.Weights != nil {
-			var err error
-			if weights[m], err = s.number(g.of.Weights[m]); err != nil {
-				return nil, err
+	for m, e := range g.of.Weights {
+		w, err := s.number(e)
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range w {
+			if out[i*g.Members+m] = v; v < 0 {
+				return nil, cell(i, e, number(v), "a weight of mm() is at least 0")
 			}
 		}
 	}
 	for i := range s.t.Len() {
-		total := 0.0
-		for m, w := range weights {
-			if w.at(i) < 0 {
-				return nil, cell(i, g.of.Weights[m], number(w.at(i)), "a weight of mm() is at least 0")
-			}
-			total += w.at(i)
-		}
-		if !(total > 0) || !finite(total) {
+		row := out[i*g.Members : (i+1)*g.Members]
+		total := floats.Sum(row)
+		if !(total > 0) || !sample.Finite(total) {
 			return nil, cell(i, g.of.Weights[0], "",
 				"the weights of mm() have the sum "+number(total)+": it must be above 0")
 		}
-		for m, w := range weights {
-			out[i*g.Members+m] = w.at(i) / total
+		for m := range row {
+			row[m] /= total
 		}
 	}
 	return out, nil

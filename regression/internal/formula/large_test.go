@@ -41,6 +41,6 @@ func TestLarge(t *testing.T) {
 	require.Less(t, time.Since(start), time.Minute) // about 4 seconds of one core
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(3<<30))
 	require.Len(t, d.Groups()[0].Levels, 10000)
-	require.Len(t, r.Smooths[0].Z, 8*n)
+	require.Len(t, r.Smooths[0], 8*n)
 	require.Equal(t, math.Log1p(x[n-1]), r.X[(n-1)*len(d.Names())])
 }

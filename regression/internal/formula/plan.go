@@ -10,6 +10,7 @@ import (
 type variable struct {
 	expr     Expr
 	levels   []string // nil for numbers
+	coding   coding
 	contrast [][]float64
 	labels   []string // of the columns of the contrast, or of the numbers
 }
@@ -37,10 +38,9 @@ type column struct {
 	parts []part
 }
 
-// planner makes columns of terms, with what the memory has.
+// planner makes columns of terms, and learns what they need.
 type planner struct {
-	x         *expansion
-	m         *memory
+	s         *source
 	variables map[string]*variable
 }
 
@@ -70,7 +70,7 @@ func (p *planner) columns(terms []Term, intercept bool) ([]column, error) {
 			}
 		}
 		if len(factors) > 10 {
-			return nil, p.x.wrong(t.Factors[0].at, "the product %s has %d factors of levels: at most 10", t,
+			return nil, p.s.wrong(t.Factors[0], "the product %s has %d factors of levels: at most 10", t,
 				len(factors))
 		}
 		for _, codings := range used.subterms(numbers.key(), keys) {
@@ -87,7 +87,7 @@ func (p *planner) tooMany(t Term, err error) error {
 	if err != nil {
 		return err
 	}
-	return p.x.wrong(t.Factors[0].at, "the design has more than %d columns with %s: a factor of many levels is a "+
+	return p.s.wrong(t.Factors[0], "the design has more than %d columns with %s: a factor of many levels is a "+
 		"group, as (1 | g)", mostColumns, t)
 }
 
@@ -129,24 +129,39 @@ func (p *planner) product(variables, factors []*variable, codings []coded) ([]co
 	return out, nil
 }
 
-// variable is one, as the memory says.
+// variable learns one.
 func (p *planner) variable(e Expr) (*variable, error) {
 	key := e.String()
 	if v := p.variables[key]; v != nil {
 		return v, nil
 	}
-	v := &variable{expr: e, levels: p.m.Levels[key]}
-	if v.levels == nil {
-		n, numbered := p.x.width(e)
-		for j := range n {
-			label := ""
-			if numbered {
-				label = fmt.Sprint(j + 1)
-			}
-			v.labels = append(v.labels, label)
+	v := &variable{expr: e}
+	factor, err := p.s.isFactor(e)
+	if err != nil {
+		return nil, err
+	}
+	if factor {
+		if v.levels, err = p.s.learnFactor(e); err != nil {
+			return nil, err
 		}
-	} else {
+		if v.coding.column = e; e.Kind == Call && e.Name == "C" {
+			v.coding, _ = p.s.reader().coding(e)
+		}
+		if ref := v.coding.reference; ref != "" && !slices.Contains(v.levels, ref) {
+			return nil, p.s.wrong(e, "%s has no level %q: %s", v.coding.column, short(ref), Nearest(ref, v.levels))
+		}
 		v.labels = make([]string, len(v.levels)-1) // named where the contrast is needed
+	} else {
+		columns, err := p.s.basis(e)
+		if err != nil {
+			return nil, err
+		}
+		for j := range columns {
+			v.labels = append(v.labels, "")
+			if e.several() {
+				v.labels[j] = fmt.Sprint(j + 1)
+			}
+		}
 	}
 	p.variables[key] = v
 	return v, nil
@@ -154,23 +169,10 @@ func (p *planner) variable(e Expr) (*variable, error) {
 
 // contrast makes that of a variable.
 func (p *planner) contrast(v *variable) (err error) {
-	if v.contrast != nil {
-		return nil
-	}
-	c, bad := p.coding(v.expr)
-	if bad != nil {
-		return bad
-	}
-	if v.contrast, v.labels, err = contrasted(c, v.levels); err != nil {
-		return p.x.wrong(v.expr.at, "the contrast of %s: %v", v.expr, err)
+	if v.contrast == nil {
+		if v.contrast, v.labels, err = contrasted(v.coding, v.levels); err != nil {
+			return p.s.wrong(v.expr, "the contrast of %s: %v", v.expr, err)
+		}
 	}
 	return nil
-}
-
-// coding is that of a factor; treatment contrasts, where it says nothing.
-func (p *planner) coding(e Expr) (coding, *Error) {
-	if e.Kind == Call && e.Name == "C" {
-		return p.x.coding(e)
-	}
-	return coding{column: e}, nil
 }

@@ -1,29 +1,30 @@
 package formula
 
-import "github.com/kelvin-ppl/kelvin/data"
+import (
+	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
+)
 
 // Rows are a table as numbers. Matrices are row-major.
 type Rows struct {
 	N int // rows
 	// X has the common columns, N x len(Design.Names()); the constant is none of them.
-	X       []float64
-	Offset  []float64    // N, the sum of the offsets; nil without one
-	Groups  []GroupRows  // as Design.Groups
-	Smooths []SmoothRows // as Design.Smooths
-	// Y is the outcome, N: a number, or the index of the level of a factor. Nil where the table does not have it.
+	X      []float64
+	Offset []float64   // N, the sum of the offsets; nil without one
+	Groups []GroupRows // as Design.Groups
+	// Smooths have the penalised columns of s, whose coefficients are iid normal, the number of gp, or the place of the
+	// level of mo, from 0: N x SmoothDesign.Columns.
+	Smooths [][]float64
+	// Y is the outcome, N: a number, or the index of the level of a factor; N x len(Levels) for cbind(). Nil where the
+	// table does not have it.
 	Y      []float64
-	Levels []string // of an outcome that is a factor; nil otherwise
-	// What is added to the outcome, N each; nil where the formula does not have it. A table without the outcome may
-	// lack their columns.
-	Trials  []float64 // whole numbers from 0
-	Weights []float64 // at least 0
-	SE      []float64 // above 0
-	// Censored is -1 where the outcome is at most Y, 0 where it is Y, 1 where it is at least Y, and 2 where it is
-	// between Y and Upper, which may be NaN elsewhere.
-	Censored []int
-	Upper    []float64
-	// Lower and Above are the bounds of a truncated outcome; nil for none.
-	Lower, Above []float64
+	Levels []string // of an outcome that is a factor, or columns of cbind(); nil otherwise
+	// Added is what is added to the outcome, N each: "trials", whole numbers from 0; "weights", at least 0; "se", above
+	// 0; "lower" and "above", the bounds of a truncated outcome; "cens", which is -1 where the outcome is at most Y, 0
+	// where it is Y, 1 where it is at least Y, and 2 where it is between Y and "upper", which may be NaN elsewhere. A
+	// table without the outcome may lack their columns.
+	Added map[string][]float64
 }
 
 // Rows maps a table, old or new. A table without the outcome has no Y.
@@ -48,11 +49,11 @@ func (d *Design) rows(s *source) (*Rows, error) {
 	}
 	at := len(d.columns)
 	for _, m := range d.smooths {
-		z, err := s.smooth(m, r.X, p, at)
+		z, err := s.function(m, r.X, p, at)
 		if err != nil {
 			return nil, err
 		}
-		r.Smooths = append(r.Smooths, SmoothRows{z})
+		r.Smooths = append(r.Smooths, z)
 		at += len(m.linear)
 	}
 	for _, g := range d.groups {
@@ -68,8 +69,7 @@ func (d *Design) rows(s *source) (*Rows, error) {
 	return r, s.outcome(r)
 }
 
-func (s *source) offset() ([]float64, error) {
-	var out []float64
+func (s *source) offset() (out []float64, err error) {
 	for _, e := range s.f.Offsets {
 		v, err := s.number(e)
 		if err != nil {
@@ -78,9 +78,7 @@ func (s *source) offset() ([]float64, error) {
 		if out == nil {
 			out = make([]float64, s.t.Len())
 		}
-		for i := range out {
-			out[i] += v.at(i)
-		}
+		floats.Add(out, v)
 	}
 	return out, nil
 }
@@ -136,7 +134,7 @@ func (s *source) fill(columns []column, to []float64, p int) error {
 				for k := range parts[c] {
 					x *= parts[c][k].at(i)
 				}
-				if to[i*p+c] = x; !finite(x) {
+				if to[i*p+c] = x; !sample.Finite(x) {
 					return &data.Error{Row: i, Column: columns[c].name,
 						Problem: "the product is beyond the range of numbers: scale its factors"}
 				}

@@ -1,9 +1,12 @@
 package formula
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -22,31 +25,30 @@ import (
 type cubic struct {
 	mean, sd float64   // of the training data: u = (x - mean)/sd
 	knots    []float64 // of u
-	value    [][]float64
-	second   [][]float64 // derivatives at the knots; a row of k-2 coefficients for each knot, as of value
+	value    *mat.Dense
+	second   *mat.Dense // derivatives at the knots; a row of k-2 coefficients for each knot, as of value
 }
 
 // newCubic learns a spline of k knots at quantiles of the different values of x. A centred one has the constraint.
 func newCubic(x []float64, k int, centred bool) cubic {
-	mean, sd := moments(x)
-	u := make([]float64, len(x))
-	for i, v := range x {
-		u[i] = (v - mean) / sd
-	}
-	sorted := slices.Compact(ordered(u))
-	c := cubic{mean: mean, sd: sd, knots: quantiles(sorted, k)}
+	c := cubic{}
+	c.mean, c.sd = sample.Moments(x)
+	u := each(x, func(v float64) float64 { return (v - c.mean) / c.sd })
+	c.knots = quantiles(slices.Compact(slices.Sorted(slices.Values(u))), k)
 	curvature, penalty := c.penalty()
-	c.value, c.second = identity(k), rows(curvature)
+	free := mat.NewDense(k, k, nil)
+	for i := range k {
+		free.Set(i, i, 1)
+	}
+	c.value, c.second = free, curvature
 	sums, largest := c.sums(u)
 	scale := mat.Norm(penalty, 1) / (largest * largest)
-	var free mat.Matrix = mat.NewDense(k, k, slices.Concat(identity(k)...))
 	if centred {
 		free = complement(sums)
 	}
 	_, n := free.Dims()
-	var half, inner, turned, second mat.Dense
-	half.Mul(free.T(), penalty)
-	inner.Mul(&half, free)
+	var inner, turned, second mat.Dense
+	inner.Product(free.T(), penalty, free)
 	sym := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := i; j < n; j++ {
@@ -55,7 +57,7 @@ func newCubic(x []float64, k int, centred bool) cubic {
 	}
 	turned.Mul(free, roots(sym, k-2))
 	second.Mul(curvature, &turned)
-	c.value, c.second = rows(&turned), rows(&second)
+	c.value, c.second = &turned, &second
 	return c
 }
 
@@ -113,8 +115,8 @@ func (c cubic) penalty() (f, s *mat.Dense) {
 func complement(c []float64) *mat.Dense {
 	k := len(c)
 	v := slices.Clone(c)
-	v[0] += math.Copysign(norm(c), c[0])
-	square := norm(v) * norm(v)
+	v[0] += math.Copysign(floats.Norm(c, 2), c[0])
+	square := floats.Dot(v, v)
 	out := mat.NewDense(k, k-1, nil)
 	for i := range k {
 		for j := 1; j < k; j++ {
@@ -124,43 +126,14 @@ func complement(c []float64) *mat.Dense {
 	return out
 }
 
-func norm(x []float64) (n float64) {
-	for _, v := range x {
-		n = math.Hypot(n, v)
-	}
-	return n
-}
-
-func identity(k int) [][]float64 {
-	out := make([][]float64, k)
-	for i := range out {
-		out[i] = make([]float64, k)
-		out[i][i] = 1
-	}
-	return out
-}
-
-func rows(m *mat.Dense) [][]float64 {
-	n, _ := m.Dims()
-	out := make([][]float64, n)
-	for i := range out {
-		out[i] = slices.Clone(m.RawRowView(i))
-	}
-	return out
-}
-
 // sums are those of the columns over the rows, and the largest sum of absolute values of a row.
 func (c cubic) sums(u []float64) (sums []float64, largest float64) {
-	sums = make([]float64, len(c.value[0]))
+	sums = make([]float64, len(c.knots))
 	row := make([]float64, len(sums))
 	for _, v := range u {
 		c.evaluate(v, row)
-		size := 0.0
-		for j, y := range row {
-			sums[j] += y
-			size += math.Abs(y)
-		}
-		largest = math.Max(largest, size)
+		floats.Add(sums, row)
+		largest = math.Max(largest, floats.Norm(row, 1))
 	}
 	return sums, largest
 }
@@ -168,7 +141,8 @@ func (c cubic) sums(u []float64) (sums []float64, largest float64) {
 // evaluate sets the columns at u, beyond the knots by the tangent.
 func (c cubic) evaluate(u float64, to []float64) {
 	last := len(c.knots) - 1
-	j := min(max(sortedPlace(c.knots, u), 0), last-1)
+	place, _ := slices.BinarySearch(c.knots, u)
+	j := min(max(place-1, 0), last-1)
 	h := c.knots[j+1] - c.knots[j]
 	before, after := c.knots[j+1]-u, u-c.knots[j]
 	a0, a1 := before/h, after/h
@@ -179,35 +153,161 @@ func (c cubic) evaluate(u float64, to []float64) {
 		beyond := u - c.knots[last]
 		c0, c1 = h/6*beyond, h/3*beyond
 	}
+	v0, v1, d0, d1 := c.value.RawRowView(j), c.value.RawRowView(j+1), c.second.RawRowView(j), c.second.RawRowView(j+1)
 	for i := range to {
-		to[i] = a0*c.value[j][i] + a1*c.value[j+1][i] + c0*c.second[j][i] + c1*c.second[j+1][i]
+		to[i] = a0*v0[i] + a1*v1[i] + c0*d0[i] + c1*d1[i]
 	}
 }
 
-// sortedPlace is the number of knots up to u, less one.
-func sortedPlace(knots []float64, u float64) int {
-	at, found := slices.BinarySearch(knots, u)
-	if found {
-		return at
+// newSmooths are those of a term: one for each level of a factor By.
+func (s *source) newSmooths(of Smooth) ([]smooth, error) {
+	if of.Kind == "mo" {
+		m, err := s.newMonotonic(of)
+		return []smooth{m}, err
 	}
-	return at - 1
+	levels, factor, err := []string(nil), false, error(nil)
+	if !of.By.None() {
+		if factor, err = s.isFactor(of.By); err == nil && factor {
+			levels, err = s.learnFactor(of.By)
+		} else if err == nil {
+			_, err = s.numeric(of.By)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	x, err := s.number(of.X)
+	if err != nil {
+		return nil, err
+	}
+	k := of.k()
+	if n := distinctCount(x, k); of.Kind == "gp" {
+		if n < 2 {
+			return nil, s.f.wrong(of.at, fmt.Sprintf("%s has one value in all rows: gp() needs different ones", of.X))
+		}
+		return []smooth{{of: of, level: -1, name: of.String()}}, nil
+	} else if n < k {
+		return nil, s.f.wrong(of.at, Smooth{Kind: of.Kind, X: of.X, K: k}.few(n))
+	}
+	centred := of.By.None() || factor
+	base := smooth{of: of, level: -1, name: of.String(), cubic: newCubic(x, k, centred)}
+	if !factor {
+		if !centred {
+			base.linear = []string{base.name + "[constant]"}
+		}
+		base.linear = append(base.linear, base.name+"[linear]")
+		return []smooth{base}, nil
+	}
+	var out []smooth
+	for i, l := range levels {
+		of := base
+		of.level, of.name = i, base.name+"["+l+"]"
+		of.linear = []string{of.name + "[linear]"}
+		out = append(out, of)
+	}
+	return out, nil
 }
 
-// numbers are what the memory keeps of a spline; cubicOf reads them.
-func (c cubic) numbers() []float64 {
-	out := slices.Concat([]float64{c.mean, c.sd}, c.knots)
-	for _, m := range [][][]float64{c.value, c.second} {
-		out = append(out, slices.Concat(m...)...)
+// few says that there are fewer values than knots.
+func (s Smooth) few(n int) string {
+	out := fmt.Sprintf("%s has %s, and the basis of s() has dimension %d", s.X, differing(n), s.K)
+	if n < 3 {
+		return out + ": a factor or a line is enough for so few"
 	}
-	return out
+	s.K = n
+	return out + ": write " + s.String()
 }
 
-func cubicOf(numbers []float64, k int) cubic {
-	c := cubic{mean: numbers[0], sd: numbers[1], knots: numbers[2 : 2+k]}
-	for i := range k {
-		at := 2 + k + i*(k-2)
-		c.value = append(c.value, numbers[at:at+k-2])
-		c.second = append(c.second, numbers[at+k*(k-2):at+k*(k-2)+k-2])
+// smooth has the penalised columns, and writes the others into the common ones. Those of one level are 0 in rows of
+// other levels.
+func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
+	v, err := s.number(m.of.X)
+	if err != nil {
+		return nil, err
 	}
-	return c
+	var by []float64
+	var codes []int32
+	if m.level >= 0 {
+		codes, err = s.levels(m.of.By)
+	} else if !m.of.By.None() {
+		by, err = s.numeric(m.of.By)
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, width := s.t.Len(), m.of.k()-2
+	z := make([]float64, n*width)
+	for i := range n {
+		if codes != nil && int(codes[i]) != m.level {
+			continue
+		}
+		row, u, w := z[i*width:(i+1)*width], (v[i]-m.cubic.mean)/m.cubic.sd, 1.0
+		if by != nil {
+			w = by[i]
+			x[i*p+at] = w
+		}
+		m.cubic.evaluate(u, row)
+		if floats.Scale(w, row); !sample.Finite(floats.Sum(row)) {
+			return nil, cell(i, m.of.X, number(v[i]), "the smooth is not finite there: it is too far from the training data")
+		}
+		x[i*p+at+len(m.linear)-1] = w * u
+	}
+	return z, nil
+}
+
+// newMonotonic learns the levels of mo(): those of a factor that rows have, or all whole numbers from the least to the
+// largest.
+func (s *source) newMonotonic(of Smooth) (m smooth, err error) {
+	m = smooth{of: of, level: -1, name: of.String()}
+	factor, err := s.isFactor(of.X)
+	if err != nil {
+		return m, err
+	}
+	if factor {
+		m.levels, err = s.learnFactor(of.X)
+		return m, err
+	}
+	x, err := s.numeric(of.X)
+	if err != nil {
+		return m, err
+	}
+	m.low = slices.Min(x)
+	high := slices.Max(x)
+	for i, v := range x {
+		if v != math.Trunc(v) || high-m.low > 1000 || high == m.low {
+			return m, cell(i, of.X, number(v), "mo() is of a factor with its levels in order, or of whole numbers, at least "+
+				"two and at most 1000 apart")
+		}
+	}
+	for v := m.low; v <= high; v++ {
+		m.levels = append(m.levels, number(v))
+	}
+	return m, nil
+}
+
+// function is what Rows.Smooths has. Columns of s without penalty go into the common ones.
+func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
+	switch {
+	case m.of.Kind == "s":
+		return s.smooth(m, x, p, at)
+	case m.of.Kind == "gp":
+		return s.number(m.of.X)
+	}
+	if factor, err := s.isFactor(m.of.X); err != nil || factor {
+		codes, err := s.levels(m.of.X)
+		out := make([]float64, len(codes))
+		for i, c := range codes {
+			out[i] = float64(c)
+		}
+		return out, err
+	}
+	v, err := s.numeric(m.of.X)
+	out := make([]float64, len(v))
+	for i := range v {
+		if out[i] = v[i] - m.low; !slices.Contains(m.levels, number(v[i])) {
+			return nil, cell(i, m.of.X, number(v[i]), "the training data do not have this level of mo(): they have "+
+				list(m.levels))
+		}
+	}
+	return out, err
 }

@@ -55,7 +55,7 @@ func TestSmoothingSpline(t *testing.T) {
 			all.Set(i, 0, 1)
 			all.Set(i, 1, r.X[i])
 			for j := range n - 2 {
-				all.Set(i, 2+j, r.Smooths[0].Z[i*(n-2)+j])
+				all.Set(i, 2+j, r.Smooths[0][i*(n-2)+j])
 			}
 		}
 		ridge.Mul(all.T(), all)
@@ -76,8 +76,9 @@ func TestSmoothEnds(t *testing.T) {
 	rows := small(t)
 	d := fit(t, "y ~ s(x)", rows, formula.Options{})
 	require.Equal(t, []string{"s(x)[linear]"}, d.Names())
-	require.Equal(t, []formula.SmoothDesign{{Name: "s(x)", Columns: 8, Linear: []string{"s(x)[linear]"}}}, d.Smooths())
-	z := numbers(t, d, rows).Smooths[0].Z
+	require.Equal(t, []formula.SmoothDesign{{Name: "s(x)", Kind: "s", Columns: 8, K: 10,
+		Linear: []string{"s(x)[linear]"}}}, d.Smooths())
+	z := numbers(t, d, rows).Smooths[0]
 	for j := range 8 {
 		sum := 0.0
 		for i := j; i < len(z); i += 8 {
@@ -93,7 +94,7 @@ func TestSmoothEnds(t *testing.T) {
 	}
 	const h = 1e-5
 	at := func(x ...float64) []float64 {
-		return numbers(t, d, table(t, data.Column{Name: "x", Numbers: x})).Smooths[0].Z
+		return numbers(t, d, table(t, data.Column{Name: "x", Numbers: x})).Smooths[0]
 	}
 	for _, end := range []struct{ at, out float64 }{{low, -1}, {high, 1}} {
 		z := at(end.at-h*end.out, end.at, end.at+end.out, end.at+3*end.out)
@@ -119,9 +120,9 @@ func TestSmoothBy(t *testing.T) {
 			for j := range 3 {
 				want := 0.0
 				if i%3 == level {
-					want = alone.Smooths[0].Z[i*3+j]
+					want = alone.Smooths[0][i*3+j]
 				}
-				require.InDelta(t, want, r.Smooths[level].Z[i*3+j], 1e-14)
+				require.InDelta(t, want, r.Smooths[level][i*3+j], 1e-14)
 			}
 		}
 	}

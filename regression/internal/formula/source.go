@@ -3,11 +3,17 @@ package formula
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/data"
 )
+
+// memory is what a design has learned from the training data.
+type memory struct {
+	levels  map[string][]string  // of each factor by its expression
+	numbers map[string][]float64 // of expressions: the mean and the standard deviation of scale(x), ...
+	outcome []string             // levels of an outcome that is a factor; nil otherwise
+}
 
 // source evaluates expressions on a table. While it learns, it puts what they depend on into the memory, and takes it
 // from there otherwise.
@@ -19,7 +25,7 @@ type source struct {
 	learning bool
 	columns  map[string]data.Column
 	factors  map[string]*codes
-	numbers  map[string][][]float64 // columns of variables, by their expressions
+	bases    map[string][][]float64 // columns of variables, by their expressions
 }
 
 func newSource(t *data.Table, f *Formula, m *memory, learning bool) (*source, error) {
@@ -27,8 +33,11 @@ func newSource(t *data.Table, f *Formula, m *memory, learning bool) (*source, er
 		return nil, &data.Error{Row: -1, Problem: "there are no rows"}
 	}
 	return &source{t: t, names: t.Names(), f: f, m: m, learning: learning, columns: map[string]data.Column{},
-		factors: map[string]*codes{}, numbers: map[string][][]float64{}}, nil
+		factors: map[string]*codes{}, bases: map[string][][]float64{}}, nil
 }
+
+// reader reads calls of the formula anew, which was checked when it was parsed.
+func (s *source) reader() *expansion { return &expansion{text: s.f.text} }
 
 // codes is a factor of a table.
 type codes struct {
@@ -71,7 +80,7 @@ func (s *source) column(e Expr) (data.Column, error) {
 		return c, nil
 	}
 	if !s.has(e) {
-		return data.Column{}, s.wrong(e, "there is no column %q: %s", short(e.Name), nearest(e.Name, s.names))
+		return data.Column{}, s.wrong(e, "there is no column %q: %s", short(e.Name), Nearest(e.Name, s.names))
 	}
 	missing, err := s.t.Missing(e.Name)
 	if err != nil {
@@ -121,9 +130,6 @@ func (s *source) factor(e Expr) (*codes, error) {
 	} else {
 		out = labelled(c)
 		e = of
-	}
-	if c.Labels != nil { // the codes are enough from here on
-		s.columns[of.Name] = data.Column{Name: c.Name, Labels: []string{}, Levels: c.Levels}
 	}
 	out.used = make([]bool, len(out.levels))
 	for _, code := range out.of {
@@ -209,14 +215,20 @@ func combine(a, b *codes) *codes {
 
 // known maps the levels of a table to those of the memory, -1 for one that it does not have.
 func (s *source) known(key string, c *codes) (to []int32, learned []string) {
-	if s.learning && s.m.Levels[key] == nil {
-		for i, l := range c.levels {
-			if c.used[i] {
-				s.m.Levels[key] = append(s.m.Levels[key], l)
-			}
+	if s.learning && s.m.levels[key] == nil {
+		s.m.levels[key] = c.present()
+	}
+	return matched(c.levels, s.m.levels[key]), s.m.levels[key]
+}
+
+// present are the levels that rows have.
+func (c *codes) present() (out []string) {
+	for i, l := range c.levels {
+		if c.used[i] {
+			out = append(out, l)
 		}
 	}
-	return matched(c.levels, s.m.Levels[key]), s.m.Levels[key]
+	return out
 }
 
 func matched(levels, known []string) []int32 {
@@ -258,4 +270,16 @@ func (s *source) levels(e Expr) ([]int32, error) {
 	return out, nil
 }
 
-func finite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
+// learnFactor has the levels of a factor of common terms, and checks them.
+func (s *source) learnFactor(e Expr) ([]string, error) {
+	c, err := s.factor(e)
+	if err != nil {
+		return nil, err
+	}
+	_, levels := s.known(e.String(), c)
+	if len(levels) < 2 {
+		return nil, s.wrong(e, "%s has one level in the training data, %q: a term needs at least two; leave it out", e,
+			short(levels[0]))
+	}
+	return levels, nil
+}

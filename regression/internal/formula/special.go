@@ -138,37 +138,35 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 	return []Group{g}, nil
 }
 
-// smooth reads s(x, k = 10, by = f).
+// smooth reads s(x, k = 10, by = f), gp(x, k = 30) or mo(x).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
-		return x.wrong(e.at, "a smooth is added, outside groups: one for each level of a factor is s(x, by = g)")
-	}
-	args, err := x.arguments(e, "x", "k", "by", "bs")
-	if err != nil {
-		return err
-	}
-	s := Smooth{X: args["x"], By: args["by"], at: e.at}
-	s.X.Key, s.By.Key = "", ""
-	if basis := args["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
-		return x.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
-	}
-	if k := args["k"]; !k.None() {
-		if k.Kind != Number || k.Value != float64(int(k.Value)) || k.Value < 3 || k.Value > 1000 {
-			return x.wrong(k.at, "s() is of one number, and k, the dimension of its basis, is a whole number from 3 "+
-				"to 1000")
+		more := ""
+		if e.Name == "s" {
+			more = ": one for each level of a factor is s(x, by = g)"
 		}
-		if s.K = int(k.Value); s.K == defaultK {
-			s.K = 0
-		}
+		return x.wrong(e.at, "%s() is added, outside groups and products%s", e.Name, more)
 	}
-	if err := x.checkNumber(s.X); err != nil {
-		return err
+	s := Smooth{Kind: e.Name, at: e.at}
+	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}}[s.Kind]
+	a := x.arguments(e, names...)
+	s.X, s.By = a.number("x"), a.of["by"]
+	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
+		a.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
 	}
-	if s.X.Kind == Number {
-		return x.wrong(s.X.at, "s() takes a column")
+	usual := s.k()
+	s.K = a.whole("k", 0, 3, 1000, s.Kind+"() is of one number, and k, the dimension of its basis,")
+	if s.K == usual {
+		s.K = 0
+	}
+	if s.X.Kind == Number || s.Kind == "mo" && s.X.Kind != Column {
+		a.wrong(s.X.at, "%s() takes a column", s.Kind)
 	}
 	if !s.By.None() && s.By.Kind != Column {
-		return x.wrong(s.By.at, "by is a column: a factor or a number")
+		a.wrong(s.By.at, "by is a column: a factor or a number")
+	}
+	if a.err != nil {
+		return a.err
 	}
 	for _, other := range x.f.Smooths {
 		if other.String() == s.String() {
@@ -183,14 +181,7 @@ func (x *expansion) offset(e Expr, added bool) *Error {
 	if !added || !x.top {
 		return x.wrong(e.at, "an offset is added, outside groups and products: its coefficient is 1")
 	}
-	args, err := x.arguments(e, "x")
-	if err != nil {
-		return err
-	}
-	v := args["x"]
-	if v.Key = ""; v.Kind == Text || v.Kind == Flag {
-		return x.wrong(v.at, "an offset is a number")
-	}
-	x.f.Offsets = append(x.f.Offsets, v)
-	return x.checkNumber(v)
+	a := x.arguments(e, "x")
+	x.f.Offsets = append(x.f.Offsets, a.number("x"))
+	return a.err
 }
