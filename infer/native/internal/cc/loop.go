@@ -34,7 +34,15 @@ type nest struct {
 
 func (f *function) loop(i int, s *ir.Step) error {
 	n := &nest{f: f, step: i, ordered: map[int]bool{}, masks: map[int]bool{}}
-	n.sizes, n.body = collapse(s)
+	n.sizes, n.body = s.Simplified()
+	for k := range n.body {
+		if in := &n.body[k]; in.Op == ir.Coord {
+			if in.Dim = slices.Index(in.At.Strides, 1); in.Dim < 0 {
+				in.Op, in.Num = ir.Num, 0
+			}
+			in.At = ir.Address{}
+		}
+	}
 	r := len(n.sizes)
 	n.rotate()
 	for d := range r {
@@ -109,71 +117,6 @@ func (n *nest) overlaps() bool {
 		calls = calls || n.levels[k] == r && in.Op >= ir.Exp && in.Op <= ir.I1e || in.Op == ir.Pow || in.Op == ir.Atan2
 	}
 	return calls && !slices.ContainsFunc(n.body, func(in ir.Instr) bool { return in.Op == ir.Load && stored[in.At.Buf] })
-}
-
-// collapse drops the dimensions of one iteration and joins neighbours that every access runs through as one.
-func collapse(s *ir.Step) ([]int, []ir.Instr) {
-	body := slices.Clone(s.Body)
-	var dims []int
-	for d, n := range s.Sizes {
-		if n > 1 {
-			dims = append(dims, d)
-		}
-	}
-	sizes := make([]int, len(dims))
-	for q, d := range dims {
-		sizes[q] = s.Sizes[d]
-	}
-	pick := func(a *ir.Address) {
-		strides := make([]int, len(dims))
-		for q, d := range dims {
-			strides[q] = a.Strides[d]
-		}
-		a.Strides = strides
-	}
-	var all []*ir.Address
-	fixed := make([]bool, len(dims)) // dimensions whose coordinate is a value
-	for k := range body {
-		in := &body[k]
-		switch {
-		case in.Op == ir.Coord:
-			if q := slices.Index(dims, in.Dim); q >= 0 {
-				in.Dim, fixed[q] = q, true
-			} else {
-				in.Op, in.Num = ir.Num, 0
-			}
-		case in.Op == ir.Load || in.Op.Writes():
-			pick(&in.At)
-			all = append(all, &in.At)
-			if in.At.Index != nil {
-				x := *in.At.Index
-				pick(&x)
-				in.At.Index = &x
-				all = append(all, &x)
-			}
-		}
-	}
-	for q := len(sizes) - 2; q >= 0; q-- {
-		joined := !fixed[q] && !fixed[q+1]
-		for _, a := range all {
-			joined = joined && a.Strides[q] == a.Strides[q+1]*sizes[q+1]
-		}
-		if !joined {
-			continue
-		}
-		sizes[q+1] *= sizes[q]
-		sizes = slices.Delete(sizes, q, q+1)
-		fixed = slices.Delete(fixed, q, q+1)
-		for _, a := range all {
-			a.Strides = slices.Delete(a.Strides, q, q+1)
-		}
-		for k := range body {
-			if body[k].Op == ir.Coord && body[k].Dim > q {
-				body[k].Dim--
-			}
-		}
-	}
-	return sizes, body
 }
 
 // level is how many loops an instruction lies in: those whose coordinate it needs. It is called in order.

@@ -108,24 +108,17 @@ func bounds(sizes []int, arrays []array) [][]int {
 
 // boxes calls f with every box between bounds.
 func boxes(cuts [][]int, f func(lo, sizes []int)) {
-	at := make([]int, len(cuts))
-	for {
+	counts := make([]int, len(cuts))
+	for d, c := range cuts {
+		counts[d] = len(c) - 1
+	}
+	walk(counts, func(at []int) {
 		lo, sizes := make([]int, len(cuts)), make([]int, len(cuts))
 		for d, k := range at {
 			lo[d], sizes[d] = cuts[d][k], cuts[d][k+1]-cuts[d][k]
 		}
 		f(lo, sizes)
-		d := len(cuts) - 1
-		for ; d >= 0; d-- {
-			if at[d]++; at[d] < len(cuts[d])-1 {
-				break
-			}
-			at[d] = 0
-		}
-		if d < 0 {
-			return
-		}
-	}
+	})
 }
 
 // refsAt are the references of arrays in a box that no cell's bound cuts.
@@ -185,11 +178,7 @@ func (g *graph) assembled(a array) ref {
 			place := ref{v: &value{}, strides: strides}.at(c.lo)
 			k := 0
 			walk(c.sizes, func(at []int) {
-				o := place.off
-				for d, i := range at {
-					o += strides[d] * i
-				}
-				data[o] = numbers[k]
+				data[place.element(at)] = numbers[k]
 				k++
 			})
 		}

@@ -9,19 +9,17 @@ import (
 
 // PlanOptions are those of [Plan].
 type PlanOptions struct {
-	Dim          int
-	Inputs       []ir.Slot // the batch
-	Outputs      []ir.Slot // what the aux outputs are
-	Jacobian     bool      // the recording has the value and gradient of the log Jacobian too
-	GradientOnly bool
-	ValueOnly    bool
-	NoAux        bool
+	Options
+	Dim      int
+	Inputs   []ir.Slot // the batch
+	Outputs  []ir.Slot // what the aux outputs are
+	Jacobian bool      // the recording has the value and gradient of the log Jacobian too
 }
 
 // Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux.
 // The error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
 func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
-	l := &lowering{g: newGraph(), rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
+	l := &lowering{calc: calc{newGraph()}, rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
 		origin: make([]origin, len(rec.Storages))}
 	defer func() {
 		if r, ok := err.(*Refusal); ok {
@@ -50,18 +48,13 @@ func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	if !o.ValueOnly {
 		outs = append(outs, output{ir.Grad, 0, l.weighted(values, values, []int{o.Dim})})
 	}
-	plan := &ir.Plan{Dim: o.Dim, Inputs: o.Inputs}
-	if !o.NoAux {
-		plan.Outputs = o.Outputs
-		for i := range o.Outputs {
-			if a := l.output(2*values + i); a.n() > 0 {
-				outs = append(outs, output{ir.Aux, i, a})
-			}
+	plan := &ir.Plan{Dim: o.Dim, Inputs: o.Inputs, Outputs: o.Outputs}
+	for i := range o.Outputs {
+		if a := l.output(2*values + i); a.n() > 0 {
+			outs = append(outs, output{ir.Aux, i, a})
 		}
 	}
-	if err := emit(plan, l.g, outs); err != nil {
-		return nil, err
-	}
+	emit(plan, l.g, outs)
 	inBlocks(plan)
 	if err := plan.Check(); err != nil {
 		return nil, fmt.Errorf("lower: the plan is not sound: %w", err)
@@ -107,5 +100,5 @@ func (l *lowering) weighted(values, i int, sizes []int) array {
 	if zeros {
 		return a
 	}
-	return l.g.apply(ir.Add, a, l.g.apply(ir.Select, w, l.g.apply(ir.Mul, w, b), l.g.scalar(0)))
+	return l.of(ir.Add, a, l.of(ir.Select, w, l.of(ir.Mul, w, b), l.num(0)))
 }

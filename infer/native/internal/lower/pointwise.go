@@ -29,11 +29,7 @@ func (g *graph) pointwise(op ir.Op, sizes []int, args ...ref) ref {
 	if r, ok := leader(args, dims); ok {
 		slices.SortStableFunc(dims, func(a, b int) int { return abs(r.strides[b]) - abs(r.strides[a]) })
 	}
-	space := make([]int, len(dims))
-	own := make([]ref, len(args))
-	for k, d := range dims {
-		space[k] = sizes[d]
-	}
+	space, own := picked(sizes, dims), make([]ref, len(args))
 	for i, r := range args {
 		own[i] = r.pick(dims)
 	}

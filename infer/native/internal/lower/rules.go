@@ -40,11 +40,11 @@ func init() {
 }
 
 func oneOperand(op ir.Op) rule {
-	return func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(op, l.in(c, 0))) }
+	return func(l *lowering, c *Call) { l.out(c, 0, l.of(op, l.in(c, 0))) }
 }
 
 func twoOperands(op ir.Op) rule {
-	return func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(op, l.in(c, 0), l.in(c, 1))) }
+	return func(l *lowering, c *Call) { l.out(c, 0, l.of(op, l.in(c, 0), l.in(c, 1))) }
 }
 
 // calc writes formulas of arrays.

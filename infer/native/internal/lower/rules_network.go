@@ -8,91 +8,89 @@ import (
 
 // networkRules are activations and losses of networks.
 var networkRules = map[string]rule{
-	"relu": func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(ir.Max, l.in(c, 0), l.g.scalar(0))) },
+	"relu": func(l *lowering, c *Call) { l.out(c, 0, l.of(ir.Max, l.in(c, 0), l.num(0))) },
 	"threshold_backward": func(l *lowering, c *Call) {
-		k := calc{l.g}
-		l.out(c, 0, k.choose(k.of(ir.Le, l.in(c, 1), k.num(c.number(2, 0))), k.num(0), l.in(c, 0)))
+		l.out(c, 0, l.choose(l.of(ir.Le, l.in(c, 1), l.num(c.number(2, 0))), l.num(0), l.in(c, 0)))
 	},
 	"silu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.div(x, k.add(k.exp(k.neg(x)), k.num(1))))
+		x := l.in(c, 0)
+		l.out(c, 0, l.div(x, l.add(l.exp(l.neg(x)), l.num(1))))
 	},
 	"silu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		s := k.sigmoid(x)
-		l.out(c, 0, k.mul(k.mul(grad, s), k.add(k.mul(x, k.sub(k.num(1), s)), k.num(1))))
+		grad, x := l.in(c, 0), l.in(c, 1)
+		s := l.sigmoid(x)
+		l.out(c, 0, l.mul(l.mul(grad, s), l.add(l.mul(x, l.sub(l.num(1), s)), l.num(1))))
 	},
 	"gelu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
+		x := l.in(c, 0)
 		if c.has(1) && c.Args[1].Text == "tanh" {
-			l.out(c, 0, k.mul(k.scale(x, 0.5), k.add(k.of(ir.Tanh, geluInner(k, x)), k.num(1))))
+			l.out(c, 0, l.mul(l.scale(x, 0.5), l.add(l.of(ir.Tanh, geluInner(l.calc, x)), l.num(1))))
 			return
 		}
-		l.out(c, 0, k.mul(k.scale(x, 0.5), k.add(k.of(ir.Erf, k.scale(x, math.Sqrt2/2)), k.num(1))))
+		l.out(c, 0, l.mul(l.scale(x, 0.5), l.add(l.of(ir.Erf, l.scale(x, math.Sqrt2/2)), l.num(1))))
 	},
 	"gelu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
+		grad, x := l.in(c, 0), l.in(c, 1)
 		if c.has(2) && c.Args[2].Text == "tanh" {
-			t := k.of(ir.Tanh, geluInner(k, x))
-			left := k.scale(k.add(t, k.num(1)), 0.5)
-			slope := k.scale(k.add(k.scale(k.mul(x, x), 3*geluCubic), k.num(1)), geluScale)
-			right := k.mul(k.mul(k.scale(x, 0.5), k.sub(k.num(1), k.mul(t, t))), slope)
-			l.out(c, 0, k.mul(grad, k.add(left, right)))
+			t := l.of(ir.Tanh, geluInner(l.calc, x))
+			left := l.scale(l.add(t, l.num(1)), 0.5)
+			slope := l.scale(l.add(l.scale(l.mul(x, x), 3*geluCubic), l.num(1)), geluScale)
+			right := l.mul(l.mul(l.scale(x, 0.5), l.sub(l.num(1), l.mul(t, t))), slope)
+			l.out(c, 0, l.mul(grad, l.add(left, right)))
 			return
 		}
-		cdf := k.scale(k.add(k.of(ir.Erf, k.scale(x, math.Sqrt2/2)), k.num(1)), 0.5)
-		pdf := k.scale(k.exp(k.scale(k.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
-		l.out(c, 0, k.mul(grad, k.add(cdf, k.mul(x, pdf))))
+		cdf := l.scale(l.add(l.of(ir.Erf, l.scale(x, math.Sqrt2/2)), l.num(1)), 0.5)
+		pdf := l.scale(l.exp(l.scale(l.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
+		l.out(c, 0, l.mul(grad, l.add(cdf, l.mul(x, pdf))))
 	},
 	"elu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
+		x := l.in(c, 0)
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
-		low := k.scale(k.of(ir.Expm1, k.scale(x, in)), alpha*scale)
-		l.out(c, 0, k.choose(k.of(ir.Le, x, k.num(0)), low, k.scale(x, scale)))
+		low := l.scale(l.of(ir.Expm1, l.scale(x, in)), alpha*scale)
+		l.out(c, 0, l.choose(l.of(ir.Le, x, l.num(0)), low, l.scale(x, scale)))
 	},
 	"elu_backward": func(l *lowering, c *Call) {
-		k, grad, y := calc{l.g}, l.in(c, 0), l.in(c, 5)
+		grad, y := l.in(c, 0), l.in(c, 5)
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
 		var low array
 		if c.flag(4) { // y is the result
-			low = k.scale(k.mul(grad, k.add(y, k.num(alpha*scale))), in)
+			low = l.scale(l.mul(grad, l.add(y, l.num(alpha*scale))), in)
 		} else {
-			low = k.scale(k.mul(grad, k.exp(k.scale(y, in))), in*alpha*scale)
+			low = l.scale(l.mul(grad, l.exp(l.scale(y, in))), in*alpha*scale)
 		}
-		l.out(c, 0, k.choose(k.of(ir.Le, y, k.num(0)), low, k.scale(grad, scale)))
+		l.out(c, 0, l.choose(l.of(ir.Le, y, l.num(0)), low, l.scale(grad, scale)))
 	},
 	"leaky_relu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.choose(k.less(k.num(0), x), x, k.scale(x, c.number(1, 0.01))))
+		x := l.in(c, 0)
+		l.out(c, 0, l.choose(l.less(l.num(0), x), x, l.scale(x, c.number(1, 0.01))))
 	},
 	"leaky_relu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		l.out(c, 0, k.choose(k.less(k.num(0), x), grad, k.scale(grad, c.number(2, 0.01))))
+		grad, x := l.in(c, 0), l.in(c, 1)
+		l.out(c, 0, l.choose(l.less(l.num(0), x), grad, l.scale(grad, c.number(2, 0.01))))
 	},
 	"hardtanh": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.of(ir.Min, k.of(ir.Max, x, k.num(c.number(1, -1))), k.num(c.number(2, 1))))
+		x := l.in(c, 0)
+		l.out(c, 0, l.of(ir.Min, l.of(ir.Max, x, l.num(c.number(1, -1))), l.num(c.number(2, 1))))
 	},
 	"hardtanh_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		outside := k.of(ir.Or, k.of(ir.Le, x, k.num(c.number(2, -1))), k.of(ir.Le, k.num(c.number(3, 1)), x))
-		l.out(c, 0, k.choose(outside, k.num(0), grad))
+		grad, x := l.in(c, 0), l.in(c, 1)
+		outside := l.of(ir.Or, l.of(ir.Le, x, l.num(c.number(2, -1))), l.of(ir.Le, l.num(c.number(3, 1)), x))
+		l.out(c, 0, l.choose(outside, l.num(0), grad))
 	},
 	"nll_loss_forward":  nllForward,
 	"nll_loss_backward": nllBackward,
 	"mse_loss": func(l *lowering, c *Call) {
-		k := calc{l.g}
-		off := k.sub(l.in(c, 0), l.in(c, 1))
-		l.out(c, 0, l.lossOf(c, k.mul(off, off), c.int(2, 1)))
+		off := l.sub(l.in(c, 0), l.in(c, 1))
+		l.out(c, 0, l.lossOf(c, l.mul(off, off), c.int(2, 1)))
 	},
 	"mse_loss_backward": func(l *lowering, c *Call) {
-		k, grad := calc{l.g}, l.in(c, 0)
-		off := k.sub(l.in(c, 1), l.in(c, 2))
+		grad := l.in(c, 0)
+		off := l.sub(l.in(c, 1), l.in(c, 2))
 		by := 2.0
 		if c.int(3, 1) == 1 {
 			by /= float64(max(off.n(), 1))
 		}
-		l.out(c, 0, k.mul(k.scale(off, by), grad))
+		l.out(c, 0, l.mul(l.scale(off, by), grad))
 	},
 }
 
@@ -113,7 +111,7 @@ func (l *lowering) lossOf(c *Call, a array, reduction int) array {
 		return a
 	case 1:
 		n := float64(a.n())
-		return calc{l.g}.div(l.g.reduce(ir.Sum, a, nil, false), l.g.scalar(n))
+		return l.div(l.g.reduce(ir.Sum, a, nil, false), l.num(n))
 	}
 	return l.g.reduce(ir.Sum, a, nil, false)
 }
@@ -129,18 +127,17 @@ func (l *lowering) nll(c *Call, first int) (p, classes, counts array) {
 		refuse("log probabilities of shape %v are not understood", p.sizes)
 	}
 	ignored := float64(c.int(first+4, -100))
-	counts = l.g.apply(ir.Ne, classes, l.g.scalar(ignored))
-	return p, l.g.apply(ir.Select, counts, classes, l.g.scalar(0)), counts
+	counts = l.of(ir.Ne, classes, l.num(ignored))
+	return p, l.of(ir.Select, counts, classes, l.num(0)), counts
 }
 
 func nllForward(l *lowering, c *Call) {
-	k := calc{l.g}
 	p, classes, counts := l.nll(c, 0)
-	loss := k.choose(counts, k.neg(l.gather(p, 1, classes.insert(1)).drop(1)), k.num(0))
+	loss := l.choose(counts, l.neg(l.gather(p, 1, classes.insert(1)).drop(1)), l.num(0))
 	total := l.g.reduce(ir.Sum, counts, nil, false)
 	switch c.int(3, 1) {
 	case 1:
-		loss = k.div(l.g.reduce(ir.Sum, loss, nil, false), total)
+		loss = l.div(l.g.reduce(ir.Sum, loss, nil, false), total)
 	case 2:
 		loss = l.g.reduce(ir.Sum, loss, nil, false)
 	}
@@ -149,19 +146,18 @@ func nllForward(l *lowering, c *Call) {
 }
 
 func nllBackward(l *lowering, c *Call) {
-	k := calc{l.g}
 	grad := l.in(c, 0)
 	p, classes, counts := l.nll(c, 1)
 	if c.int(4, 1) == 1 {
-		grad = k.div(grad, l.g.reduce(ir.Sum, counts, nil, false))
+		grad = l.div(grad, l.g.reduce(ir.Sum, counts, nil, false))
 	}
-	src := k.choose(counts, k.neg(grad), k.num(0)).broadcast(classes.sizes)
+	src := l.choose(counts, l.neg(grad), l.num(0)).broadcast(classes.sizes)
 	// One-hot: a comparison fuses with the loop over the probabilities, and needs no memory of its own.
 	n := p.sizes[1]
 	labels := make([]float64, n)
 	for i := range labels {
 		labels[i] = float64(i)
 	}
-	hot := k.of(ir.Eq, classes.insert(1), single([]int{1, n}, whole(l.g.constant(labels), []int{1, n})))
-	l.out(c, 0, k.choose(hot, src.insert(1), k.num(0)))
+	hot := l.of(ir.Eq, classes.insert(1), single([]int{1, n}, whole(l.g.constant(labels), []int{1, n})))
+	l.out(c, 0, l.choose(hot, src.insert(1), l.num(0)))
 }
