@@ -210,6 +210,11 @@ func (s Slot) Len() int {
 	return n
 }
 
+// Equal says whether two slots are for the same tensors.
+func (s Slot) Equal(t Slot) bool {
+	return s.Name == t.Name && s.Elem == t.Elem && slices.Equal(s.Shape, t.Shape)
+}
+
 // arity is how many operands an operation has.
 func (o Op) arity() int {
 	switch {

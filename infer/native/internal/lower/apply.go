@@ -143,8 +143,22 @@ func (a array) box(lo, sizes []int) ref {
 			return c.ref.at(move)
 		}
 	}
-	refuse("elements are read that no recorded operation has written")
+	refuse(unwritten)
 	return ref{}
+}
+
+const unwritten = "elements are read that no recorded operation has written"
+
+// complete makes sure that every element of an array was written.
+func (a array) complete() array {
+	n := 0
+	for _, c := range a.cells {
+		n += ir.Iterations(c.sizes)
+	}
+	if n != a.n() {
+		refuse(unwritten)
+	}
+	return a
 }
 
 // together is an array of one cell: where there are several they are copied into memory.
@@ -160,19 +174,13 @@ func (g *graph) ref(a array) ref { return g.together(a).cells[0].ref }
 
 // assembled copies the cells of an array into one value.
 func (g *graph) assembled(a array) ref {
-	covered := 0
-	data := make([]float64, 0)
-	folds := a.n() <= foldable
+	folds := a.complete().n() <= foldable
 	for _, c := range a.cells {
-		covered += ir.Iterations(c.sizes)
 		folds = folds && c.ref.v.kind == constant && c.ref.ix == nil
-	}
-	if covered != a.n() {
-		refuse("elements are read that no recorded operation has written")
 	}
 	strides := contiguous(a.sizes)
 	if folds {
-		data = make([]float64, a.n())
+		data := make([]float64, a.n())
 		for _, c := range a.cells {
 			numbers := c.ref.numbers(c.sizes)
 			place := ref{v: &value{}, strides: strides}.at(c.lo)

@@ -227,15 +227,16 @@ func (l *lowering) in(c *Call, i int) array {
 	return array{}
 }
 
-// out gives result i its elements. Arithmetic in float32 or in short integers rounds or wraps as a plan does not.
+// exact says whether a plan computes as libtorch does: arithmetic in float32 or in short integers rounds or wraps.
+func (t Type) exact() bool { return t == Float64 || t == Int64 || t == Int32 || t == Boolean }
+
+// out gives result i its elements.
 func (l *lowering) out(c *Call, i int, a array) {
 	t := c.result(i)
 	if t == nil {
 		return
 	}
-	switch t.Type {
-	case Float64, Int64, Int32, Boolean:
-	default:
+	if !t.Type.exact() {
 		refuse("it computes in %v: an evaluation in float64 is understood", t.Type)
 	}
 	l.write(t, a)

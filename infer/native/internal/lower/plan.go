@@ -72,12 +72,10 @@ type output struct {
 // output is an output of the recording.
 func (l *lowering) output(i int) array {
 	t := l.rec.Outputs[i]
-	switch t.Type {
-	case Float64, Int64, Int32, Boolean:
-	default:
+	if !t.Type.exact() {
 		refuse("output %d has elements of type %v: an evaluation in float64 is understood", i, t.Type)
 	}
-	return l.whole(l.read(&t))
+	return l.read(&t).complete()
 }
 
 // weighted is output i, plus the weight times the one behind it where there are two. A weight of 0 leaves it out, even

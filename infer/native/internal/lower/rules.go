@@ -31,8 +31,10 @@ func init() {
 	} {
 		rules[name] = twoOperands(op)
 	}
-	for name, f := range formulas {
-		rules[name] = f.rule()
+	for _, more := range []map[string]formula{formulas, networkFormulas} {
+		for name, f := range more {
+			rules[name] = f.rule()
+		}
 	}
 	for _, more := range []map[string]rule{pointRules, shapeRules, sumRules, matrixRules, indexRules, networkRules} {
 		maps.Copy(rules, more)

@@ -11,13 +11,8 @@ var matrixRules = map[string]rule{
 	"mm":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
 	"bmm": func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
 	"mv":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1).insert(1)).drop(1)) },
-	"dot": func(l *lowering, c *Call) { l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1))) },
-	"vdot": func(l *lowering, c *Call) {
-		l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1)))
-	},
-	"addmv": func(l *lowering, c *Call) {
-		l.scaled(c, l.product(l.in(c, 1), l.in(c, 2).insert(1)).drop(1))
-	},
+	"dot": dot, "vdot": dot,
+	"addmv":   func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2).insert(1)).drop(1)) },
 	"addmm":   func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
 	"baddbmm": func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
 	"addr": func(l *lowering, c *Call) {
@@ -73,8 +68,8 @@ func (l *lowering) scaled(c *Call, product array) {
 	l.out(c, 0, l.scale(product, c.number(4, 1)))
 }
 
-func (l *lowering) dot(a, b array) array {
-	return l.g.reduce(ir.Sum, l.of(ir.Mul, a, b), nil, false)
+func dot(l *lowering, c *Call) {
+	l.out(c, 0, l.g.reduce(ir.Sum, l.of(ir.Mul, l.in(c, 0), l.in(c, 1)), nil, false))
 }
 
 const (

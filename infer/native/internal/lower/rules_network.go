@@ -6,49 +6,58 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// networkRules are activations and losses of networks.
-var networkRules = map[string]rule{
-	"relu": func(l *lowering, c *Call) { l.out(c, 0, l.of(ir.Max, l.in(c, 0), l.num(0))) },
-	"threshold_backward": func(l *lowering, c *Call) {
-		l.out(c, 0, l.choose(l.of(ir.Le, l.in(c, 1), l.num(c.number(2, 0))), l.num(0), l.in(c, 0)))
-	},
-	"silu": func(l *lowering, c *Call) {
-		x := l.in(c, 0)
-		l.out(c, 0, l.div(x, l.add(l.exp(l.neg(x)), l.num(1))))
-	},
-	"silu_backward": func(l *lowering, c *Call) {
-		grad, x := l.in(c, 0), l.in(c, 1)
-		s := l.sigmoid(x)
-		l.out(c, 0, l.mul(l.mul(grad, s), l.add(l.mul(x, l.sub(l.num(1), s)), l.num(1))))
-	},
-	"gelu": func(l *lowering, c *Call) {
-		x := l.in(c, 0)
+// networkFormulas are activations of networks, and their gradients.
+var networkFormulas = map[string]formula{
+	"relu": {1, func(k calc, _ *Call, a []array) array { return k.of(ir.Max, a[0], k.num(0)) }},
+	"threshold_backward": {2, func(k calc, c *Call, a []array) array {
+		return k.choose(k.of(ir.Le, a[1], k.num(c.number(2, 0))), k.num(0), a[0])
+	}},
+	"silu": {1, func(k calc, _ *Call, a []array) array { return k.div(a[0], k.add(k.exp(k.neg(a[0])), k.num(1))) }},
+	"silu_backward": {2, func(k calc, _ *Call, a []array) array {
+		s := k.sigmoid(a[1])
+		return k.mul(k.mul(a[0], s), k.add(k.mul(a[1], k.sub(k.num(1), s)), k.num(1)))
+	}},
+	"gelu": {1, func(k calc, c *Call, a []array) array {
 		if c.has(1) && c.Args[1].Text == "tanh" {
-			l.out(c, 0, l.mul(l.scale(x, 0.5), l.add(l.of(ir.Tanh, geluInner(l.calc, x)), l.num(1))))
-			return
+			return k.mul(k.scale(a[0], 0.5), k.add(k.of(ir.Tanh, geluInner(k, a[0])), k.num(1)))
 		}
-		l.out(c, 0, l.mul(l.scale(x, 0.5), l.add(l.of(ir.Erf, l.scale(x, math.Sqrt2/2)), l.num(1))))
-	},
-	"gelu_backward": func(l *lowering, c *Call) {
-		grad, x := l.in(c, 0), l.in(c, 1)
+		return k.mul(k.scale(a[0], 0.5), k.add(k.of(ir.Erf, k.scale(a[0], math.Sqrt2/2)), k.num(1)))
+	}},
+	"gelu_backward": {2, func(k calc, c *Call, a []array) array {
+		grad, x := a[0], a[1]
 		if c.has(2) && c.Args[2].Text == "tanh" {
-			t := l.of(ir.Tanh, geluInner(l.calc, x))
-			left := l.scale(l.add(t, l.num(1)), 0.5)
-			slope := l.scale(l.add(l.scale(l.mul(x, x), 3*geluCubic), l.num(1)), geluScale)
-			right := l.mul(l.mul(l.scale(x, 0.5), l.sub(l.num(1), l.mul(t, t))), slope)
-			l.out(c, 0, l.mul(grad, l.add(left, right)))
-			return
+			t := k.of(ir.Tanh, geluInner(k, x))
+			left := k.scale(k.add(t, k.num(1)), 0.5)
+			slope := k.scale(k.add(k.scale(k.mul(x, x), 3*geluCubic), k.num(1)), geluScale)
+			right := k.mul(k.mul(k.scale(x, 0.5), k.sub(k.num(1), k.mul(t, t))), slope)
+			return k.mul(grad, k.add(left, right))
 		}
-		cdf := l.scale(l.add(l.of(ir.Erf, l.scale(x, math.Sqrt2/2)), l.num(1)), 0.5)
-		pdf := l.scale(l.exp(l.scale(l.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
-		l.out(c, 0, l.mul(grad, l.add(cdf, l.mul(x, pdf))))
-	},
-	"elu": func(l *lowering, c *Call) {
-		x := l.in(c, 0)
+		cdf := k.scale(k.add(k.of(ir.Erf, k.scale(x, math.Sqrt2/2)), k.num(1)), 0.5)
+		pdf := k.scale(k.exp(k.scale(k.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
+		return k.mul(grad, k.add(cdf, k.mul(x, pdf)))
+	}},
+	"elu": {1, func(k calc, c *Call, a []array) array {
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
-		low := l.scale(l.of(ir.Expm1, l.scale(x, in)), alpha*scale)
-		l.out(c, 0, l.choose(l.of(ir.Le, x, l.num(0)), low, l.scale(x, scale)))
-	},
+		low := k.scale(k.of(ir.Expm1, k.scale(a[0], in)), alpha*scale)
+		return k.choose(k.of(ir.Le, a[0], k.num(0)), low, k.scale(a[0], scale))
+	}},
+	"leaky_relu": {1, func(k calc, c *Call, a []array) array {
+		return k.choose(k.less(k.num(0), a[0]), a[0], k.scale(a[0], c.number(1, 0.01)))
+	}},
+	"leaky_relu_backward": {2, func(k calc, c *Call, a []array) array {
+		return k.choose(k.less(k.num(0), a[1]), a[0], k.scale(a[0], c.number(2, 0.01)))
+	}},
+	"hardtanh": {1, func(k calc, c *Call, a []array) array {
+		return k.of(ir.Min, k.of(ir.Max, a[0], k.num(c.number(1, -1))), k.num(c.number(2, 1)))
+	}},
+	"hardtanh_backward": {2, func(k calc, c *Call, a []array) array {
+		low, high := k.of(ir.Le, a[1], k.num(c.number(2, -1))), k.of(ir.Le, k.num(c.number(3, 1)), a[1])
+		return k.choose(k.of(ir.Or, low, high), k.num(0), a[0])
+	}},
+}
+
+// networkRules are losses of networks, and what has arguments that are no operands.
+var networkRules = map[string]rule{
 	"elu_backward": func(l *lowering, c *Call) {
 		grad, y := l.in(c, 0), l.in(c, 5)
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
@@ -59,23 +68,6 @@ var networkRules = map[string]rule{
 			low = l.scale(l.mul(grad, l.exp(l.scale(y, in))), in*alpha*scale)
 		}
 		l.out(c, 0, l.choose(l.of(ir.Le, y, l.num(0)), low, l.scale(grad, scale)))
-	},
-	"leaky_relu": func(l *lowering, c *Call) {
-		x := l.in(c, 0)
-		l.out(c, 0, l.choose(l.less(l.num(0), x), x, l.scale(x, c.number(1, 0.01))))
-	},
-	"leaky_relu_backward": func(l *lowering, c *Call) {
-		grad, x := l.in(c, 0), l.in(c, 1)
-		l.out(c, 0, l.choose(l.less(l.num(0), x), grad, l.scale(grad, c.number(2, 0.01))))
-	},
-	"hardtanh": func(l *lowering, c *Call) {
-		x := l.in(c, 0)
-		l.out(c, 0, l.of(ir.Min, l.of(ir.Max, x, l.num(c.number(1, -1))), l.num(c.number(2, 1))))
-	},
-	"hardtanh_backward": func(l *lowering, c *Call) {
-		grad, x := l.in(c, 0), l.in(c, 1)
-		outside := l.of(ir.Or, l.of(ir.Le, x, l.num(c.number(2, -1))), l.of(ir.Le, l.num(c.number(3, 1)), x))
-		l.out(c, 0, l.choose(outside, l.num(0), grad))
 	},
 	"nll_loss_forward":  nllForward,
 	"nll_loss_backward": nllBackward,

@@ -51,11 +51,7 @@ var formulas = map[string]formula{
 	}},
 	"lerp": {3, func(k calc, _ *Call, a []array) array { return k.add(a[0], k.mul(a[2], k.sub(a[1], a[0]))) }},
 	// x log y, 0 where x is 0, unless y is NaN.
-	"xlogy":         {2, xlog(func(k calc, y array) array { return k.log(y) })},
-	"special_xlogy": {2, xlog(func(k calc, y array) array { return k.log(y) })},
-	"special_xlog1py": {2, xlog(func(k calc, y array) array {
-		return k.of(ir.Log1p, y)
-	})},
+	"xlogy": {2, xlog(ir.Log)}, "special_xlogy": {2, xlog(ir.Log)}, "special_xlog1py": {2, xlog(ir.Log1p)},
 	"special_entr": {1, func(k calc, _ *Call, a []array) array {
 		x := a[0]
 		inside := k.choose(k.of(ir.Eq, x, k.num(0)), k.num(0), k.num(math.Inf(-1)))
@@ -74,15 +70,7 @@ var formulas = map[string]formula{
 		high := k.of(ir.Log1p, k.scale(k.of(ir.Erfc, t), -0.5))
 		return k.choose(k.less(a[0], k.num(-1)), low, high)
 	}},
-	"special_i0": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I0e, a[0]))
-	}},
-	"i0": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I0e, a[0]))
-	}},
-	"special_i1": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I1e, a[0]))
-	}},
+	"i0": {1, unscaled(ir.I0e)}, "special_i0": {1, unscaled(ir.I0e)}, "special_i1": {1, unscaled(ir.I1e)},
 	"logaddexp": {2, func(k calc, _ *Call, a []array) array {
 		m := k.of(ir.Max, a[0], a[1])
 		sum := k.add(m, k.of(ir.Log1p, k.exp(k.neg(k.of(ir.Abs, k.sub(a[0], a[1]))))))
@@ -93,12 +81,7 @@ var formulas = map[string]formula{
 	"heaviside": {2, func(k calc, _ *Call, a []array) array {
 		return k.choose(k.of(ir.Eq, a[0], k.num(0)), a[1], k.less(k.num(0), a[0]))
 	}},
-	"bitwise_not": {1, func(k calc, c *Call, a []array) array {
-		if t := c.Args[0].Tensor; t == nil || t.Type != Boolean {
-			refuse("bits of whole numbers are not understood")
-		}
-		return k.of(ir.Not, a[0])
-	}},
+	"bitwise_not": {1, bits(ir.Not)},
 	"bitwise_and": {2, bits(ir.And)}, "__and__": {2, bits(ir.And)},
 	"bitwise_or": {2, bits(ir.Or)}, "__or__": {2, bits(ir.Or)},
 	"bitwise_xor": {2, bits(ir.Ne)},
@@ -124,11 +107,17 @@ var formulas = map[string]formula{
 	}},
 }
 
-func xlog(log func(k calc, y array) array) func(k calc, c *Call, a []array) array {
+// xlog is x times a logarithm.
+func xlog(log ir.Op) func(k calc, c *Call, a []array) array {
 	return func(k calc, _ *Call, a []array) array {
 		zero := k.choose(k.of(ir.IsNaN, a[1]), a[1], k.num(0))
-		return k.choose(k.of(ir.Eq, a[0], k.num(0)), zero, k.mul(a[0], log(k, a[1])))
+		return k.choose(k.of(ir.Eq, a[0], k.num(0)), zero, k.mul(a[0], k.of(log, a[1])))
 	}
+}
+
+// unscaled is exp(|x|) times a scaled Bessel function.
+func unscaled(op ir.Op) func(k calc, c *Call, a []array) array {
+	return func(k calc, _ *Call, a []array) array { return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(op, a[0])) }
 }
 
 // bits are operations on truth values.
@@ -139,7 +128,7 @@ func bits(op ir.Op) func(k calc, c *Call, a []array) array {
 				refuse("bits of whole numbers are not understood")
 			}
 		}
-		return k.of(op, a[0], a[1])
+		return k.of(op, a...)
 	}
 }
 

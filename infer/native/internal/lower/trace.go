@@ -138,13 +138,11 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 // same says whether two recordings are equal in every bit that a plan of the first depends on. Where they are not,
 // their plans may be. Memory that an operation writes is there before, with contents that differ each time.
 func (t *trace) same(u *trace) bool {
-	slot := func(a, b ir.Slot) bool { return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape) }
 	address := func(a, b [2]float64) bool {
 		return math.Float64bits(a[0]) == math.Float64bits(b[0]) && math.Float64bits(a[1]) == math.Float64bits(b[1])
 	}
 	return t.digest == u.digest && t.sameBytes(u.bytes) && t.jacobian == u.jacobian &&
-		slices.EqualFunc(t.aux, u.aux, slot) &&
-		slices.EqualFunc(t.foreign, u.foreign, address)
+		slices.EqualFunc(t.aux, u.aux, ir.Slot.Equal) && slices.EqualFunc(t.foreign, u.foreign, address)
 }
 
 // sameBytes compares the texts and contents of a recording with others.
