@@ -19,8 +19,8 @@ type PlanOptions struct {
 // Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux.
 // The error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
 func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
-	l := &lowering{calc: calc{newGraph()}, rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
-		origin: make([]origin, len(rec.Storages))}
+	l := &lowering{calc: calc{newGraph()}, rec: rec, inputs: o.Inputs, dim: o.Dim,
+		images: make([]*image, len(rec.Storages)), origin: make([]origin, len(rec.Storages))}
 	defer func() {
 		if r, ok := err.(*Refusal); ok {
 			r.Op, r.Site = cmp.Or(r.Op, l.op), cmp.Or(r.Site, l.site)

@@ -189,7 +189,8 @@ func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
 	if err := t.read(); err != nil {
 		return err
 	}
-	t.plan, err = Plan(t.recording, PlanOptions{Options: o, Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian})
+	t.plan, err = Plan(t.recording,
+		PlanOptions{Options: o, Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian})
 	for _, s := range t.recording.Storages {
 		if s.Data != nil && !s.used {
 			t.unused = append(t.unused, [2]int{s.at, s.at + s.Bytes})
