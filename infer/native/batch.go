@@ -5,16 +5,10 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 )
-
-// elements are the types of tensors that a plan reads.
-var elements = map[gotch.DType]ir.Elem{gotch.Double: ir.F64, gotch.Float: ir.F32, gotch.Int64: ir.I64,
-	gotch.Uint8: ir.U8,
-	gotch.Bool:  ir.U8}
 
 // held are tensors of a batch that live as long as a function needs them, whatever becomes of their scopes.
 type held struct{ tensors []*ts.Tensor }
@@ -71,7 +65,7 @@ func (f *Func) collect(batch map[string]*ts.Tensor) (at []unsafe.Pointer, h *hel
 		if err != nil {
 			return nil, h, err
 		}
-		if elem, ok := elements[dtype]; !ok || elem != slot.Elem || !slices.Equal(shape, slot.Shape) {
+		if elem, ok := lower.Elements[dtype]; !ok || elem != slot.Elem || !slices.Equal(shape, slot.Shape) {
 			return nil, h, fmt.Errorf("native: batch tensor %q is %v of %v, and was of shape %v when the function was compiled",
 				slot.Name, shape, dtype, slot.Shape)
 		}

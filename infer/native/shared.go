@@ -50,11 +50,8 @@ type where struct{ points, batch uint64 }
 
 // is says whether code is what a request for a plan gives.
 func (m *choice) is(plan *ir.Plan, r request) bool {
-	same := func(a, b ir.Slot) bool {
-		return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape)
-	}
-	return m.request == r && slices.EqualFunc(m.plan.Inputs, plan.Inputs, same) &&
-		slices.EqualFunc(m.plan.Outputs, plan.Outputs, same) && plans.Same(m.plan, plan)
+	return m.request == r && slices.EqualFunc(m.plan.Inputs, plan.Inputs, ir.Slot.Equal) &&
+		slices.EqualFunc(m.plan.Outputs, plan.Outputs, ir.Slot.Equal) && plans.Same(m.plan, plan)
 }
 
 // again makes a function of code. Where the code was not compared with eager evaluation at these points on this batch,

@@ -53,7 +53,7 @@ func suffix(i int) string {
 	return fmt.Sprint("_", i)
 }
 
-// differential compares cases with the interpreter: to 1e-11 of each number or of 1, which some hundred terms and
+// differential compares cases with ir.Machine: to 1e-11 of each number or of 1, which some hundred terms and
 // functions of a few units in the last place stay below.
 func differential(t *testing.T, cases []irtest.Case) {
 	var plans []*ir.Plan
@@ -96,7 +96,7 @@ func thin(c irtest.Case) irtest.Case {
 
 var lengths = []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 64, 257, 1000}
 
-// Every operation, form of address, reduction and kind of step gives in C what the interpreter gives.
+// Every operation, form of address, reduction and kind of step gives in C what ir.Machine gives.
 func TestCases(t *testing.T) {
 	var cases []irtest.Case
 	kinds := map[string]int{}

@@ -43,15 +43,15 @@ func (f *function) plans(steps []ir.Step, shared map[int]place) {
 	n := len(f.plan.Buffers)
 	f.places = make([]place, n)
 	used, addressed := make([]bool, n), make([]bool, n)
-	accesses(steps, func(buf, _ int) { used[buf] = true })
 	for _, s := range ir.Leaves(steps) {
+		s.Accesses(func(buf, _ int, _ bool) { used[buf] = true })
 		for k := range s.Body {
 			in := &s.Body[k]
 			addressed[in.At.Buf] = addressed[in.At.Buf] || in.At.Index != nil
 		}
 		if s.Kind != ir.Loop {
 			f.dense = f.dense || dense(s)
-			for _, m := range matrices(s) {
+			for _, m := range s.Matrices() {
 				addressed[m.Buf] = addressed[m.Buf] || dense(s) || s.Kind == ir.Call
 			}
 		}

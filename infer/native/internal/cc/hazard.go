@@ -2,7 +2,6 @@ package cc
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
@@ -56,39 +55,13 @@ func (n *nest) hazards() error {
 	return nil
 }
 
-// span is the range of elements that an address can reach, the index apart, and a number that divides every step.
-func (n *nest) span(a *ir.Address) (lo, hi, step int) {
-	lo, hi = a.Off, a.Off
-	for d, s := range a.Strides {
-		lo += min(0, s*(n.sizes[d]-1))
-		hi += max(0, s*(n.sizes[d]-1))
-		step = ir.Divisor(step, s)
-	}
-	if a.Index != nil {
-		lo, hi = 0, n.f.plan.Buffers[a.Buf].Len-1
-		step = ir.Divisor(step, a.Scale)
-	}
-	return lo, hi, step
-}
-
 // apart says whether two addresses of one buffer surely never meet in one turn.
 func (n *nest) apart(a, b *ir.Address) bool {
-	if a.Turn != b.Turn {
-		return false
-	}
-	alo, ahi, as := n.span(a)
-	blo, bhi, bs := n.span(b)
-	if ahi < blo || bhi < alo {
-		return true
-	}
-	g := ir.Divisor(as, bs)
-	return g > 1 && (a.Off-b.Off)%g != 0
+	return a.Apart(b, n.sizes, n.f.plan.Buffers[a.Buf].Len)
 }
 
 // same says whether two addresses meet within one iteration of the innermost loop alone.
 func (n *nest) same(a, b *ir.Address) bool {
 	r := len(n.sizes)
-	return a.Index == nil && b.Index == nil && a.Off == b.Off && a.Turn == b.Turn &&
-		slices.Equal(a.Strides, b.Strides) &&
-		(r == 0 || a.Strides[r-1] != 0)
+	return a.Same(b) && (r == 0 || a.Strides[r-1] != 0)
 }

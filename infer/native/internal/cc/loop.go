@@ -34,7 +34,15 @@ type nest struct {
 
 func (f *function) loop(i int, s *ir.Step) error {
 	n := &nest{f: f, step: i, ordered: map[int]bool{}, masks: map[int]bool{}}
-	n.sizes, n.body = collapse(s)
+	n.sizes, n.body = s.Simplified()
+	for k := range n.body {
+		if in := &n.body[k]; in.Op == ir.Coord {
+			if in.Dim = slices.Index(in.At.Strides, 1); in.Dim < 0 {
+				in.Op, in.Num = ir.Num, 0
+			}
+			in.At = ir.Address{}
+		}
+	}
 	r := len(n.sizes)
 	n.rotate()
 	for d := range r {
@@ -60,9 +68,7 @@ func (f *function) loop(i int, s *ir.Step) error {
 	}
 	for k := range n.body {
 		n.sum(k)
-		if err := n.instruction(k); err != nil {
-			return err
-		}
+		n.instruction(k)
 	}
 	overlaps := n.overlaps()
 	for l := range r {
@@ -109,71 +115,6 @@ func (n *nest) overlaps() bool {
 		calls = calls || n.levels[k] == r && in.Op >= ir.Exp && in.Op <= ir.I1e || in.Op == ir.Pow || in.Op == ir.Atan2
 	}
 	return calls && !slices.ContainsFunc(n.body, func(in ir.Instr) bool { return in.Op == ir.Load && stored[in.At.Buf] })
-}
-
-// collapse drops the dimensions of one iteration and joins neighbours that every access runs through as one.
-func collapse(s *ir.Step) ([]int, []ir.Instr) {
-	body := slices.Clone(s.Body)
-	var dims []int
-	for d, n := range s.Sizes {
-		if n > 1 {
-			dims = append(dims, d)
-		}
-	}
-	sizes := make([]int, len(dims))
-	for q, d := range dims {
-		sizes[q] = s.Sizes[d]
-	}
-	pick := func(a *ir.Address) {
-		strides := make([]int, len(dims))
-		for q, d := range dims {
-			strides[q] = a.Strides[d]
-		}
-		a.Strides = strides
-	}
-	var all []*ir.Address
-	fixed := make([]bool, len(dims)) // dimensions whose coordinate is a value
-	for k := range body {
-		in := &body[k]
-		switch {
-		case in.Op == ir.Coord:
-			if q := slices.Index(dims, in.Dim); q >= 0 {
-				in.Dim, fixed[q] = q, true
-			} else {
-				in.Op, in.Num = ir.Num, 0
-			}
-		case in.Op == ir.Load || in.Op.Writes():
-			pick(&in.At)
-			all = append(all, &in.At)
-			if in.At.Index != nil {
-				x := *in.At.Index
-				pick(&x)
-				in.At.Index = &x
-				all = append(all, &x)
-			}
-		}
-	}
-	for q := len(sizes) - 2; q >= 0; q-- {
-		joined := !fixed[q] && !fixed[q+1]
-		for _, a := range all {
-			joined = joined && a.Strides[q] == a.Strides[q+1]*sizes[q+1]
-		}
-		if !joined {
-			continue
-		}
-		sizes[q+1] *= sizes[q]
-		sizes = slices.Delete(sizes, q, q+1)
-		fixed = slices.Delete(fixed, q, q+1)
-		for _, a := range all {
-			a.Strides = slices.Delete(a.Strides, q, q+1)
-		}
-		for k := range body {
-			if body[k].Op == ir.Coord && body[k].Dim > q {
-				body[k].Dim--
-			}
-		}
-	}
-	return sizes, body
 }
 
 // level is how many loops an instruction lies in: those whose coordinate it needs. It is called in order.
@@ -231,9 +172,8 @@ func (n *nest) element(a *ir.Address) string {
 }
 
 // instruction writes one instruction of the body.
-func (n *nest) instruction(k int) error {
+func (n *nest) instruction(k int) {
 	in := &n.body[k]
-	l := n.levels[k]
 	v := "v" + strconv.Itoa(k)
 	var a, b, c string
 	if in.Op > ir.Coord {
@@ -246,71 +186,78 @@ func (n *nest) instruction(k int) error {
 			c = n.values[ops[2]]
 		}
 	}
+	if in.Op <= ir.Coord || in.Op.Writes() {
+		n.move(k, v, a)
+	} else {
+		n.compute(k, v, a, b, c)
+	}
+}
+
+// move writes what an instruction loads or stores.
+func (n *nest) move(k int, v, a string) {
+	in := &n.body[k]
+	l := n.levels[k]
 	switch in.Op {
 	case ir.Num:
 		n.values[k] = number(in.Num)
-		return nil
 	case ir.Coord:
 		n.values[k] = "(double)" + n.vars[in.Dim]
-		return nil
 	case ir.Load:
 		n.values[k] = n.element(&in.At)
-		if n.f.places[in.At.Buf] == literal {
-			return nil
+		if n.f.places[in.At.Buf] != literal {
+			n.add(l, "const double %s = %s;", v, n.values[k])
+			n.values[k] = v
 		}
-		n.add(l, "const double %s = %s;", v, n.values[k])
-		n.values[k] = v
-		return nil
 	case ir.Store:
 		n.add(l, "%s = %s;", n.element(&in.At), a)
-		return nil
 	case ir.ScatterAdd:
 		n.add(l, "%s += %s;", n.element(&in.At), a)
-		return nil
 	case ir.StoreIndex:
 		n.vector = false
 		n.add(l, "if (!(%s >= 0 && %s < %d && __builtin_trunc(%s) == %s)) return %d;", a, a, in.Limit, a, a, n.step+1)
 		n.add(l, "%s = (int32_t)%s;", n.element(&in.At), a)
-		return nil
 	case ir.Sum, ir.Prod, ir.MaxOf:
 		n.reduce(k, a)
-		return nil
 	}
-	if in.Op == ir.And || in.Op == ir.Or {
-		if n.mixed(k, v) {
-			return nil
-		}
+}
+
+// compute writes a pointwise operation.
+func (n *nest) compute(k int, v, a, b, c string) {
+	in := &n.body[k]
+	l := n.levels[k]
+	if (in.Op == ir.And || in.Op == ir.Or) && n.mixed(k, v) {
+		return
 	}
 	if t := truth(in.Op, n.condition, in, a, b); t != "" {
 		q := "q" + strconv.Itoa(k)
 		n.add(l, "const _Bool %s = %s;", q, t)
 		n.truths[k] = q
 		n.values[k] = "(" + q + " ? 1.0 : 0.0)"
-		return nil
+		return
 	}
 	n.values[k] = v
 	if in.Op == ir.Select {
 		if n.fixed(in.A) && l == len(n.sizes) {
 			n.add(l, "const double %s = kelvin_pick(%s, %s, %s);", v, n.mask(in.A), b, c)
-			return nil
+			return
 		}
 		n.add(l, "const double %s = %s ? %s : %s;", v, n.condition(in.A), b, c)
-		return nil
+		return
 	}
 	if in.Op == ir.Div && n.divide(k, l, a, b) {
-		return nil
+		return
 	}
 	if l < len(n.sizes) || !n.vector {
 		switch in.Op {
 		case ir.Hypot:
 			n.add(l, "const double %s = kelvin_hypot_one(%s, %s);", v, a, b)
-			return nil
+			return
 		case ir.Lgamma, ir.Digamma, ir.Trigamma, ir.Erfcx, ir.Erfinv, ir.I0e, ir.I1e:
 			n.add(l, "const double %s = %s_one(%s);", v, functions[in.Op], a)
-			return nil
+			return
 		case ir.Tanh:
 			n.add(l, "const double %s = tanh(%s);", v, a)
-			return nil
+			return
 		}
 	}
 	switch in.Op {
@@ -319,10 +266,9 @@ func (n *nest) instruction(k int) error {
 	case ir.Add, ir.Sub:
 		a, b = n.hidden(k)
 		n.add(l, "const double %s = KELVIN_KEEP(%s);", v, expression(in.Op, a, b))
-		return nil
+		return
 	}
 	n.add(l, "const double %s = %s;", v, expression(in.Op, a, b))
-	return nil
 }
 
 // kept is a factor, kept from being reordered with the product that it is a factor of. Sums are kept where they are

@@ -55,15 +55,6 @@ func bit(b bool) int {
 	return 0
 }
 
-// matrices are the operands of a step that is no loop, the result first.
-func matrices(s *ir.Step) []*ir.Matrix {
-	switch s.Kind {
-	case ir.MatMul, ir.Solve, ir.Call:
-		return []*ir.Matrix{&s.Out, &s.A, &s.B}
-	}
-	return []*ir.Matrix{&s.Out, &s.A}
-}
-
 // matrix writes a step on matrices, repeated over its space.
 func (f *function) matrix(i int, s *ir.Step) error {
 	var vars []string

@@ -72,7 +72,7 @@ func (n *nest) free() bool {
 			continue
 		}
 		reduces := in.Op >= ir.Sum && in.Op <= ir.MaxOf
-		if !reduces && (in.At.Index != nil || !n.injective(&in.At)) {
+		if !reduces && (in.At.Index != nil || !in.At.Injective(n.sizes)) {
 			return false
 		}
 		for _, a := range written[in.At.Buf] {
@@ -95,24 +95,6 @@ func (n *nest) free() bool {
 		if in.At.Index != nil && written[in.At.Index.Buf] != nil {
 			return false
 		}
-	}
-	return true
-}
-
-// injective says whether no two iterations meet at an address: each stride steps over all that smaller ones reach.
-func (n *nest) injective(a *ir.Address) bool {
-	dims := make([]int, len(n.sizes))
-	for d := range dims {
-		dims[d] = d
-	}
-	size := func(d int) int { return max(a.Strides[d], -a.Strides[d]) }
-	slices.SortFunc(dims, func(x, y int) int { return size(x) - size(y) })
-	reach := 0
-	for _, d := range dims {
-		if size(d) <= reach {
-			return false
-		}
-		reach += size(d) * (n.sizes[d] - 1)
 	}
 	return true
 }

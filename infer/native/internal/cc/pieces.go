@@ -110,13 +110,15 @@ func emitPart(p *ir.Plan, text *strings.Builder, name, suffix string, steps []ir
 func sharedBuffers(p *ir.Plan, all []piece) map[int]place {
 	users, shared := map[int]int{}, map[int]place{}
 	for k, a := range all {
-		accesses(a.steps, func(buf, turn int) {
-			last, used := users[buf]
-			users[buf] = k
-			if (used && last != k || a.times > 0 && turn != 0) && p.Buffers[buf].Kind == ir.Work {
-				shared[buf] = pointer
-			}
-		})
+		for _, s := range ir.Leaves(a.steps) {
+			s.Accesses(func(buf, turn int, _ bool) {
+				last, used := users[buf]
+				users[buf] = k
+				if (used && last != k || a.times > 0 && turn != 0) && p.Buffers[buf].Kind == ir.Work {
+					shared[buf] = pointer
+				}
+			})
+		}
 	}
 	left := stackBytes
 	for buf, b := range p.Buffers {
@@ -126,25 +128,6 @@ func sharedBuffers(p *ir.Plan, all []piece) map[int]place {
 		}
 	}
 	return shared
-}
-
-// accesses calls f with the buffer of each access of some steps, and how it moves from turn to turn.
-func accesses(steps []ir.Step, f func(buf, turn int)) {
-	for _, s := range ir.Leaves(steps) {
-		for k := range s.Body {
-			if in := &s.Body[k]; in.Op == ir.Load || in.Op.Writes() {
-				f(in.At.Buf, in.At.Turn)
-				if x := in.At.Index; x != nil {
-					f(x.Buf, x.Turn)
-				}
-			}
-		}
-		if s.Kind != ir.Loop {
-			for _, m := range matrices(s) {
-				f(m.Buf, m.Turn)
-			}
-		}
-	}
 }
 
 // whole is the function that calls those of the pieces.

@@ -29,13 +29,13 @@ func (n *nest) reduce(k int, a string) {
 		n.after[tail] = append(n.after[tail], fmt.Sprintf("%s = a%d;", to, k))
 		return
 	}
-	var open, end string
+	var open string
 	for d := head; d < tail; d++ {
 		if in.At.Strides[d] != 0 {
 			open += fmt.Sprintf("for (long %s = 0; %s < %d; %s++) ", n.vars[d], n.vars[d], n.sizes[d], n.vars[d])
 		}
 	}
-	n.add(head, "%s%s = %s;%s", open, to, starts[in.Op], end)
+	n.add(head, "%s%s = %s;", open, to, starts[in.Op])
 	if tail < r {
 		n.accumulate(k, tail, a)
 		n.after[tail] = append(n.after[tail], combine(in.Op, to, "a"+strconv.Itoa(k)))

@@ -200,7 +200,7 @@ func triangles(n int) *ir.Plan {
 	return &d.Plan
 }
 
-// Every kind of step gives in C what the interpreter gives.
+// Every kind of step gives in C what ir.Machine gives.
 func TestSteps(t *testing.T) {
 	plans := []*ir.Plan{reductions(), gathers(), orders(), products(), triangles(2), triangles(7), triangles(20)}
 	inputs := make([][][]float64, len(plans))

@@ -11,9 +11,9 @@ func Apply(op Op, a, b, c float64) float64 {
 		}
 		return c
 	case op >= Add:
-		return binary(op, a, b)
+		return binary[op](a, b)
 	}
-	return unary(op, a)
+	return unary[op](a)
 }
 
 func truth(b bool) float64 {
@@ -23,129 +23,65 @@ func truth(b bool) float64 {
 	return 0
 }
 
-func unary(op Op, a float64) float64 {
-	switch op {
-	case Neg:
-		return -a
-	case Abs:
-		return math.Abs(a)
-	case Sqrt:
-		return math.Sqrt(a)
-	case Exp:
-		return math.Exp(a)
-	case Expm1:
-		return math.Expm1(a)
-	case Log:
-		return log(a)
-	case Log1p:
-		return math.Log1p(a)
-	case Sin:
-		return math.Sin(a)
-	case Cos:
-		return math.Cos(a)
-	case Tan:
-		return math.Tan(a)
-	case Asin:
-		return math.Asin(a)
-	case Acos:
-		return math.Acos(a)
-	case Atan:
-		return math.Atan(a)
-	case Sinh:
-		return math.Sinh(a)
-	case Cosh:
-		return math.Cosh(a)
-	case Tanh:
-		return math.Tanh(a)
-	case Lgamma:
-		if a != 0 && math.Abs(a) < 0x1p-1022 {
-			return -log(math.Abs(a))
-		}
-		v, _ := math.Lgamma(a)
-		return v
-	case Digamma:
-		return digamma(a)
-	case Trigamma:
-		return trigamma(a)
-	case Erf:
-		return math.Erf(a)
-	case Erfc:
-		return math.Erfc(a)
-	case Erfcx:
-		return erfcx(a)
-	case Erfinv:
-		return math.Erfinv(a)
-	case I0e:
-		return bessel(a, 0)
-	case I1e:
-		return math.Copysign(bessel(a, 1), a)
-	case Floor:
-		return math.Floor(a)
-	case Ceil:
-		return math.Ceil(a)
-	case Trunc:
-		return math.Trunc(a)
-	case Round:
-		return math.RoundToEven(a)
-	case Sign:
-		return truth(a > 0) - truth(a < 0)
-	case IsNaN:
-		return truth(a != a)
-	case IsInf:
-		return truth(math.IsInf(a, 0))
-	case Not:
-		return truth(a == 0)
-	}
-	return math.NaN()
+// unary are the operations of one operand.
+var unary = [...]func(float64) float64{
+	Neg: func(a float64) float64 { return -a }, Abs: math.Abs, Sqrt: math.Sqrt,
+	Exp: math.Exp, Expm1: math.Expm1, Log: log, Log1p: math.Log1p,
+	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Asin: math.Asin, Acos: math.Acos, Atan: math.Atan,
+	Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh,
+	Lgamma: lgamma, Digamma: digamma, Trigamma: trigamma,
+	Erf: math.Erf, Erfc: math.Erfc, Erfcx: erfcx, Erfinv: math.Erfinv,
+	I0e:   func(a float64) float64 { return bessel(a, 0) },
+	I1e:   func(a float64) float64 { return math.Copysign(bessel(a, 1), a) },
+	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
+	Sign:  func(a float64) float64 { return truth(a > 0) - truth(a < 0) },
+	IsNaN: func(a float64) float64 { return truth(a != a) },
+	IsInf: func(a float64) float64 { return truth(math.IsInf(a, 0)) },
+	Not:   func(a float64) float64 { return truth(a == 0) },
 }
 
-func binary(op Op, a, b float64) float64 {
-	switch op {
-	case Add:
-		return a + b
-	case Sub:
-		return a - b
-	case Mul:
-		return a * b
-	case Div:
-		return a / b
-	case Pow:
-		return pow(a, b)
-	case Hypot:
-		if a != a || b != b {
-			return a + b // NaN before infinity, as libtorch has it
-		}
-		return math.Hypot(a, b)
-	case Atan2:
-		return atan2(a, b)
-	case Rem:
-		r := math.Mod(a, b)
-		if r != 0 && (r < 0) != (b < 0) {
-			r += b
-		}
-		return r
-	case Min, Max:
-		if a != a || b != b {
-			return a + b
-		}
-		if op == Min {
-			return math.Min(a, b)
-		}
-		return math.Max(a, b)
-	case Lt:
-		return truth(a < b)
-	case Le:
-		return truth(a <= b)
-	case Eq:
-		return truth(a == b)
-	case Ne:
-		return truth(a != b)
-	case And:
-		return truth(a != 0 && b != 0)
-	case Or:
-		return truth(a != 0 || b != 0)
+// binary are those of two. Go's min and max know NaN, and that -0 is less than 0.
+var binary = [...]func(a, b float64) float64{
+	Add:   func(a, b float64) float64 { return a + b },
+	Sub:   func(a, b float64) float64 { return a - b },
+	Mul:   func(a, b float64) float64 { return a * b },
+	Div:   func(a, b float64) float64 { return a / b },
+	Pow:   pow,
+	Hypot: hypot,
+	Atan2: atan2,
+	Rem:   rem,
+	Min:   func(a, b float64) float64 { return min(a, b) },
+	Max:   func(a, b float64) float64 { return max(a, b) },
+	Lt:    func(a, b float64) float64 { return truth(a < b) },
+	Le:    func(a, b float64) float64 { return truth(a <= b) },
+	Eq:    func(a, b float64) float64 { return truth(a == b) },
+	Ne:    func(a, b float64) float64 { return truth(a != b) },
+	And:   func(a, b float64) float64 { return truth(a != 0 && b != 0) },
+	Or:    func(a, b float64) float64 { return truth(a != 0 || b != 0) },
+}
+
+func lgamma(a float64) float64 {
+	if a != 0 && math.Abs(a) < 0x1p-1022 {
+		return -log(math.Abs(a))
 	}
-	return math.NaN()
+	v, _ := math.Lgamma(a)
+	return v
+}
+
+// hypot has NaN before infinity, as libtorch has it.
+func hypot(a, b float64) float64 {
+	if a != a || b != b {
+		return a + b
+	}
+	return math.Hypot(a, b)
+}
+
+func rem(a, b float64) float64 {
+	r := math.Mod(a, b)
+	if r != 0 && (r < 0) != (b < 0) {
+		r += b
+	}
+	return r
 }
 
 // log and pow are right for subnormal numbers too, which Go's own logarithm is not on amd64.

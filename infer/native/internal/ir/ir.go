@@ -1,5 +1,5 @@
 // Package ir is what a recorded evaluation of a log density becomes: a plan of fused loops over buffers of numbers.
-// Two back ends run plans, the virtual machine and compiled C; the interpreter here says what a plan means.
+// Two back ends run plans, the virtual machine and compiled C; [Machine] says what a plan means.
 //
 // Every number is a float64. A truth value is 0 or 1, a whole number is a float64 without a fraction. A loop has an
 // iteration space and a body in static single assignment; every operand of an instruction is an earlier instruction of
@@ -210,6 +210,11 @@ func (s Slot) Len() int {
 	return n
 }
 
+// Equal says whether two slots are for the same tensors.
+func (s Slot) Equal(t Slot) bool {
+	return s.Name == t.Name && s.Elem == t.Elem && slices.Equal(s.Shape, t.Shape)
+}
+
 // arity is how many operands an operation has.
 func (o Op) arity() int {
 	switch {
@@ -227,6 +232,9 @@ func (o Op) arity() int {
 
 // Writes says whether an instruction changes memory; other instructions have a value.
 func (o Op) Writes() bool { return o >= Store }
+
+// reduces says whether an instruction combines what all iterations along some dimensions have.
+func (o Op) reduces() bool { return o == Sum || o == Prod || o == MaxOf }
 
 // rounds says whether the result of an operation is a number that is rounded; others are exact.
 func (o Op) rounds() bool {

@@ -33,12 +33,13 @@ func normal(y []float64) *Plan {
 		}}
 }
 
-func TestInterpretLoop(t *testing.T) {
+func TestMachineLoop(t *testing.T) {
 	p := normal([]float64{1, 2, 4})
 	require.NoError(t, p.Check())
 	grad := make([]float64, 1)
-	value, err := NewMachine(p).Eval([]float64{3}, 0, grad, nil)
+	m, err := NewMachine(p, nil)
 	require.NoError(t, err)
+	value := m.Eval([]float64{3}, 0, grad, nil)
 	assert.Equal(t, -0.5*(4+1+1), value)
 	assert.Equal(t, -2.0-1+1, grad[0])
 }
@@ -64,8 +65,18 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// output is the one output of a plan of one parameter.
+func output(t *testing.T, p *Plan) []float64 {
+	require.NoError(t, p.Check())
+	m, err := NewMachine(p, nil)
+	require.NoError(t, err)
+	out := [][]float64{make([]float64, p.Outputs[0].Len())}
+	m.Eval([]float64{0}, 0, []float64{0}, out)
+	return out[0]
+}
+
 // The factor times its transpose is the matrix, and solving undoes multiplying, for every form of a triangle.
-func TestInterpretMatrices(t *testing.T) {
+func TestMachineMatrices(t *testing.T) {
 	const n, m = 5, 3
 	rng := rand.New(rand.NewPCG(1, 2))
 	g := mat.NewDense(n, n, nil)
@@ -77,13 +88,10 @@ func TestInterpretMatrices(t *testing.T) {
 	var spd mat.Dense
 	spd.Mul(g, g.T())
 	square := func(buf int) Matrix { return Matrix{Buf: buf, Row: n, Col: 1} }
-	p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: spd.RawMatrix().Data}, {Kind: Work, Len: n * n}},
-		Steps: []Step{{Kind: Cholesky, N: n, A: square(0), Out: square(1)}}}
-	require.NoError(t, p.Check())
-	machine := NewMachine(p)
-	_, err := machine.Eval([]float64{0}, 0, nil, nil)
-	require.NoError(t, err)
-	factor := mat.NewDense(n, n, machine.mem[1])
+	p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: spd.RawMatrix().Data}, {Kind: Aux, Len: n * n}},
+		Outputs: []Slot{{Shape: []int64{n, n}}},
+		Steps:   []Step{{Kind: Cholesky, N: n, A: square(0), Out: square(1)}}}
+	factor := mat.NewDense(n, n, output(t, p))
 	var back mat.Dense
 	back.Mul(factor, factor.T())
 	assert.True(t, mat.EqualApprox(&back, &spd, 1e-13))
@@ -129,14 +137,11 @@ func TestInterpretMatrices(t *testing.T) {
 		in, out := wide, wide
 		in.Buf, out.Buf = 1, 2
 		p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: a.RawMatrix().Data},
-			{Kind: Const, Len: n * m, Data: b.RawMatrix().Data}, {Kind: Work, Len: n * m}},
+			{Kind: Const, Len: n * m, Data: b.RawMatrix().Data}, {Kind: Aux, Len: n * m}},
+			Outputs: []Slot{{Shape: []int64{n, m}}},
 			Steps: []Step{{Kind: Solve, M: rows, N: cols, A: square(0), B: in, Out: out,
 				Upper: upper, Unit: unit, Right: right}}}
-		require.NoError(t, p.Check())
-		machine := NewMachine(p)
-		_, err := machine.Eval([]float64{0}, 0, nil, nil)
-		require.NoError(t, err)
-		assert.InDeltaSlice(t, x.RawMatrix().Data, machine.mem[2], 1e-12, "form %d", form)
+		assert.InDeltaSlice(t, x.RawMatrix().Data, output(t, p), 1e-12, "form %d", form)
 	}
 }
 

@@ -103,7 +103,7 @@ func (l *loop) turning(x read) ref {
 }
 
 // turns writes a loop over time: what its series have before the first turn, and a Repeat.
-func (e *emitter) turns(v *value) ([]ir.Step, error) {
+func (e *emitter) turns(v *value) []ir.Step {
 	a := v.again
 	for i, t := range a.turn {
 		if a.carried[i] || e.live[a.kept[i]] {
@@ -131,9 +131,6 @@ func (e *emitter) turns(v *value) ([]ir.Step, error) {
 	if len(ones.Body) > 0 {
 		out = append(out, ones)
 	}
-	inner, err := e.steps(schedule(a.turn, v.stage))
-	if err != nil {
-		return nil, err
-	}
-	return append(out, ir.Step{Kind: ir.Repeat, Times: a.times, Inner: inner}), nil
+	inner := e.steps(schedule(a.turn, v.stage))
+	return append(out, ir.Step{Kind: ir.Repeat, Times: a.times, Inner: inner})
 }

@@ -108,24 +108,17 @@ func bounds(sizes []int, arrays []array) [][]int {
 
 // boxes calls f with every box between bounds.
 func boxes(cuts [][]int, f func(lo, sizes []int)) {
-	at := make([]int, len(cuts))
-	for {
+	counts := make([]int, len(cuts))
+	for d, c := range cuts {
+		counts[d] = len(c) - 1
+	}
+	walk(counts, func(at []int) {
 		lo, sizes := make([]int, len(cuts)), make([]int, len(cuts))
 		for d, k := range at {
 			lo[d], sizes[d] = cuts[d][k], cuts[d][k+1]-cuts[d][k]
 		}
 		f(lo, sizes)
-		d := len(cuts) - 1
-		for ; d >= 0; d-- {
-			if at[d]++; at[d] < len(cuts[d])-1 {
-				break
-			}
-			at[d] = 0
-		}
-		if d < 0 {
-			return
-		}
-	}
+	})
 }
 
 // refsAt are the references of arrays in a box that no cell's bound cuts.
@@ -150,8 +143,22 @@ func (a array) box(lo, sizes []int) ref {
 			return c.ref.at(move)
 		}
 	}
-	refuse("elements are read that no recorded operation has written")
+	refuse(unwritten)
 	return ref{}
+}
+
+const unwritten = "elements are read that no recorded operation has written"
+
+// complete makes sure that every element of an array was written.
+func (a array) complete() array {
+	n := 0
+	for _, c := range a.cells {
+		n += ir.Iterations(c.sizes)
+	}
+	if n != a.n() {
+		refuse(unwritten)
+	}
+	return a
 }
 
 // together is an array of one cell: where there are several they are copied into memory.
@@ -167,29 +174,19 @@ func (g *graph) ref(a array) ref { return g.together(a).cells[0].ref }
 
 // assembled copies the cells of an array into one value.
 func (g *graph) assembled(a array) ref {
-	covered := 0
-	data := make([]float64, 0)
-	folds := a.n() <= foldable
+	folds := a.complete().n() <= foldable
 	for _, c := range a.cells {
-		covered += ir.Iterations(c.sizes)
 		folds = folds && c.ref.v.kind == constant && c.ref.ix == nil
-	}
-	if covered != a.n() {
-		refuse("elements are read that no recorded operation has written")
 	}
 	strides := contiguous(a.sizes)
 	if folds {
-		data = make([]float64, a.n())
+		data := make([]float64, a.n())
 		for _, c := range a.cells {
 			numbers := c.ref.numbers(c.sizes)
 			place := ref{v: &value{}, strides: strides}.at(c.lo)
 			k := 0
 			walk(c.sizes, func(at []int) {
-				o := place.off
-				for d, i := range at {
-					o += strides[d] * i
-				}
-				data[o] = numbers[k]
+				data[place.element(at)] = numbers[k]
 				k++
 			})
 		}

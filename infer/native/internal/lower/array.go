@@ -61,23 +61,21 @@ func (a array) broadcast(sizes []int) array {
 
 // lead puts dimensions in front, along which the reference stays.
 func (r ref) lead(n int) ref {
-	r.strides = append(make([]int, n), r.strides...)
-	if r.ix != nil {
-		ix := r.ix.lead(n)
-		r.ix = &ix
-	}
-	return r
+	return r.with(func(s []int) []int { return append(make([]int, n), s...) })
 }
 
 // still makes a reference stay along a dimension.
 func (r ref) still(d int) ref {
-	r.strides = slices.Clone(r.strides)
-	r.strides[d] = 0
-	if r.ix != nil {
-		ix := r.ix.still(d)
-		r.ix = &ix
-	}
-	return r
+	return r.times(d, 0)
+}
+
+// times makes the strides along a dimension so many times as large.
+func (r ref) times(d, by int) ref {
+	return r.with(func(s []int) []int {
+		s = slices.Clone(s)
+		s[d] *= by
+		return s
+	})
 }
 
 // broadcastSizes are the sizes that arrays have in common.
@@ -109,15 +107,11 @@ func (a array) narrow(d, lo, n int) array {
 	out := array{sizes: slices.Clone(a.sizes)}
 	out.sizes[d] = n
 	for _, c := range a.cells {
-		from, to := max(c.lo[d], lo), min(c.lo[d]+c.sizes[d], lo+n)
-		if from >= to {
-			continue
+		if from, to := max(c.lo[d], lo), min(c.lo[d]+c.sizes[d], lo+n); from < to {
+			e := c.part(d, from, to)
+			e.lo[d] -= lo
+			out.cells = append(out.cells, e)
 		}
-		move := make([]int, len(a.sizes))
-		move[d] = from - c.lo[d]
-		e := cell{slices.Clone(c.lo), slices.Clone(c.sizes), c.ref.at(move)}
-		e.lo[d], e.sizes[d] = from-lo, to-from
-		out.cells = append(out.cells, e)
 	}
 	return out
 }
@@ -135,16 +129,9 @@ func (a array) drop(d int) array {
 
 // permute gives the dimensions a new order; those that are left out have size 1.
 func (a array) permute(dims []int) array {
-	pick := func(x []int) []int {
-		out := make([]int, len(dims))
-		for k, d := range dims {
-			out[k] = x[d]
-		}
-		return out
-	}
-	out := array{sizes: pick(a.sizes)}
+	out := array{sizes: picked(a.sizes, dims)}
 	for _, c := range a.cells {
-		out.cells = append(out.cells, cell{pick(c.lo), pick(c.sizes), c.ref.pick(dims)})
+		out.cells = append(out.cells, cell{picked(c.lo, dims), picked(c.sizes, dims), c.ref.pick(dims)})
 	}
 	return out
 }
@@ -154,16 +141,11 @@ func (a array) at(d, i int) array { return a.narrow(d, i, 1).drop(d) }
 
 // insert puts a dimension of size 1 before dimension d.
 func (a array) insert(d int) array {
-	out := array{sizes: slices.Insert(slices.Clone(a.sizes), d, 1)}
+	inserted := func(list []int, n int) []int { return slices.Insert(slices.Clone(list), d, n) }
+	out := array{sizes: inserted(a.sizes, 1)}
 	for _, c := range a.cells {
-		e := cell{slices.Insert(slices.Clone(c.lo), d, 0), slices.Insert(slices.Clone(c.sizes), d, 1), c.ref}
-		e.ref.strides = slices.Insert(slices.Clone(c.ref.strides), d, 0)
-		if c.ref.ix != nil {
-			ix := *c.ref.ix
-			ix.strides = slices.Insert(slices.Clone(ix.strides), d, 0)
-			e.ref.ix = &ix
-		}
-		out.cells = append(out.cells, e)
+		r := c.ref.with(func(s []int) []int { return inserted(s, 0) })
+		out.cells = append(out.cells, cell{inserted(c.lo, 0), inserted(c.sizes, 1), r})
 	}
 	return out
 }

@@ -77,7 +77,14 @@ func (r *rows) of(steps []ir.Step) ([]ir.Step, bool) {
 	r.inside = append(r.inside, first)
 	var out, behind []ir.Step
 	for _, s := range steps[1 : len(steps)-1] {
-		reads, writes := touched(&s)
+		var reads, writes []int
+		s.Accesses(func(buf, _ int, written bool) {
+			if written {
+				writes = append(writes, buf)
+			} else {
+				reads = append(reads, buf)
+			}
+		})
 		has := func(set map[int]bool, all []int) bool {
 			return slices.ContainsFunc(all, func(buf int) bool { return set[buf] })
 		}
@@ -100,25 +107,6 @@ func (r *rows) of(steps []ir.Step) ([]ir.Step, bool) {
 	last.Out.Buf = r.sum(last.Out.Buf, last.M)
 	r.inside = append(r.inside, last)
 	return append(append(out, r.repeat()...), behind...), true
-}
-
-// touched are the buffers that a step reads and writes.
-func touched(s *ir.Step) (reads, writes []int) {
-	for _, in := range s.Body {
-		switch {
-		case in.Op.Writes():
-			writes = append(writes, in.At.Buf)
-		case in.Op == ir.Load:
-			reads = append(reads, in.At.Buf)
-		}
-		if in.At.Index != nil {
-			reads = append(reads, in.At.Index.Buf)
-		}
-	}
-	if s.Kind != ir.Loop {
-		reads, writes = append(reads, s.A.Buf, s.B.Buf), append(writes, s.Out.Buf)
-	}
-	return reads, writes
 }
 
 // takes puts a loop over the rows into the blocks, and says whether it is one that can be there.

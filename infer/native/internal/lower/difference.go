@@ -4,44 +4,50 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// Same says whether two plans are the same, constants included, to the bit.
+// Same says whether two plans are the same, constants included, to the bit. Names of inputs and outputs do not matter.
 func Same(a, b *ir.Plan) bool {
-	return a.Dim == b.Dim && len(a.Outputs) == len(b.Outputs) &&
-		slices.EqualFunc(a.Buffers, b.Buffers, func(x, y ir.Buffer) bool {
-			return x.Kind == y.Kind && x.Elem == y.Elem && x.Len == y.Len && x.Slot == y.Slot &&
-				slices.EqualFunc(x.Data, y.Data, sameNumber)
-		}) && slices.EqualFunc(a.Prologue, b.Prologue, sameStep) && slices.EqualFunc(a.Steps, b.Steps, sameStep)
+	same := func(x, y any) bool { return equal(reflect.ValueOf(x), reflect.ValueOf(y)) }
+	return a.Dim == b.Dim && len(a.Outputs) == len(b.Outputs) && same(a.Buffers, b.Buffers) &&
+		same(a.Prologue, b.Prologue) && same(a.Steps, b.Steps)
 }
 
-func sameNumber(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
-
-func sameStep(a, b ir.Step) bool {
-	return a.Kind == b.Kind && slices.Equal(a.Sizes, b.Sizes) && a.M == b.M && a.N == b.N && a.K == b.K &&
-		sameMatrix(a.Out, b.Out) && sameMatrix(a.A, b.A) && sameMatrix(a.B, b.B) &&
-		a.Upper == b.Upper && a.Unit == b.Unit && a.Right == b.Right && a.Product == b.Product &&
-		a.Times == b.Times && slices.EqualFunc(a.Inner, b.Inner, sameStep) &&
-		slices.EqualFunc(a.Body, b.Body, func(x, y ir.Instr) bool {
-			return x.Op == y.Op && x.A == y.A && x.B == y.B && x.C == y.C && sameNumber(x.Num, y.Num) &&
-				x.Dim == y.Dim && x.Limit == y.Limit && sameAddress(&x.At, &y.At)
-		})
-}
-
-func sameMatrix(a, b ir.Matrix) bool {
-	return a.Buf == b.Buf && a.Off == b.Off && a.Row == b.Row && a.Col == b.Col && a.Turn == b.Turn &&
-		slices.Equal(a.Strides, b.Strides)
-}
-
-func sameAddress(a, b *ir.Address) bool {
-	if (a.Index == nil) != (b.Index == nil) || a.Index != nil && !sameAddress(a.Index, b.Index) {
-		return false
+// equal compares values of one type: numbers to the bit, and an empty list is no list.
+func equal(a, b reflect.Value) bool {
+	number := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	if x, ok := a.Interface().([]float64); ok { // which may be long
+		return slices.EqualFunc(x, b.Interface().([]float64), number)
 	}
-	return a.Buf == b.Buf && a.Off == b.Off && a.Scale == b.Scale && a.Turn == b.Turn && slices.Equal(a.Strides, b.Strides)
+	switch a.Kind() {
+	case reflect.Float64:
+		return number(a.Float(), b.Float())
+	case reflect.Pointer:
+		return a.IsNil() && b.IsNil() || !a.IsNil() && !b.IsNil() && equal(a.Elem(), b.Elem())
+	case reflect.Slice:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			if !equal(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !equal(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.Equal(b)
 }
 
 // Difference says why two recordings of one function at two points are two plans.

@@ -18,7 +18,7 @@ type emitter struct {
 }
 
 // emit schedules all that the outputs need, and writes the plan.
-func emit(plan *ir.Plan, g *graph, outs []output) error {
+func emit(plan *ir.Plan, g *graph, outs []output) {
 	e := &emitter{plan: plan, bufs: map[*value]int{}, target: map[*value]output{}, used: map[*value]bool{},
 		live: map[*value]bool{}, places: map[*value]ref{}}
 	var roots []*value
@@ -33,19 +33,14 @@ func emit(plan *ir.Plan, g *graph, outs []output) error {
 	for _, v := range live {
 		e.live[v] = true
 		if v.stage == perPoint {
-			for _, r := range reads2(v) {
+			for _, r := range madeOf(v) {
 				e.used[r] = true
 			}
 		}
 	}
 	for part, dst := range []*[]ir.Step{&plan.Prologue, &plan.Steps} {
-		steps, err := e.steps(schedule(live, []stage{perRun, perPoint}[part]))
-		if err != nil {
-			return err
-		}
-		*dst = steps
+		*dst = e.steps(schedule(live, []stage{perRun, perPoint}[part]))
 	}
-	return nil
 }
 
 // manyValues are so many that a C compiler takes long.
@@ -69,41 +64,29 @@ func most(live []*value) []string {
 }
 
 // steps writes groups.
-func (e *emitter) steps(groups []group) ([]ir.Step, error) {
-	var out []ir.Step
+func (e *emitter) steps(groups []group) (out []ir.Step) {
 	memory := inMemory(groups, e.used)
 	for _, gr := range groups {
-		if it := gr.items[0]; it.what == over {
-			steps, err := e.turns(it.v)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, steps...)
-			continue
+		switch it := gr.items[0]; it.what {
+		case over:
+			out = append(out, e.turns(it.v)...)
+		case operator:
+			out = append(out, e.operator(it))
+		default:
+			out = append(out, e.step(gr, memory))
 		}
-		s, err := e.step(gr, memory)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
 	}
-	return out, nil
+	return out
 }
 
-// reads2 are the values that a value is made from.
-func reads2(v *value) []*value {
+// madeOf are the values that a value is made from.
+func madeOf(v *value) []*value {
 	var out []*value
-	add := func(r ref) {
+	for _, r := range v.references() {
 		out = append(out, r.v)
 		if r.ix != nil {
 			out = append(out, r.ix.v)
 		}
-	}
-	for _, r := range v.args {
-		add(r)
-	}
-	for _, c := range v.cells {
-		add(c.ref)
 	}
 	return out
 }
@@ -118,7 +101,7 @@ func alive(roots []*value) []*value {
 			return
 		}
 		seen[v] = true
-		for _, r := range reads2(v) {
+		for _, r := range madeOf(v) {
 			visit(r)
 		}
 		out = append(out, v)
@@ -208,10 +191,8 @@ func (e *emitter) address(r ref) ir.Address {
 	return a
 }
 
-func (e *emitter) step(g group, memory map[*value]bool) (ir.Step, error) {
-	if g.items[0].what == operator {
-		return e.operator(g.items[0])
-	}
+// step is a fused loop.
+func (e *emitter) step(g group, memory map[*value]bool) ir.Step {
 	b := &body{e: e, env: map[*value]int{}, loads: map[string]int{}, numbers: map[string]int{}}
 	own := contiguous(g.space)
 	for _, it := range g.items {
@@ -240,15 +221,13 @@ func (e *emitter) step(g group, memory map[*value]bool) (ir.Step, error) {
 			in.Op = ir.ScatterAdd
 		case checked:
 			in.Op, in.Limit = ir.StoreIndex, it.v.limit
-		default:
-			return ir.Step{}, fmt.Errorf("lower: item %d has no instruction", it.what)
 		}
 		in.At = e.address(it.dst.refine(it.space, g.space))
 		b.add(in)
 	}
 	s := ir.Step{Kind: ir.Loop, Sizes: slices.Clone(g.space), Body: b.instrs}
 	merge(&s)
-	return s, nil
+	return s
 }
 
 // body is the body of a loop as it grows.
@@ -302,20 +281,11 @@ func merge(s *ir.Step) {
 			}
 		}
 	}
-	for d := len(s.Sizes) - 2; d >= 0; d-- {
-		if slices.ContainsFunc(all, func(a *ir.Address) bool { return a.Strides[d] != a.Strides[d+1]*s.Sizes[d+1] }) {
-			continue
-		}
-		for _, a := range all {
-			a.Strides = slices.Delete(a.Strides, d, d+1)
-		}
-		s.Sizes[d] *= s.Sizes[d+1]
-		s.Sizes = slices.Delete(s.Sizes, d+1, d+2)
-	}
+	s.Sizes = ir.Join(s.Sizes, all)
 }
 
 // operator is a step on matrices.
-func (e *emitter) operator(it *item) (ir.Step, error) {
+func (e *emitter) operator(it *item) ir.Step {
 	s := it.v.step
 	s.Sizes = slices.Clone(it.space)
 	outer := len(it.space)
@@ -329,19 +299,19 @@ func (e *emitter) operator(it *item) (ir.Step, error) {
 		}
 		return m
 	}
-	var out []int
+	out := slices.Clone(it.space)
 	switch s.Kind {
 	case ir.Scan:
-		out = append(slices.Clone(it.space), s.N)
 	case ir.Cholesky:
-		out = append(slices.Clone(it.space), s.N, s.N)
+		out = append(out, s.N)
 	default:
-		out = append(slices.Clone(it.space), s.M, s.N)
+		out = append(out, s.M)
 	}
+	out = append(out, s.N)
 	s.Out = matrix(whole(it.v, out), s.Kind == ir.Scan)
 	s.A = matrix(it.args[0], s.Kind == ir.Scan)
 	if len(it.args) > 1 {
 		s.B = matrix(it.args[1], false)
 	}
-	return s, nil
+	return s
 }

@@ -196,9 +196,11 @@ func agrees(t testing.TB, s lower.Source, plan *ir.Plan, at [][]float64) {
 
 func reference(t testing.TB, s lower.Source, plan *ir.Plan) evaluation {
 	t.Helper()
-	m := ir.NewMachine(plan)
-	require.NoError(t, m.Prepare(batchOf(t, s)))
-	return m.Eval
+	m, err := ir.NewMachine(plan, batchOf(t, s))
+	require.NoError(t, err)
+	return func(x []float64, weight float64, grad []float64, aux [][]float64) (float64, error) {
+		return m.Eval(x, weight, grad, aux), nil
+	}
 }
 
 // agree compares evaluations with eager evaluation at points: to 1e-10, scaled by the largest number of each output.

@@ -126,18 +126,15 @@ func (c cell) through(lo, last []int, steps [][]int, sizes []int) (cell, bool) {
 
 // stepped is a reference along other dimensions. Each of these steps along those of this one.
 func (r ref) stepped(steps [][]int) ref {
-	strides := make([]int, len(steps))
-	for t, step := range steps {
-		for d, k := range step {
-			strides[t] += k * r.strides[d]
+	return r.with(func(s []int) []int {
+		strides := make([]int, len(steps))
+		for t, step := range steps {
+			for d, k := range step {
+				strides[t] += k * s[d]
+			}
 		}
-	}
-	r.strides = strides
-	if r.ix != nil {
-		ix := r.ix.stepped(steps)
-		r.ix = &ix
-	}
-	return r
+		return strides
+	})
 }
 
 // cut is the part of a view that lies in a cell. Each dimension of the view goes along one dimension of the array.

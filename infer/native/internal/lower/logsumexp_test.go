@@ -80,12 +80,11 @@ func TestLogSumExp(t *testing.T) {
 				}
 				at = append(at, x)
 			}
-			m := ir.NewMachine(plan)
-			require.NoError(t, m.Prepare(nil))
+			m, err := ir.NewMachine(plan, nil)
+			require.NoError(t, err)
 			grad := make([]float64, dim)
 			for _, x := range at {
-				value, err := m.Eval(x, 1, grad, nil)
-				require.NoError(t, err)
+				value := m.Eval(x, 1, grad, nil)
 				want, wantGrad, _ := eager(t, s, x, 1)
 				assert.True(t, near(value, want, math.Abs(want), 1e-10), "%v: value %v, eager %v", x[:c.terms], value, want)
 				for i := range grad {

@@ -9,7 +9,7 @@ import (
 
 // lowering goes through a recording.
 type lowering struct {
-	g      *graph
+	calc
 	rec    *Recording
 	images []*image
 	inputs []ir.Slot
@@ -218,24 +218,25 @@ func (l *lowering) in(c *Call, i int) array {
 	case TensorKind:
 		return l.read(a.Tensor)
 	case Double:
-		return l.g.scalar(a.Double)
+		return l.num(a.Double)
 	case Int, Bool:
-		return l.g.scalar(float64(a.Int))
+		return l.num(float64(a.Int))
 	default:
 		refuse("argument %d is no tensor and no number", i)
 	}
 	return array{}
 }
 
-// out gives result i its elements. Arithmetic in float32 or in short integers rounds or wraps as a plan does not.
+// exact says whether a plan computes as libtorch does: arithmetic in float32 or in short integers rounds or wraps.
+func (t Type) exact() bool { return t == Float64 || t == Int64 || t == Int32 || t == Boolean }
+
+// out gives result i its elements.
 func (l *lowering) out(c *Call, i int, a array) {
 	t := c.result(i)
 	if t == nil {
 		return
 	}
-	switch t.Type {
-	case Float64, Int64, Int32, Boolean:
-	default:
+	if !t.Type.exact() {
 		refuse("it computes in %v: an evaluation in float64 is understood", t.Type)
 	}
 	l.write(t, a)
@@ -269,9 +270,9 @@ func (l *lowering) convert(a array, from, to Type) array {
 	whole := func(t Type) bool { return t <= Int64 }
 	switch {
 	case to == Boolean && from != Boolean:
-		return l.g.apply(ir.Ne, a, l.g.scalar(0))
+		return l.of(ir.Ne, a, l.num(0))
 	case whole(to) && (from == Float64 || from == Float32):
-		return l.g.apply(ir.Trunc, a)
+		return l.of(ir.Trunc, a)
 	}
 	return a
 }

@@ -315,12 +315,11 @@ func (f opCase) source() lower.Source {
 // compared with Σ 1/(x+k)², of which the terms from k = 10,000 on are their integral to 1e-12.
 func TestDigamma(t *testing.T) {
 	s := source(func(x, y torch.Tensor) torch.Tensor { return x.Exp().Digamma().Sum() })
-	m := ir.NewMachine(compile(t, s))
-	require.NoError(t, m.Prepare(batchOf(t, s)))
+	m, err := ir.NewMachine(compile(t, s), batchOf(t, s))
+	require.NoError(t, err)
 	grad := make([]float64, 2)
 	x := []float64{-0.7, 1.3}
-	value, err := m.Eval(x, 1, grad, nil)
-	require.NoError(t, err)
+	value := m.Eval(x, 1, grad, nil)
 	want, _, _ := eager(t, s, x, 1)
 	assert.InDelta(t, want, value, 1e-12)
 	for i, v := range x {

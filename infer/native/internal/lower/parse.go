@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -84,18 +85,8 @@ func parse(words []int64, bytes []byte) (*Recording, error) {
 	r := &reader{words: words, bytes: bytes, texts: map[string]string{}}
 	out := &Recording{}
 	var calls []*Call
-	tensor := func() (Tensor, error) {
-		v := r.value()
-		switch v.Kind {
-		case TensorKind:
-			return *v.Tensor, nil
-		case Opaque:
-			return Tensor{}, fmt.Errorf("a tensor that goes in or comes out is %s", v.Text)
-		}
-		return Tensor{}, fmt.Errorf("a tensor that goes in or comes out is undefined")
-	}
 	for r.at < len(words) {
-		switch r.next() {
+		switch kind := r.next(); kind {
 		case record.Begin:
 			parent := r.next()
 			// Bit 1 alone says little: every operation with a functional form by way of another has it.
@@ -112,18 +103,16 @@ func parse(words []int64, bytes []byte) (*Recording, error) {
 			if c.Results, c.Ended = r.values(), true; views[strings.TrimPrefix(c.Name, "aten::")] && shares(c) {
 				c.Calls = nil // of a long loop they are many, and a view is all that its result says
 			}
-		case record.Known:
-			t, err := tensor()
-			if err != nil {
-				return nil, err
+		case record.Known, record.Output:
+			v := r.value()
+			if v.Kind != TensorKind {
+				return nil, fmt.Errorf("a tensor that goes in or comes out is %s", cmp.Or(v.Text, "undefined"))
 			}
-			out.Known = append(out.Known, t)
-		case record.Output:
-			t, err := tensor()
-			if err != nil {
-				return nil, err
+			list := &out.Known
+			if kind == record.Output {
+				list = &out.Outputs
 			}
-			out.Outputs = append(out.Outputs, t)
+			*list = append(*list, *v.Tensor)
 		case record.Storage:
 			r.next() // storages come in the order of their numbers
 			s := Storage{Bytes: r.next(), External: r.next() != 0}

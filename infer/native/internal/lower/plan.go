@@ -9,20 +9,18 @@ import (
 
 // PlanOptions are those of [Plan].
 type PlanOptions struct {
-	Dim          int
-	Inputs       []ir.Slot // the batch
-	Outputs      []ir.Slot // what the aux outputs are
-	Jacobian     bool      // the recording has the value and gradient of the log Jacobian too
-	GradientOnly bool
-	ValueOnly    bool
-	NoAux        bool
+	Options
+	Dim      int
+	Inputs   []ir.Slot // the batch
+	Outputs  []ir.Slot // what the aux outputs are
+	Jacobian bool      // the recording has the value and gradient of the log Jacobian too
 }
 
 // Plan lowers a recording. Its outputs are the values (one, or two with a Jacobian), as many gradients, and the aux.
 // The error is a [Refusal] where the evaluation is nothing that a plan can have; the plan was checked.
 func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
-	l := &lowering{g: newGraph(), rec: rec, images: make([]*image, len(rec.Storages)), inputs: o.Inputs, dim: o.Dim,
-		origin: make([]origin, len(rec.Storages))}
+	l := &lowering{calc: calc{newGraph()}, rec: rec, inputs: o.Inputs, dim: o.Dim,
+		images: make([]*image, len(rec.Storages)), origin: make([]origin, len(rec.Storages))}
 	defer func() {
 		if r, ok := err.(*Refusal); ok {
 			r.Op, r.Site = cmp.Or(r.Op, l.op), cmp.Or(r.Site, l.site)
@@ -50,18 +48,13 @@ func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	if !o.ValueOnly {
 		outs = append(outs, output{ir.Grad, 0, l.weighted(values, values, []int{o.Dim})})
 	}
-	plan := &ir.Plan{Dim: o.Dim, Inputs: o.Inputs}
-	if !o.NoAux {
-		plan.Outputs = o.Outputs
-		for i := range o.Outputs {
-			if a := l.output(2*values + i); a.n() > 0 {
-				outs = append(outs, output{ir.Aux, i, a})
-			}
+	plan := &ir.Plan{Dim: o.Dim, Inputs: o.Inputs, Outputs: o.Outputs}
+	for i := range o.Outputs {
+		if a := l.output(2*values + i); a.n() > 0 {
+			outs = append(outs, output{ir.Aux, i, a})
 		}
 	}
-	if err := emit(plan, l.g, outs); err != nil {
-		return nil, err
-	}
+	emit(plan, l.g, outs)
 	inBlocks(plan)
 	if err := plan.Check(); err != nil {
 		return nil, fmt.Errorf("lower: the plan is not sound: %w", err)
@@ -79,12 +72,10 @@ type output struct {
 // output is an output of the recording.
 func (l *lowering) output(i int) array {
 	t := l.rec.Outputs[i]
-	switch t.Type {
-	case Float64, Int64, Int32, Boolean:
-	default:
+	if !t.Type.exact() {
 		refuse("output %d has elements of type %v: an evaluation in float64 is understood", i, t.Type)
 	}
-	return l.whole(l.read(&t))
+	return l.read(&t).complete()
 }
 
 // weighted is output i, plus the weight times the one behind it where there are two. A weight of 0 leaves it out, even
@@ -107,5 +98,5 @@ func (l *lowering) weighted(values, i int, sizes []int) array {
 	if zeros {
 		return a
 	}
-	return l.g.apply(ir.Add, a, l.g.apply(ir.Select, w, l.g.apply(ir.Mul, w, b), l.g.scalar(0)))
+	return l.of(ir.Add, a, l.of(ir.Select, w, l.of(ir.Mul, w, b), l.num(0)))
 }

@@ -29,11 +29,7 @@ func (g *graph) pointwise(op ir.Op, sizes []int, args ...ref) ref {
 	if r, ok := leader(args, dims); ok {
 		slices.SortStableFunc(dims, func(a, b int) int { return abs(r.strides[b]) - abs(r.strides[a]) })
 	}
-	space := make([]int, len(dims))
-	own := make([]ref, len(args))
-	for k, d := range dims {
-		space[k] = sizes[d]
-	}
+	space, own := picked(sizes, dims), make([]ref, len(args))
 	for i, r := range args {
 		own[i] = r.pick(dims)
 	}
@@ -160,27 +156,8 @@ func (g *graph) simplify(op ir.Op, sizes []int, args []ref) (ref, bool) {
 		if is[0] && c[0] == 0 {
 			return does(ir.Neg, args[1])
 		}
-	case ir.Mul:
-		switch {
-		case is[0] && !is[1]:
-			return does(op, args[1], args[0])
-		case is[1] && c[1] == 1:
-			return same(args[0])
-		case is[1] && c[1] == -1:
-			return does(ir.Neg, args[0])
-		}
-	case ir.Div:
-		switch {
-		case is[1] && c[1] == 1:
-			return same(args[0])
-		case is[1] && c[1] == -1:
-			return does(ir.Neg, args[0])
-		case is[1] && c[1] != 0 && normal(1/c[1]) && normal(c[1]):
-			return does(ir.Mul, args[0], g.number(1/c[1], len(sizes)))
-		case !is[1] && args[1].fixed() && !args[0].fixed():
-			// One division for all points.
-			return does(ir.Mul, args[0], g.pointwise(ir.Div, sizes, g.number(1, len(sizes)), args[1]))
-		}
+	case ir.Mul, ir.Div:
+		return g.simpleProduct(op, sizes, args, c, is)
 	case ir.Neg:
 		if v := args[0].v; v.kind == pointwise && v.op == ir.Neg {
 			if r, ok := through(args[0], sizes); ok {
@@ -207,6 +184,26 @@ func (g *graph) simplify(op ir.Op, sizes []int, args []ref) (ref, bool) {
 		if is[1] && c[1] == 0 && args[0].v.kind == pointwise && truth(args[0].v.op) {
 			return same(args[0])
 		}
+	}
+	return ref{}, false
+}
+
+// simpleProduct is simplify for products and quotients; c are the operands that are numbers.
+func (g *graph) simpleProduct(op ir.Op, sizes []int, args []ref, c [3]float64, is [3]bool) (ref, bool) {
+	does := func(op ir.Op, args ...ref) (ref, bool) { return g.pointwise(op, sizes, args...), true }
+	switch {
+	case op == ir.Mul && is[0] && !is[1]:
+		return does(op, args[1], args[0])
+	case is[1] && c[1] == 1:
+		return args[0], true
+	case is[1] && c[1] == -1:
+		return does(ir.Neg, args[0])
+	case op == ir.Mul:
+	case is[1] && c[1] != 0 && normal(1/c[1]) && normal(c[1]):
+		return does(ir.Mul, args[0], g.number(1/c[1], len(sizes)))
+	case !is[1] && args[1].fixed() && !args[0].fixed():
+		// One division for all points.
+		return does(ir.Mul, args[0], g.pointwise(ir.Div, sizes, g.number(1, len(sizes)), args[1]))
 	}
 	return ref{}, false
 }

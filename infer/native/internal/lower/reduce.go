@@ -24,16 +24,10 @@ func (g *graph) reduce(op ir.Op, a array, dims []int, keep bool) array {
 	var out array
 	switch {
 	case a.n() == 0:
-		sizes := slices.Clone(a.sizes)
-		for d := range sizes {
-			if over[d] {
-				sizes[d] = 1
-			}
-		}
 		if op == ir.MaxOf {
 			refuse("the maximum of nothing")
 		}
-		out = g.fill(sizes, map[ir.Op]float64{ir.Sum: 0, ir.Prod: 1}[op])
+		out = g.fill(replaced(a.sizes, over, 1), map[ir.Op]float64{ir.Sum: 0, ir.Prod: 1}[op])
 	case len(a.cells) == 1:
 		out = g.reduceCell(op, a.cells[0], over)
 	default:
@@ -59,12 +53,7 @@ func (g *graph) reduceCells(op ir.Op, a array, over []bool) array {
 	}
 	var groups []group
 	for _, c := range a.cells {
-		lo, sizes := slices.Clone(c.lo), slices.Clone(c.sizes)
-		for d := range over {
-			if over[d] {
-				lo[d], sizes[d] = 0, 1
-			}
-		}
+		lo, sizes := replaced(c.lo, over, 0), replaced(c.sizes, over, 1)
 		k := slices.IndexFunc(groups, func(h group) bool {
 			return slices.Equal(h.lo, lo) && slices.Equal(h.sizes, sizes)
 		})
@@ -86,15 +75,20 @@ func (g *graph) reduceCells(op ir.Op, a array, over []bool) array {
 		}
 		groups[k].total, groups[k].some = part, true
 	}
-	sizes := slices.Clone(a.sizes)
-	for d := range over {
-		if over[d] {
-			sizes[d] = 1
-		}
-	}
-	out := array{sizes: sizes}
+	out := array{sizes: replaced(a.sizes, over, 1)}
 	for _, h := range groups {
 		out = g.overlay(out, h.lo, h.total)
+	}
+	return out
+}
+
+// replaced is a list with another number where dimensions are reduced.
+func replaced(list []int, over []bool, x int) []int {
+	out := slices.Clone(list)
+	for d := range over {
+		if over[d] {
+			out[d] = x
+		}
 	}
 	return out
 }
@@ -123,21 +117,16 @@ func combiner(op ir.Op) ir.Op {
 func (g *graph) reduceCell(op ir.Op, c cell, over []bool) array {
 	r := c.ref
 	times := 1 // how often each term counts: along dimensions where the cell is the same
-	outSizes := slices.Clone(c.sizes)
+	outSizes := replaced(c.sizes, over, 1)
 	var inner, outer []int
 	for d, n := range c.sizes {
 		switch {
+		case n == 1:
+		case over[d] && !r.varies(d):
+			times *= n
 		case over[d]:
-			outSizes[d] = 1
-			if n == 1 {
-				continue
-			}
-			if !r.varies(d) {
-				times *= n
-			} else {
-				inner = append(inner, d)
-			}
-		case n > 1 && r.varies(d):
+			inner = append(inner, d)
+		case r.varies(d):
 			outer = append(outer, d)
 		}
 	}
@@ -182,13 +171,9 @@ func (g *graph) reduceCell(op ir.Op, c cell, over []bool) array {
 
 // chain writes a reduction out term by term.
 func (g *graph) chain(op ir.Op, c cell, r ref, inner, outSizes []int) ref {
-	space := make([]int, len(inner))
-	for k, d := range inner {
-		space[k] = c.sizes[d]
-	}
 	var out ref
 	first := true
-	walk(space, func(at []int) {
+	walk(picked(c.sizes, inner), func(at []int) {
 		move := make([]int, len(c.sizes))
 		for k, d := range inner {
 			move[d] = at[k]
@@ -218,11 +203,9 @@ func (g *graph) reduction(op ir.Op, sizes []int, r ref, inner, outer []int) ref 
 		// The order in which the operand lies, so that the loop can compute it.
 		slices.SortStableFunc(dims, func(a, b int) int { return abs(r.strides[b]) - abs(r.strides[a]) })
 	}
-	space := make([]int, len(dims))
-	keep := make([]bool, len(dims))
+	space, keep := picked(sizes, dims), make([]bool, len(dims))
 	var kept []int
 	for k, d := range dims {
-		space[k] = sizes[d]
 		keep[k] = slices.Contains(outer, d)
 		if keep[k] {
 			kept = append(kept, d)
@@ -236,10 +219,7 @@ func (g *graph) reduction(op ir.Op, sizes []int, r ref, inner, outer []int) ref 
 			space, keep = slices.Delete(space, d+1, d+2), slices.Delete(keep, d+1, d+2)
 		}
 	}
-	keptSizes := make([]int, len(kept))
-	for k, d := range kept {
-		keptSizes[k] = sizes[d]
-	}
+	keptSizes := picked(sizes, kept)
 	out := ref{strides: make([]int, len(sizes))}
 	for k, s := range contiguous(keptSizes) {
 		out.strides[kept[k]] = s
@@ -272,10 +252,7 @@ func fold(op ir.Op, space []int, keep []bool, data []float64) []float64 {
 	}
 	k := 0
 	walk(space, func(at []int) {
-		o := 0
-		for d, i := range at {
-			o += strides[d] * i
-		}
+		o := ref{strides: strides}.element(at)
 		out[o] = ir.Apply(combiner(op), out[o], data[k], 0)
 		k++
 	})

@@ -188,11 +188,10 @@ func TestGradientOnly(t *testing.T) {
 	for _, b := range plan.Buffers {
 		assert.NotEqual(t, ir.Value, b.Kind)
 	}
-	m := ir.NewMachine(plan)
-	require.NoError(t, m.Prepare(batchOf(t, s)))
-	grad := make([]float64, 2)
-	_, err = m.Eval(p[0], 0, grad, nil)
+	m, err := ir.NewMachine(plan, batchOf(t, s))
 	require.NoError(t, err)
+	grad := make([]float64, 2)
+	m.Eval(p[0], 0, grad, nil)
 	_, want, _ := eager(t, s, p[0], 0)
 	compare(t, "gradient", grad, want, 0, false)
 }
@@ -214,10 +213,9 @@ func TestValueOnly(t *testing.T) {
 	for _, b := range plan.Buffers {
 		assert.NotEqual(t, ir.Grad, b.Kind)
 	}
-	m := ir.NewMachine(plan)
-	require.NoError(t, m.Prepare(batchOf(t, s)))
-	value, err := m.Eval(p[0], 0, make([]float64, 2), nil)
+	m, err := ir.NewMachine(plan, batchOf(t, s))
 	require.NoError(t, err)
+	value := m.Eval(p[0], 0, make([]float64, 2), nil)
 	want, _, _ := eager(t, s, p[0], 0)
 	assert.InDelta(t, want, value, 1e-12)
 }

@@ -31,8 +31,10 @@ func init() {
 	} {
 		rules[name] = twoOperands(op)
 	}
-	for name, f := range formulas {
-		rules[name] = f.rule()
+	for _, more := range []map[string]formula{formulas, networkFormulas} {
+		for name, f := range more {
+			rules[name] = f.rule()
+		}
 	}
 	for _, more := range []map[string]rule{pointRules, shapeRules, sumRules, matrixRules, indexRules, networkRules} {
 		maps.Copy(rules, more)
@@ -40,11 +42,11 @@ func init() {
 }
 
 func oneOperand(op ir.Op) rule {
-	return func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(op, l.in(c, 0))) }
+	return func(l *lowering, c *Call) { l.out(c, 0, l.of(op, l.in(c, 0))) }
 }
 
 func twoOperands(op ir.Op) rule {
-	return func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(op, l.in(c, 0), l.in(c, 1))) }
+	return func(l *lowering, c *Call) { l.out(c, 0, l.of(op, l.in(c, 0), l.in(c, 1))) }
 }
 
 // calc writes formulas of arrays.

@@ -19,7 +19,7 @@ var indexRules = map[string]rule{
 	},
 	"index_add": func(l *lowering, c *Call) {
 		a, src := l.in(c, 0), l.in(c, 3)
-		src = calc{l.g}.scale(src, c.number(4, 1))
+		src = l.scale(src, c.number(4, 1))
 		l.out(c, 0, l.addAt(a, a.dim(c.int(1, 0)), l.in(c, 2), src))
 	},
 	"scatter_add": func(l *lowering, c *Call) {
@@ -63,8 +63,8 @@ var indexRules = map[string]rule{
 			grad, ix = l.flatten(grad, 0, rank), l.flatten(ix, 0, rank)
 		}
 		if pad := c.int(3, -1); pad >= 0 {
-			keep := l.g.apply(ir.Ne, ix, l.g.scalar(float64(pad))).insert(1)
-			grad = l.g.apply(ir.Select, keep, grad, l.g.scalar(0))
+			keep := l.of(ir.Ne, ix, l.num(float64(pad))).insert(1)
+			grad = l.of(ir.Select, keep, grad, l.num(0))
 		}
 		sizes := []int{c.int(2, 0), grad.sizes[1]}
 		l.out(c, 0, l.addAt(l.g.fill(sizes, 0), 0, ix, grad))
@@ -91,8 +91,7 @@ func (l *lowering) oneIndex(c *Call, a array) (int, array) {
 		refuse("indexing by a mask is not understood: its result has as many elements as the mask is true")
 	}
 	ix := l.read(t)
-	k := calc{l.g}
-	return d, k.choose(k.less(ix, k.num(0)), k.add(ix, k.num(float64(a.sizes[d]))), ix)
+	return d, l.choose(l.less(ix, l.num(0)), l.add(ix, l.num(float64(a.sizes[d]))), ix)
 }
 
 // flatten makes some dimensions one.
@@ -206,7 +205,7 @@ func (l *lowering) addAt(a array, d int, ix, src array) array {
 // scatterAdd adds each element of src to that of a's line along a dimension which the index says.
 func (l *lowering) scatterAdd(a array, d int, ix, src array) array {
 	if len(a.sizes) == 0 {
-		return l.g.apply(ir.Add, a, src)
+		return l.of(ir.Add, a, src)
 	}
 	if src.n() == 0 {
 		return a
@@ -223,19 +222,7 @@ func (l *lowering) scatterAdd(a array, d int, ix, src array) array {
 	from, at = from.pick(dims), at.pick(dims)
 	place = place.pick(dims)
 	place.ix = &at
-	v := l.g.add(value{kind: scatter, n: a.n(), sizes: space, cells: l.whole(a).cells, step: ir.Step{Sizes: a.sizes},
+	v := l.g.add(value{kind: scatter, n: a.n(), sizes: space, cells: a.complete().cells, step: ir.Step{Sizes: a.sizes},
 		args: []ref{from, at}, place: place})
 	return single(a.sizes, whole(v, a.sizes))
-}
-
-// whole makes sure that every element of an array was written.
-func (l *lowering) whole(a array) array {
-	n := 0
-	for _, c := range a.cells {
-		n += ir.Iterations(c.sizes)
-	}
-	if n != a.n() {
-		refuse("elements are read that no recorded operation has written")
-	}
-	return a
 }

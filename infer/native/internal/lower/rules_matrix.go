@@ -11,24 +11,19 @@ var matrixRules = map[string]rule{
 	"mm":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
 	"bmm": func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1))) },
 	"mv":  func(l *lowering, c *Call) { l.out(c, 0, l.product(l.in(c, 0), l.in(c, 1).insert(1)).drop(1)) },
-	"dot": func(l *lowering, c *Call) { l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1))) },
-	"vdot": func(l *lowering, c *Call) {
-		l.out(c, 0, l.dot(l.in(c, 0), l.in(c, 1)))
-	},
-	"addmv": func(l *lowering, c *Call) {
-		l.scaled(c, l.product(l.in(c, 1), l.in(c, 2).insert(1)).drop(1))
-	},
+	"dot": dot, "vdot": dot,
+	"addmv":   func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2).insert(1)).drop(1)) },
 	"addmm":   func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
 	"baddbmm": func(l *lowering, c *Call) { l.scaled(c, l.product(l.in(c, 1), l.in(c, 2))) },
 	"addr": func(l *lowering, c *Call) {
-		l.scaled(c, l.g.apply(ir.Mul, l.in(c, 1).insert(1), l.in(c, 2).insert(0)))
+		l.scaled(c, l.of(ir.Mul, l.in(c, 1).insert(1), l.in(c, 2).insert(0)))
 	},
 	"linalg_cholesky_ex": func(l *lowering, c *Call) {
 		f := l.cholesky(l.in(c, 0), c.flag(1))
 		l.out(c, 0, f)
 		if last := f.sizes[len(f.sizes)-1] - 1; last >= 0 {
 			// No factor exists where the last element of its diagonal is NaN. Which minor fails is not computed.
-			l.out(c, 1, l.g.apply(ir.IsNaN, f.at(len(f.sizes)-1, last).at(len(f.sizes)-2, last)))
+			l.out(c, 1, l.of(ir.IsNaN, f.at(len(f.sizes)-1, last).at(len(f.sizes)-2, last)))
 		}
 	},
 	"cholesky": func(l *lowering, c *Call) { l.out(c, 0, l.cholesky(l.in(c, 0), c.flag(1))) },
@@ -66,16 +61,15 @@ var matrixRules = map[string]rule{
 
 // scaled is beta·self + alpha·product.
 func (l *lowering) scaled(c *Call, product array) {
-	k := calc{l.g}
 	if beta := c.number(3, 1); beta != 0 {
-		l.out(c, 0, k.add(k.scale(l.in(c, 0), beta), k.scale(product, c.number(4, 1))))
+		l.out(c, 0, l.add(l.scale(l.in(c, 0), beta), l.scale(product, c.number(4, 1))))
 		return
 	}
-	l.out(c, 0, k.scale(product, c.number(4, 1)))
+	l.out(c, 0, l.scale(product, c.number(4, 1)))
 }
 
-func (l *lowering) dot(a, b array) array {
-	return l.g.reduce(ir.Sum, l.g.apply(ir.Mul, a, b), nil, false)
+func dot(l *lowering, c *Call) {
+	l.out(c, 0, l.g.reduce(ir.Sum, l.of(ir.Mul, l.in(c, 0), l.in(c, 1)), nil, false))
 }
 
 const (
@@ -100,15 +94,15 @@ func (l *lowering) product(a, b array) array {
 	case k <= unrolled && (n == 1 || m == 1 || outer*k <= smallStep) && outer > 1 || k == 1:
 		var sum array
 		for i := range k {
-			term := l.g.apply(ir.Mul, a.narrow(r-1, i, 1), b.narrow(r-2, i, 1))
+			term := l.of(ir.Mul, a.narrow(r-1, i, 1), b.narrow(r-2, i, 1))
 			if i > 0 {
-				term = l.g.apply(ir.Add, sum, term)
+				term = l.of(ir.Add, sum, term)
 			}
 			sum = term
 		}
 		return sum
 	case outer <= smallOut && (n == 1 && across(a, r-1) || m == 1 && across(b, r-2)):
-		return l.g.reduce(ir.Sum, l.g.apply(ir.Mul, a.transposed(), b), []int{r - 2}, true).along(n == 1)
+		return l.g.reduce(ir.Sum, l.of(ir.Mul, a.transposed(), b), []int{r - 2}, true).along(n == 1)
 	case outer <= smallOut:
 		out := array{sizes: sizes}
 		walk(sizes, func(at []int) {
@@ -118,7 +112,7 @@ func (l *lowering) product(a, b array) array {
 				x, y = x.narrow(d, at[d], 1), y.narrow(d, at[d], 1)
 			}
 			x, y = x.narrow(r-2, at[r-2], 1), y.narrow(r-1, at[r-1], 1)
-			term := l.g.apply(ir.Mul, x, y.transposed())
+			term := l.of(ir.Mul, x, y.transposed())
 			out = l.g.overlay(out, lo, l.g.reduce(ir.Sum, term, []int{r - 1}, true))
 		})
 		return out

@@ -6,93 +6,83 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// networkRules are activations and losses of networks.
-var networkRules = map[string]rule{
-	"relu": func(l *lowering, c *Call) { l.out(c, 0, l.g.apply(ir.Max, l.in(c, 0), l.g.scalar(0))) },
-	"threshold_backward": func(l *lowering, c *Call) {
-		k := calc{l.g}
-		l.out(c, 0, k.choose(k.of(ir.Le, l.in(c, 1), k.num(c.number(2, 0))), k.num(0), l.in(c, 0)))
-	},
-	"silu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.div(x, k.add(k.exp(k.neg(x)), k.num(1))))
-	},
-	"silu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		s := k.sigmoid(x)
-		l.out(c, 0, k.mul(k.mul(grad, s), k.add(k.mul(x, k.sub(k.num(1), s)), k.num(1))))
-	},
-	"gelu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
+// networkFormulas are activations of networks, and their gradients.
+var networkFormulas = map[string]formula{
+	"relu": {1, func(k calc, _ *Call, a []array) array { return k.of(ir.Max, a[0], k.num(0)) }},
+	"threshold_backward": {2, func(k calc, c *Call, a []array) array {
+		return k.choose(k.of(ir.Le, a[1], k.num(c.number(2, 0))), k.num(0), a[0])
+	}},
+	"silu": {1, func(k calc, _ *Call, a []array) array { return k.div(a[0], k.add(k.exp(k.neg(a[0])), k.num(1))) }},
+	"silu_backward": {2, func(k calc, _ *Call, a []array) array {
+		s := k.sigmoid(a[1])
+		return k.mul(k.mul(a[0], s), k.add(k.mul(a[1], k.sub(k.num(1), s)), k.num(1)))
+	}},
+	"gelu": {1, func(k calc, c *Call, a []array) array {
 		if c.has(1) && c.Args[1].Text == "tanh" {
-			l.out(c, 0, k.mul(k.scale(x, 0.5), k.add(k.of(ir.Tanh, geluInner(k, x)), k.num(1))))
-			return
+			return k.mul(k.scale(a[0], 0.5), k.add(k.of(ir.Tanh, geluInner(k, a[0])), k.num(1)))
 		}
-		l.out(c, 0, k.mul(k.scale(x, 0.5), k.add(k.of(ir.Erf, k.scale(x, math.Sqrt2/2)), k.num(1))))
-	},
-	"gelu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
+		return k.mul(k.scale(a[0], 0.5), k.add(k.of(ir.Erf, k.scale(a[0], math.Sqrt2/2)), k.num(1)))
+	}},
+	"gelu_backward": {2, func(k calc, c *Call, a []array) array {
+		grad, x := a[0], a[1]
 		if c.has(2) && c.Args[2].Text == "tanh" {
 			t := k.of(ir.Tanh, geluInner(k, x))
 			left := k.scale(k.add(t, k.num(1)), 0.5)
 			slope := k.scale(k.add(k.scale(k.mul(x, x), 3*geluCubic), k.num(1)), geluScale)
 			right := k.mul(k.mul(k.scale(x, 0.5), k.sub(k.num(1), k.mul(t, t))), slope)
-			l.out(c, 0, k.mul(grad, k.add(left, right)))
-			return
+			return k.mul(grad, k.add(left, right))
 		}
 		cdf := k.scale(k.add(k.of(ir.Erf, k.scale(x, math.Sqrt2/2)), k.num(1)), 0.5)
 		pdf := k.scale(k.exp(k.scale(k.mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
-		l.out(c, 0, k.mul(grad, k.add(cdf, k.mul(x, pdf))))
-	},
-	"elu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
+		return k.mul(grad, k.add(cdf, k.mul(x, pdf)))
+	}},
+	"elu": {1, func(k calc, c *Call, a []array) array {
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
-		low := k.scale(k.of(ir.Expm1, k.scale(x, in)), alpha*scale)
-		l.out(c, 0, k.choose(k.of(ir.Le, x, k.num(0)), low, k.scale(x, scale)))
-	},
+		low := k.scale(k.of(ir.Expm1, k.scale(a[0], in)), alpha*scale)
+		return k.choose(k.of(ir.Le, a[0], k.num(0)), low, k.scale(a[0], scale))
+	}},
+	"leaky_relu": {1, func(k calc, c *Call, a []array) array {
+		return k.choose(k.less(k.num(0), a[0]), a[0], k.scale(a[0], c.number(1, 0.01)))
+	}},
+	"leaky_relu_backward": {2, func(k calc, c *Call, a []array) array {
+		return k.choose(k.less(k.num(0), a[1]), a[0], k.scale(a[0], c.number(2, 0.01)))
+	}},
+	"hardtanh": {1, func(k calc, c *Call, a []array) array {
+		return k.of(ir.Min, k.of(ir.Max, a[0], k.num(c.number(1, -1))), k.num(c.number(2, 1)))
+	}},
+	"hardtanh_backward": {2, func(k calc, c *Call, a []array) array {
+		low, high := k.of(ir.Le, a[1], k.num(c.number(2, -1))), k.of(ir.Le, k.num(c.number(3, 1)), a[1])
+		return k.choose(k.of(ir.Or, low, high), k.num(0), a[0])
+	}},
+}
+
+// networkRules are losses of networks, and what has arguments that are no operands.
+var networkRules = map[string]rule{
 	"elu_backward": func(l *lowering, c *Call) {
-		k, grad, y := calc{l.g}, l.in(c, 0), l.in(c, 5)
+		grad, y := l.in(c, 0), l.in(c, 5)
 		alpha, scale, in := c.number(1, 1), c.number(2, 1), c.number(3, 1)
 		var low array
 		if c.flag(4) { // y is the result
-			low = k.scale(k.mul(grad, k.add(y, k.num(alpha*scale))), in)
+			low = l.scale(l.mul(grad, l.add(y, l.num(alpha*scale))), in)
 		} else {
-			low = k.scale(k.mul(grad, k.exp(k.scale(y, in))), in*alpha*scale)
+			low = l.scale(l.mul(grad, l.exp(l.scale(y, in))), in*alpha*scale)
 		}
-		l.out(c, 0, k.choose(k.of(ir.Le, y, k.num(0)), low, k.scale(grad, scale)))
-	},
-	"leaky_relu": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.choose(k.less(k.num(0), x), x, k.scale(x, c.number(1, 0.01))))
-	},
-	"leaky_relu_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		l.out(c, 0, k.choose(k.less(k.num(0), x), grad, k.scale(grad, c.number(2, 0.01))))
-	},
-	"hardtanh": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		l.out(c, 0, k.of(ir.Min, k.of(ir.Max, x, k.num(c.number(1, -1))), k.num(c.number(2, 1))))
-	},
-	"hardtanh_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
-		outside := k.of(ir.Or, k.of(ir.Le, x, k.num(c.number(2, -1))), k.of(ir.Le, k.num(c.number(3, 1)), x))
-		l.out(c, 0, k.choose(outside, k.num(0), grad))
+		l.out(c, 0, l.choose(l.of(ir.Le, y, l.num(0)), low, l.scale(grad, scale)))
 	},
 	"nll_loss_forward":  nllForward,
 	"nll_loss_backward": nllBackward,
 	"mse_loss": func(l *lowering, c *Call) {
-		k := calc{l.g}
-		off := k.sub(l.in(c, 0), l.in(c, 1))
-		l.out(c, 0, l.lossOf(c, k.mul(off, off), c.int(2, 1)))
+		off := l.sub(l.in(c, 0), l.in(c, 1))
+		l.out(c, 0, l.lossOf(c, l.mul(off, off), c.int(2, 1)))
 	},
 	"mse_loss_backward": func(l *lowering, c *Call) {
-		k, grad := calc{l.g}, l.in(c, 0)
-		off := k.sub(l.in(c, 1), l.in(c, 2))
+		grad := l.in(c, 0)
+		off := l.sub(l.in(c, 1), l.in(c, 2))
 		by := 2.0
 		if c.int(3, 1) == 1 {
 			by /= float64(max(off.n(), 1))
 		}
-		l.out(c, 0, k.mul(k.scale(off, by), grad))
+		l.out(c, 0, l.mul(l.scale(off, by), grad))
 	},
 }
 
@@ -113,7 +103,7 @@ func (l *lowering) lossOf(c *Call, a array, reduction int) array {
 		return a
 	case 1:
 		n := float64(a.n())
-		return calc{l.g}.div(l.g.reduce(ir.Sum, a, nil, false), l.g.scalar(n))
+		return l.div(l.g.reduce(ir.Sum, a, nil, false), l.num(n))
 	}
 	return l.g.reduce(ir.Sum, a, nil, false)
 }
@@ -129,18 +119,17 @@ func (l *lowering) nll(c *Call, first int) (p, classes, counts array) {
 		refuse("log probabilities of shape %v are not understood", p.sizes)
 	}
 	ignored := float64(c.int(first+4, -100))
-	counts = l.g.apply(ir.Ne, classes, l.g.scalar(ignored))
-	return p, l.g.apply(ir.Select, counts, classes, l.g.scalar(0)), counts
+	counts = l.of(ir.Ne, classes, l.num(ignored))
+	return p, l.of(ir.Select, counts, classes, l.num(0)), counts
 }
 
 func nllForward(l *lowering, c *Call) {
-	k := calc{l.g}
 	p, classes, counts := l.nll(c, 0)
-	loss := k.choose(counts, k.neg(l.gather(p, 1, classes.insert(1)).drop(1)), k.num(0))
+	loss := l.choose(counts, l.neg(l.gather(p, 1, classes.insert(1)).drop(1)), l.num(0))
 	total := l.g.reduce(ir.Sum, counts, nil, false)
 	switch c.int(3, 1) {
 	case 1:
-		loss = k.div(l.g.reduce(ir.Sum, loss, nil, false), total)
+		loss = l.div(l.g.reduce(ir.Sum, loss, nil, false), total)
 	case 2:
 		loss = l.g.reduce(ir.Sum, loss, nil, false)
 	}
@@ -149,19 +138,18 @@ func nllForward(l *lowering, c *Call) {
 }
 
 func nllBackward(l *lowering, c *Call) {
-	k := calc{l.g}
 	grad := l.in(c, 0)
 	p, classes, counts := l.nll(c, 1)
 	if c.int(4, 1) == 1 {
-		grad = k.div(grad, l.g.reduce(ir.Sum, counts, nil, false))
+		grad = l.div(grad, l.g.reduce(ir.Sum, counts, nil, false))
 	}
-	src := k.choose(counts, k.neg(grad), k.num(0)).broadcast(classes.sizes)
+	src := l.choose(counts, l.neg(grad), l.num(0)).broadcast(classes.sizes)
 	// One-hot: a comparison fuses with the loop over the probabilities, and needs no memory of its own.
 	n := p.sizes[1]
 	labels := make([]float64, n)
 	for i := range labels {
 		labels[i] = float64(i)
 	}
-	hot := k.of(ir.Eq, classes.insert(1), single([]int{1, n}, whole(l.g.constant(labels), []int{1, n})))
-	l.out(c, 0, k.choose(hot, src.insert(1), k.num(0)))
+	hot := l.of(ir.Eq, classes.insert(1), single([]int{1, n}, whole(l.g.constant(labels), []int{1, n})))
+	l.out(c, 0, l.choose(hot, src.insert(1), l.num(0)))
 }

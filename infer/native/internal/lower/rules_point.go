@@ -51,11 +51,7 @@ var formulas = map[string]formula{
 	}},
 	"lerp": {3, func(k calc, _ *Call, a []array) array { return k.add(a[0], k.mul(a[2], k.sub(a[1], a[0]))) }},
 	// x log y, 0 where x is 0, unless y is NaN.
-	"xlogy":         {2, xlog(func(k calc, y array) array { return k.log(y) })},
-	"special_xlogy": {2, xlog(func(k calc, y array) array { return k.log(y) })},
-	"special_xlog1py": {2, xlog(func(k calc, y array) array {
-		return k.of(ir.Log1p, y)
-	})},
+	"xlogy": {2, xlog(ir.Log)}, "special_xlogy": {2, xlog(ir.Log)}, "special_xlog1py": {2, xlog(ir.Log1p)},
 	"special_entr": {1, func(k calc, _ *Call, a []array) array {
 		x := a[0]
 		inside := k.choose(k.of(ir.Eq, x, k.num(0)), k.num(0), k.num(math.Inf(-1)))
@@ -74,15 +70,7 @@ var formulas = map[string]formula{
 		high := k.of(ir.Log1p, k.scale(k.of(ir.Erfc, t), -0.5))
 		return k.choose(k.less(a[0], k.num(-1)), low, high)
 	}},
-	"special_i0": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I0e, a[0]))
-	}},
-	"i0": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I0e, a[0]))
-	}},
-	"special_i1": {1, func(k calc, _ *Call, a []array) array {
-		return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(ir.I1e, a[0]))
-	}},
+	"i0": {1, unscaled(ir.I0e)}, "special_i0": {1, unscaled(ir.I0e)}, "special_i1": {1, unscaled(ir.I1e)},
 	"logaddexp": {2, func(k calc, _ *Call, a []array) array {
 		m := k.of(ir.Max, a[0], a[1])
 		sum := k.add(m, k.of(ir.Log1p, k.exp(k.neg(k.of(ir.Abs, k.sub(a[0], a[1]))))))
@@ -93,12 +81,7 @@ var formulas = map[string]formula{
 	"heaviside": {2, func(k calc, _ *Call, a []array) array {
 		return k.choose(k.of(ir.Eq, a[0], k.num(0)), a[1], k.less(k.num(0), a[0]))
 	}},
-	"bitwise_not": {1, func(k calc, c *Call, a []array) array {
-		if t := c.Args[0].Tensor; t == nil || t.Type != Boolean {
-			refuse("bits of whole numbers are not understood")
-		}
-		return k.of(ir.Not, a[0])
-	}},
+	"bitwise_not": {1, bits(ir.Not)},
 	"bitwise_and": {2, bits(ir.And)}, "__and__": {2, bits(ir.And)},
 	"bitwise_or": {2, bits(ir.Or)}, "__or__": {2, bits(ir.Or)},
 	"bitwise_xor": {2, bits(ir.Ne)},
@@ -124,11 +107,17 @@ var formulas = map[string]formula{
 	}},
 }
 
-func xlog(log func(k calc, y array) array) func(k calc, c *Call, a []array) array {
+// xlog is x times a logarithm.
+func xlog(log ir.Op) func(k calc, c *Call, a []array) array {
 	return func(k calc, _ *Call, a []array) array {
 		zero := k.choose(k.of(ir.IsNaN, a[1]), a[1], k.num(0))
-		return k.choose(k.of(ir.Eq, a[0], k.num(0)), zero, k.mul(a[0], log(k, a[1])))
+		return k.choose(k.of(ir.Eq, a[0], k.num(0)), zero, k.mul(a[0], k.of(log, a[1])))
 	}
+}
+
+// unscaled is exp(|x|) times a scaled Bessel function.
+func unscaled(op ir.Op) func(k calc, c *Call, a []array) array {
+	return func(k calc, _ *Call, a []array) array { return k.mul(k.exp(k.of(ir.Abs, a[0])), k.of(op, a[0])) }
 }
 
 // bits are operations on truth values.
@@ -139,7 +128,7 @@ func bits(op ir.Op) func(k calc, c *Call, a []array) array {
 				refuse("bits of whole numbers are not understood")
 			}
 		}
-		return k.of(op, a[0], a[1])
+		return k.of(op, a...)
 	}
 }
 
@@ -147,7 +136,7 @@ func bits(op ir.Op) func(k calc, c *Call, a []array) array {
 var pointRules = map[string]rule{
 	"div": divide, "divide": divide, "true_divide": divide,
 	"floor_divide": func(l *lowering, c *Call) {
-		l.out(c, 0, l.g.apply(ir.Floor, l.g.apply(ir.Div, l.in(c, 0), l.in(c, 1))))
+		l.out(c, 0, l.of(ir.Floor, l.of(ir.Div, l.in(c, 0), l.in(c, 1))))
 	},
 	"polygamma": func(l *lowering, c *Call) {
 		n, x := c.Args[0], 1
@@ -156,9 +145,9 @@ var pointRules = map[string]rule{
 		}
 		switch n.Int {
 		case 0:
-			l.out(c, 0, l.g.apply(ir.Digamma, l.in(c, x)))
+			l.out(c, 0, l.of(ir.Digamma, l.in(c, x)))
 		case 1:
-			l.out(c, 0, l.g.apply(ir.Trigamma, l.in(c, x)))
+			l.out(c, 0, l.of(ir.Trigamma, l.in(c, x)))
 		default:
 			refuse("derivatives of the digamma function beyond the first are not understood")
 		}
@@ -166,53 +155,53 @@ var pointRules = map[string]rule{
 	"clamp": func(l *lowering, c *Call) {
 		a := l.in(c, 0)
 		if c.has(1) {
-			a = l.g.apply(ir.Max, a, l.in(c, 1))
+			a = l.of(ir.Max, a, l.in(c, 1))
 		}
 		if c.has(2) {
-			a = l.g.apply(ir.Min, a, l.in(c, 2))
+			a = l.of(ir.Min, a, l.in(c, 2))
 		}
 		l.out(c, 0, a)
 	},
 	"nan_to_num": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		high := k.of(ir.Eq, x, k.num(math.Inf(1)))
-		low := k.of(ir.Eq, x, k.num(math.Inf(-1)))
-		y := k.choose(high, k.num(c.number(2, math.MaxFloat64)), k.choose(low, k.num(c.number(3, -math.MaxFloat64)), x))
-		l.out(c, 0, k.choose(k.of(ir.IsNaN, x), k.num(c.number(1, 0)), y))
+		x := l.in(c, 0)
+		high := l.of(ir.Eq, x, l.num(math.Inf(1)))
+		low := l.of(ir.Eq, x, l.num(math.Inf(-1)))
+		y := l.choose(high, l.num(c.number(2, math.MaxFloat64)), l.choose(low, l.num(c.number(3, -math.MaxFloat64)), x))
+		l.out(c, 0, l.choose(l.of(ir.IsNaN, x), l.num(c.number(1, 0)), y))
 	},
 	"log_sigmoid_forward": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
-		z := k.exp(k.neg(k.of(ir.Abs, x)))
-		l.out(c, 0, k.sub(k.of(ir.Min, x, k.num(0)), k.of(ir.Log1p, z)))
+		x := l.in(c, 0)
+		z := l.exp(l.neg(l.of(ir.Abs, x)))
+		l.out(c, 0, l.sub(l.of(ir.Min, x, l.num(0)), l.of(ir.Log1p, z)))
 		if t := c.result(1); t != nil && len(t.Sizes) == len(x.sizes) && array.n(array{sizes: t.Sizes}) > 0 {
 			l.out(c, 1, z)
 		}
 	},
 	"softplus": func(l *lowering, c *Call) {
-		k, x := calc{l.g}, l.in(c, 0)
+		x := l.in(c, 0)
 		beta, threshold := c.number(1, 1), c.number(2, 20)
-		y := k.scale(x, beta)
-		soft := k.scale(k.of(ir.Log1p, k.exp(y)), 1/beta)
-		l.out(c, 0, k.choose(k.less(k.num(threshold), y), x, soft))
+		y := l.scale(x, beta)
+		soft := l.scale(l.of(ir.Log1p, l.exp(y)), 1/beta)
+		l.out(c, 0, l.choose(l.less(l.num(threshold), y), x, soft))
 	},
 	"softplus_backward": func(l *lowering, c *Call) {
-		k, grad, x := calc{l.g}, l.in(c, 0), l.in(c, 1)
+		grad, x := l.in(c, 0), l.in(c, 1)
 		beta, threshold := c.number(2, 1), c.number(3, 20)
-		y := k.scale(x, beta)
-		z := k.exp(y)
-		l.out(c, 0, k.choose(k.less(k.num(threshold), y), grad, k.div(k.mul(grad, z), k.add(z, k.num(1)))))
+		y := l.scale(x, beta)
+		z := l.exp(y)
+		l.out(c, 0, l.choose(l.less(l.num(threshold), y), grad, l.div(l.mul(grad, z), l.add(z, l.num(1)))))
 	},
 }
 
 // divide is the division of numbers, of whole ones too, unless a mode of rounding is named.
 func divide(l *lowering, c *Call) {
-	a := l.g.apply(ir.Div, l.in(c, 0), l.in(c, 1))
+	a := l.of(ir.Div, l.in(c, 0), l.in(c, 1))
 	if c.has(2) {
 		switch c.Args[2].Text {
 		case "floor":
-			a = l.g.apply(ir.Floor, a)
+			a = l.of(ir.Floor, a)
 		case "trunc":
-			a = l.g.apply(ir.Trunc, a)
+			a = l.of(ir.Trunc, a)
 		}
 	}
 	l.out(c, 0, a)

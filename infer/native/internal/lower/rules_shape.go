@@ -258,7 +258,7 @@ func (l *lowering) diagonal(a array, sizes []int, offset, d1, d2 int) array {
 	d1, d2 = at(d1, len(sizes)), at(d2, len(sizes))
 	last := len(a.sizes) - 1
 	if n := a.sizes[last]; n > unrolled && offset == 0 && min(d1, d2) == last && sizes[last] == n && sizes[last+1] == n {
-		return l.g.apply(ir.Select, l.identity([]int{n, n}), a.insert(last+1), l.g.scalar(0)) // one loop, not n boxes
+		return l.of(ir.Select, l.identity([]int{n, n}), a.insert(last+1), l.num(0)) // one loop, not n boxes
 	}
 	out := l.g.fill(sizes, 0)
 	first, second := min(d1, d2), max(d1, d2)
@@ -276,16 +276,8 @@ func (a array) flip(d int) array {
 	for _, c := range a.cells {
 		move := make([]int, len(a.sizes))
 		move[d] = c.sizes[d] - 1
-		e := cell{slices.Clone(c.lo), c.sizes, c.ref.at(move)}
+		e := cell{slices.Clone(c.lo), c.sizes, c.ref.at(move).times(d, -1)}
 		e.lo[d] = a.sizes[d] - c.lo[d] - c.sizes[d]
-		e.ref.strides = slices.Clone(e.ref.strides)
-		e.ref.strides[d] *= -1
-		if e.ref.ix != nil {
-			ix := *e.ref.ix
-			ix.strides = slices.Clone(ix.strides)
-			ix.strides[d] *= -1
-			e.ref.ix = &ix
-		}
 		out.cells = append(out.cells, e)
 	}
 	return out
@@ -311,6 +303,6 @@ func triangle(keeps func(row, col, k int) bool) rule {
 			return
 		}
 		sizes := []int{rows, cols}
-		l.out(c, 0, l.g.apply(ir.Select, single(sizes, whole(l.g.constant(mask), sizes)), a, l.g.scalar(0)))
+		l.out(c, 0, l.of(ir.Select, single(sizes, whole(l.g.constant(mask), sizes)), a, l.num(0)))
 	}
 }

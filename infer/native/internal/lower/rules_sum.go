@@ -12,59 +12,56 @@ var sumRules = map[string]rule{
 	"sum": func(l *lowering, c *Call) { l.reduced(c, ir.Sum, l.in(c, 0), dimsOf(c, 1), keepOf(c, 2)) },
 	"mean": func(l *lowering, c *Call) {
 		a, dims := l.in(c, 0), dimsOf(c, 1)
-		k := calc{l.g}
-		l.out(c, 0, k.div(l.g.reduce(ir.Sum, a, dims, keepOf(c, 2)), k.num(float64(a.count(dims)))))
+		l.out(c, 0, l.div(l.g.reduce(ir.Sum, a, dims, keepOf(c, 2)), l.num(float64(a.count(dims)))))
 	},
 	"prod": func(l *lowering, c *Call) { l.reduced(c, ir.Prod, l.in(c, 0), dimsOf(c, 1), keepOf(c, 2)) },
 	"amax": func(l *lowering, c *Call) { l.reduced(c, ir.MaxOf, l.in(c, 0), allWhereEmpty(c.ints(1)), c.flag(2)) },
 	"amin": func(l *lowering, c *Call) {
-		k := calc{l.g}
-		l.out(c, 0, k.neg(l.g.reduce(ir.MaxOf, k.neg(l.in(c, 0)), allWhereEmpty(c.ints(1)), c.flag(2))))
+		l.out(c, 0, l.neg(l.g.reduce(ir.MaxOf, l.neg(l.in(c, 0)), allWhereEmpty(c.ints(1)), c.flag(2))))
 	},
 	"max": func(l *lowering, c *Call) { l.extreme(c, 1) },
 	"min": func(l *lowering, c *Call) { l.extreme(c, -1) },
 	"any": func(l *lowering, c *Call) {
-		hits := l.g.reduce(ir.MaxOf, l.g.apply(ir.Ne, l.in(c, 0), l.g.scalar(0)), dimsOf(c, 1), keepOf(c, 2))
+		hits := l.g.reduce(ir.MaxOf, l.of(ir.Ne, l.in(c, 0), l.num(0)), dimsOf(c, 1), keepOf(c, 2))
 		l.out(c, 0, hits)
 	},
 	"all": func(l *lowering, c *Call) {
-		misses := l.g.reduce(ir.MaxOf, l.g.apply(ir.Eq, l.in(c, 0), l.g.scalar(0)), dimsOf(c, 1), keepOf(c, 2))
-		l.out(c, 0, l.g.apply(ir.Not, misses))
+		misses := l.g.reduce(ir.MaxOf, l.of(ir.Eq, l.in(c, 0), l.num(0)), dimsOf(c, 1), keepOf(c, 2))
+		l.out(c, 0, l.of(ir.Not, misses))
 	},
 	"logsumexp": func(l *lowering, c *Call) {
 		a, dims := l.in(c, 0), c.ints(1)
-		k := calc{l.g}
 		if len(a.sizes) == 0 {
 			l.out(c, 0, a)
 			return
 		}
 		top := l.g.reduce(ir.MaxOf, a, dims, true)
-		top = k.choose(k.of(ir.IsInf, top), k.num(0), top)
-		sum := k.log(l.g.reduce(ir.Sum, k.exp(k.sub(a, top)), dims, true))
-		sum = k.add(sum, top)
+		top = l.choose(l.of(ir.IsInf, top), l.num(0), top)
+		sum := l.log(l.g.reduce(ir.Sum, l.exp(l.sub(a, top)), dims, true))
+		sum = l.add(sum, top)
 		if !c.flag(2) {
 			sum = sum.dropAll(dims)
 		}
 		l.out(c, 0, sum)
 	},
 	"_softmax": func(l *lowering, c *Call) {
-		k, a, d := calc{l.g}, l.in(c, 0), []int{c.int(1, 0)}
-		e := k.exp(k.sub(a, l.g.reduce(ir.MaxOf, a, d, true)))
-		l.out(c, 0, k.div(e, l.g.reduce(ir.Sum, e, d, true)))
+		a, d := l.in(c, 0), []int{c.int(1, 0)}
+		e := l.exp(l.sub(a, l.g.reduce(ir.MaxOf, a, d, true)))
+		l.out(c, 0, l.div(e, l.g.reduce(ir.Sum, e, d, true)))
 	},
 	"_log_softmax": func(l *lowering, c *Call) {
-		k, a, d := calc{l.g}, l.in(c, 0), []int{c.int(1, 0)}
-		moved := k.sub(a, l.g.reduce(ir.MaxOf, a, d, true))
-		l.out(c, 0, k.sub(moved, k.log(l.g.reduce(ir.Sum, k.exp(moved), d, true))))
+		a, d := l.in(c, 0), []int{c.int(1, 0)}
+		moved := l.sub(a, l.g.reduce(ir.MaxOf, a, d, true))
+		l.out(c, 0, l.sub(moved, l.log(l.g.reduce(ir.Sum, l.exp(moved), d, true))))
 	},
 	"_softmax_backward_data": func(l *lowering, c *Call) {
-		k, grad, y, d := calc{l.g}, l.in(c, 0), l.in(c, 1), []int{c.int(2, 0)}
-		weighted := k.mul(grad, y)
-		l.out(c, 0, k.sub(weighted, k.mul(y, l.g.reduce(ir.Sum, weighted, d, true))))
+		grad, y, d := l.in(c, 0), l.in(c, 1), []int{c.int(2, 0)}
+		weighted := l.mul(grad, y)
+		l.out(c, 0, l.sub(weighted, l.mul(y, l.g.reduce(ir.Sum, weighted, d, true))))
 	},
 	"_log_softmax_backward_data": func(l *lowering, c *Call) {
-		k, grad, y, d := calc{l.g}, l.in(c, 0), l.in(c, 1), []int{c.int(2, 0)}
-		l.out(c, 0, k.sub(grad, k.mul(k.exp(y), l.g.reduce(ir.Sum, grad, d, true))))
+		grad, y, d := l.in(c, 0), l.in(c, 1), []int{c.int(2, 0)}
+		l.out(c, 0, l.sub(grad, l.mul(l.exp(y), l.g.reduce(ir.Sum, grad, d, true))))
 	},
 	"cumsum":  func(l *lowering, c *Call) { l.out(c, 0, l.scan(l.in(c, 0), c.int(1, 0), false)) },
 	"cumprod": func(l *lowering, c *Call) { l.out(c, 0, l.scan(l.in(c, 0), c.int(1, 0), true)) },
@@ -79,9 +76,9 @@ var sumRules = map[string]rule{
 	"std": func(l *lowering, c *Call) { l.variance(c, true) },
 	"trace": func(l *lowering, c *Call) {
 		a := l.in(c, 0)
-		sum := l.g.scalar(0)
+		sum := l.num(0)
 		for i := range min(a.sizes[0], a.sizes[1]) {
-			sum = l.g.apply(ir.Add, sum, a.at(0, i).at(0, i))
+			sum = l.of(ir.Add, sum, a.at(0, i).at(0, i))
 		}
 		l.out(c, 0, sum)
 	},
@@ -143,7 +140,6 @@ func (l *lowering) reduced(c *Call, op ir.Op, a array, dims []int, keep bool) {
 // extreme is max (sign 1) or min (-1): of all elements, of two tensors, or along a dimension. Where the extreme lies is
 // not computed.
 func (l *lowering) extreme(c *Call, sign float64) {
-	k := calc{l.g}
 	a := l.in(c, 0)
 	switch c.Overload {
 	case "other", "out":
@@ -151,14 +147,14 @@ func (l *lowering) extreme(c *Call, sign float64) {
 		if sign < 0 {
 			op = ir.Min
 		}
-		l.out(c, 0, k.of(op, a, l.in(c, 1)))
+		l.out(c, 0, l.of(op, a, l.in(c, 1)))
 		return
 	case "":
-		l.out(c, 0, k.scale(l.g.reduce(ir.MaxOf, k.scale(a, sign), nil, false), sign))
+		l.out(c, 0, l.scale(l.g.reduce(ir.MaxOf, l.scale(a, sign), nil, false), sign))
 		return
 	}
 	if len(a.sizes) > 0 {
-		a = k.scale(l.g.reduce(ir.MaxOf, k.scale(a, sign), []int{c.int(1, 0)}, c.flag(2)), sign)
+		a = l.scale(l.g.reduce(ir.MaxOf, l.scale(a, sign), []int{c.int(1, 0)}, c.flag(2)), sign)
 	}
 	l.out(c, 0, a)
 	if t := c.result(1); t != nil {
@@ -169,14 +165,14 @@ func (l *lowering) extreme(c *Call, sign float64) {
 
 // norm is the p-norm.
 func (l *lowering) norm(c *Call, p float64, dims []int, keep bool) {
-	k, a := calc{l.g}, l.in(c, 0)
+	a := l.in(c, 0)
 	switch {
 	case p == 2:
-		l.out(c, 0, k.of(ir.Sqrt, l.g.reduce(ir.Sum, k.mul(a, a), dims, keep)))
+		l.out(c, 0, l.of(ir.Sqrt, l.g.reduce(ir.Sum, l.mul(a, a), dims, keep)))
 	case p == 1:
-		l.out(c, 0, l.g.reduce(ir.Sum, k.of(ir.Abs, a), dims, keep))
+		l.out(c, 0, l.g.reduce(ir.Sum, l.of(ir.Abs, a), dims, keep))
 	case math.IsInf(p, 1):
-		l.out(c, 0, l.g.reduce(ir.MaxOf, k.of(ir.Abs, a), dims, keep))
+		l.out(c, 0, l.g.reduce(ir.MaxOf, l.of(ir.Abs, a), dims, keep))
 	default:
 		refuse("the norm of order %v is not understood", p)
 	}
@@ -184,7 +180,7 @@ func (l *lowering) norm(c *Call, p float64, dims []int, keep bool) {
 
 // variance is the sum of squared deviations over the count less a correction.
 func (l *lowering) variance(c *Call, root bool) {
-	k, a := calc{l.g}, l.in(c, 0)
+	a := l.in(c, 0)
 	dims, correction, keep := dimsOf(c, 1), 1.0, false
 	switch c.Overload {
 	case "correction", "correction_out":
@@ -197,11 +193,11 @@ func (l *lowering) variance(c *Call, root bool) {
 		refuse("the form %q is not understood", c.Overload)
 	}
 	n := float64(a.count(dims))
-	center := k.div(l.g.reduce(ir.Sum, a, dims, true), k.num(n))
-	off := k.sub(a, center)
-	v := k.div(l.g.reduce(ir.Sum, k.mul(off, off), dims, keep), k.num(max(n-correction, 0)))
+	center := l.div(l.g.reduce(ir.Sum, a, dims, true), l.num(n))
+	off := l.sub(a, center)
+	v := l.div(l.g.reduce(ir.Sum, l.mul(off, off), dims, keep), l.num(max(n-correction, 0)))
 	if root {
-		v = k.of(ir.Sqrt, v)
+		v = l.of(ir.Sqrt, v)
 	}
 	l.out(c, 0, v)
 }
@@ -222,7 +218,7 @@ func (l *lowering) scan(a array, d int, product bool) array {
 		for i := range n {
 			part := a.narrow(d, i, 1)
 			if i > 0 {
-				part = l.g.apply(op, sum, part)
+				part = l.of(op, sum, part)
 			}
 			sum = part
 			lo[d] = i
@@ -238,10 +234,7 @@ func (l *lowering) scan(a array, d int, product bool) array {
 		}
 	}
 	dims = append(dims, d)
-	space := make([]int, len(dims))
-	for k, q := range dims {
-		space[k] = a.sizes[q]
-	}
+	space := picked(a.sizes, dims)
 	in = l.g.memory(in.pick(dims), space)
 	last := len(space) - 1
 	v := l.g.add(value{kind: matrices, n: a.n(), sizes: space[:last], args: []ref{in},

@@ -86,17 +86,14 @@ func itemsOf(v *value) []*item {
 // storeOf copies a cell to its place.
 func storeOf(v *value, sizes []int, c cell) *item {
 	dst := whole(v, sizes).at(c.lo)
-	var dims, space []int
+	var dims []int
 	for d, n := range c.sizes {
 		if n > 1 {
 			dims = append(dims, d)
 		}
 	}
 	slices.SortStableFunc(dims, func(a, b int) int { return abs(c.ref.strides[b]) - abs(c.ref.strides[a]) })
-	for _, d := range dims {
-		space = append(space, c.sizes[d])
-	}
-	space, refs := collapse(space, []ref{c.ref.pick(dims), dst.pick(dims)})
+	space, refs := collapse(picked(c.sizes, dims), []ref{c.ref.pick(dims), dst.pick(dims)})
 	return &item{v: v, what: store, space: space, args: refs[:1], dst: refs[1]}
 }
 
@@ -305,21 +302,16 @@ func (r ref) refine(coarse, fine []int) ref {
 		return r
 	}
 	counts, _ := split(coarse, fine)
-	var strides []int
-	k := 0
-	for d, count := range counts {
-		for i, s := range contiguous(fine[k : k+count]) {
-			_ = i
-			strides = append(strides, s*r.strides[d])
+	return r.with(func(own []int) (strides []int) {
+		k := 0
+		for d, count := range counts {
+			for _, s := range contiguous(fine[k : k+count]) {
+				strides = append(strides, s*own[d])
+			}
+			k += count
 		}
-		k += count
-	}
-	r.strides = strides
-	if r.ix != nil {
-		ix := r.ix.refine(coarse, fine)
-		r.ix = &ix
-	}
-	return r
+		return strides
+	})
 }
 
 // closure are the items that can be done together in one loop over a space.

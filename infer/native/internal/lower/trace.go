@@ -42,8 +42,6 @@ type Options struct {
 	GradientOnly bool
 	// ValueOnly leaves the gradient out, and with it all that only the gradient needs.
 	ValueOnly bool
-	// NoAux leaves the further outputs out.
-	NoAux bool
 }
 
 // trace is one recorded evaluation.
@@ -140,13 +138,11 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 // same says whether two recordings are equal in every bit that a plan of the first depends on. Where they are not,
 // their plans may be. Memory that an operation writes is there before, with contents that differ each time.
 func (t *trace) same(u *trace) bool {
-	slot := func(a, b ir.Slot) bool { return a.Name == b.Name && a.Elem == b.Elem && slices.Equal(a.Shape, b.Shape) }
 	address := func(a, b [2]float64) bool {
 		return math.Float64bits(a[0]) == math.Float64bits(b[0]) && math.Float64bits(a[1]) == math.Float64bits(b[1])
 	}
 	return t.digest == u.digest && t.sameBytes(u.bytes) && t.jacobian == u.jacobian &&
-		slices.EqualFunc(t.aux, u.aux, slot) &&
-		slices.EqualFunc(t.foreign, u.foreign, address)
+		slices.EqualFunc(t.aux, u.aux, ir.Slot.Equal) && slices.EqualFunc(t.foreign, u.foreign, address)
 }
 
 // sameBytes compares the texts and contents of a recording with others.
@@ -193,10 +189,8 @@ func (t *trace) lower(dim int, inputs []ir.Slot, o Options) (err error) {
 	if err := t.read(); err != nil {
 		return err
 	}
-	t.plan, err = Plan(t.recording, PlanOptions{
-		Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian,
-		GradientOnly: o.GradientOnly, ValueOnly: o.ValueOnly, NoAux: o.NoAux,
-	})
+	t.plan, err = Plan(t.recording,
+		PlanOptions{Options: o, Dim: dim, Inputs: inputs, Outputs: t.aux, Jacobian: t.jacobian})
 	for _, s := range t.recording.Storages {
 		if s.Data != nil && !s.used {
 			t.unused = append(t.unused, [2]int{s.at, s.at + s.Bytes})
@@ -267,6 +261,10 @@ func (s Source) record(x []float64) (*trace, error) {
 	return out, err
 }
 
+// Elements are the types of tensors of a batch that a plan reads.
+var Elements = map[gotch.DType]ir.Elem{gotch.Double: ir.F64, gotch.Float: ir.F32, gotch.Int64: ir.I64,
+	gotch.Uint8: ir.U8, gotch.Bool: ir.U8}
+
 // inputs describes the batch.
 func (s Source) inputs() ([]ir.Slot, error) {
 	var out []ir.Slot
@@ -278,19 +276,11 @@ func (s Source) inputs() ([]ir.Slot, error) {
 		if !d.Contiguous || d.Device >= 0 {
 			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q is not contiguous in main memory", b.Name)}
 		}
-		var elem ir.Elem
-		switch gotch.CKind2DType(int32(d.DType)) {
-		case gotch.Double:
-			elem = ir.F64
-		case gotch.Float:
-			elem = ir.F32
-		case gotch.Int64:
-			elem = ir.I64
-		case gotch.Uint8, gotch.Bool:
-			elem = ir.U8
-		default:
+		dtype := gotch.CKind2DType(int32(d.DType))
+		elem, ok := Elements[dtype]
+		if !ok {
 			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q has elements of %v: float64, float32, int64, "+
-				"uint8 and bool are understood", b.Name, gotch.CKind2DType(int32(d.DType)))}
+				"uint8 and bool are understood", b.Name, dtype)}
 		}
 		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: d.Shape})
 	}

@@ -88,25 +88,40 @@ func (r ref) number() (float64, bool) {
 	return 0, false
 }
 
-// pick is the reference with other dimensions: dims[k] is the dimension that becomes k.
-func (r ref) pick(dims []int) ref {
-	strides := make([]int, len(dims))
-	for k, d := range dims {
-		strides[k] = r.strides[d]
-	}
-	r.strides = strides
+// with is the reference with other strides, its own and those of its index; f must not change what it is given.
+func (r ref) with(f func(strides []int) []int) ref {
+	r.strides = f(r.strides)
 	if r.ix != nil {
-		ix := r.ix.pick(dims)
+		ix := r.ix.with(f)
 		r.ix = &ix
 	}
 	return r
 }
 
+// picked are some elements of a list, by number.
+func picked(list, which []int) []int {
+	out := make([]int, len(which))
+	for k, d := range which {
+		out[k] = list[d]
+	}
+	return out
+}
+
+// pick is the reference with other dimensions: dims[k] is the dimension that becomes k.
+func (r ref) pick(dims []int) ref { return r.with(func(s []int) []int { return picked(s, dims) }) }
+
+// element is what a reference reads at a point, without what its index adds.
+func (r ref) element(at []int) int {
+	o := r.off
+	for d, i := range at {
+		o += r.strides[d] * i
+	}
+	return o
+}
+
 // at moves a reference to the point lo.
 func (r ref) at(lo []int) ref {
-	for d, i := range lo {
-		r.off += r.strides[d] * i
-	}
+	r.off = r.element(lo)
 	if r.ix != nil {
 		ix := r.ix.at(lo)
 		r.ix = &ix
@@ -121,12 +136,7 @@ func (r ref) follows(d, size int) bool {
 
 // merge makes dimensions d and d+1 one.
 func (r ref) merge(d int) ref {
-	r.strides = slices.Delete(slices.Clone(r.strides), d, d+1)
-	if r.ix != nil {
-		ix := r.ix.merge(d)
-		r.ix = &ix
-	}
-	return r
+	return r.with(func(s []int) []int { return slices.Delete(slices.Clone(s), d, d+1) })
 }
 
 // contiguous are the strides of a contiguous array.
@@ -153,14 +163,8 @@ func newGraph() *graph { return &graph{byKey: map[string]*value{}} }
 // add makes a value, or gives the equal one that there is.
 func (g *graph) add(v value) *value {
 	if v.kind != constant {
-		for _, r := range v.args {
-			v.stage = max(v.stage, r.v.stage)
-			if r.ix != nil {
-				v.stage = max(v.stage, r.ix.v.stage)
-			}
-		}
-		for _, c := range v.cells {
-			v.stage = max(v.stage, c.ref.v.stage)
+		for _, from := range madeOf(&v) {
+			v.stage = max(v.stage, from.stage)
 		}
 		if v.stage == known {
 			v.stage = perRun // what was not folded is computed with the batch
@@ -186,6 +190,11 @@ func (v *value) key() string {
 		}
 	}
 	list := func(xs []int) { num(len(xs)); num(xs...) }
+	flags := func(all ...bool) {
+		for _, f := range all {
+			num(map[bool]int{true: 1}[f])
+		}
+	}
 	var reference func(r ref)
 	reference = func(r ref) {
 		num(r.v.id, r.off, r.scale)
@@ -200,13 +209,7 @@ func (v *value) key() string {
 	for _, r := range v.args {
 		reference(r)
 	}
-	for _, k := range v.keep {
-		if k {
-			num(1)
-		} else {
-			num(0)
-		}
-	}
+	flags(v.keep...)
 	for _, c := range v.cells {
 		list(c.lo)
 		list(c.sizes)
@@ -220,13 +223,7 @@ func (v *value) key() string {
 	if v.kind == matrices {
 		s := v.step
 		num(int(s.Kind), s.M, s.N, s.K)
-		for _, flag := range []bool{s.Upper, s.Unit, s.Right, s.Lower, s.Product} {
-			if flag {
-				num(1)
-			} else {
-				num(0)
-			}
-		}
+		flags(s.Upper, s.Unit, s.Right, s.Lower, s.Product)
 	}
 	for _, x := range v.data {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
@@ -253,22 +250,12 @@ func (r ref) numbers(sizes []int) []float64 {
 		return nil
 	}
 	out := make([]float64, 0, ir.Iterations(sizes))
-	at := make([]int, len(sizes))
-	for {
-		o := r.off
-		for d, i := range at {
-			o += r.strides[d] * i
-		}
+	walk(sizes, func(at []int) {
+		o := r.element(at)
 		if r.ix != nil {
-			k := r.ix.off
-			for d, i := range at {
-				k += r.ix.strides[d] * i
-			}
-			o += r.scale * int(r.ix.v.data[k])
+			o += r.scale * int(r.ix.v.data[r.ix.element(at)])
 		}
 		out = append(out, r.v.data[o])
-		if !ir.Next(at, sizes) {
-			return out
-		}
-	}
+	})
+	return out
 }

@@ -50,8 +50,8 @@ func (l *looper) spread(a int) place {
 
 // load finds or makes the place of a value from memory.
 func (l *looper) load(n *node) {
-	plain := n.at.elem == ir.F64 && n.at.index == nil && !l.touched[n.at.buf]
-	sizes, strides := l.inBlock(n.at.strides)
+	plain := l.elem(n.at) == ir.F64 && n.at.Index == nil && !l.touched[n.at.Buf]
+	sizes, strides := l.inBlock(n.at.Strides)
 	step, even := flat(sizes, strides)
 	if plain && (!n.array || even && step == 1) {
 		n.place = l.address(n.at)
@@ -63,25 +63,25 @@ func (l *looper) load(n *node) {
 		length = l.length()
 	}
 	in := l.array(C.K_LOAD, length, n.place, l.address(n.at))
-	in.flags |= C.uint16_t(n.at.elem) << 12
+	in.flags |= C.uint16_t(l.elem(n.at)) << 12
 	l.where(in, n.at, n.array)
 }
 
 // where fills in how an instruction finds its elements in memory.
-func (l *looper) where(in *C.kvm_instr, a *access, array bool) {
-	sizes, strides := l.inBlock(a.strides)
+func (l *looper) where(in *C.kvm_instr, a *ir.Address, array bool) {
+	sizes, strides := l.inBlock(a.Strides)
 	if step, even := flat(sizes, strides); even || !array {
 		in.p = C.int64_t(step)
 	} else {
 		t := l.pool.table(sizes, strides)
 		in.base[3], in.off[3], in.flags = C.uint16_t(t.base), C.uint32_t(t.off), in.flags|1<<9
 	}
-	if a.index == nil {
+	if a.Index == nil {
 		return
 	}
-	p := l.address(a.index)
-	in.base[2], in.off[2], in.flags, in.q = C.uint16_t(p.base), C.uint32_t(p.off), in.flags|1<<8, C.int64_t(a.scale)
-	sizes, strides = l.inBlock(a.index.strides)
+	p := l.address(a.Index)
+	in.base[2], in.off[2], in.flags, in.q = C.uint16_t(p.base), C.uint32_t(p.off), in.flags|1<<8, C.int64_t(a.Scale)
+	sizes, strides = l.inBlock(a.Index.Strides)
 	if step, even := flat(sizes, strides); array && !(even && step == 1) {
 		t := l.pool.table(sizes, strides)
 		in.base[4], in.off[4], in.flags = C.uint16_t(t.base), C.uint32_t(t.off), in.flags|1<<10
@@ -106,7 +106,7 @@ func (l *looper) moved(n *node, kernel int) *C.kvm_instr {
 func (l *looper) store(n *node) {
 	p, single := l.in(n.args[0])
 	to := l.address(n.at)
-	sizes, strides := l.inBlock(n.at.strides)
+	sizes, strides := l.inBlock(n.at.Strides)
 	step, even := flat(sizes, strides)
 	switch {
 	case !n.array:
@@ -127,10 +127,10 @@ func (l *looper) direct(i int, n *node) (place, bool) {
 	for k := i + 1; k < len(l.list); k++ {
 		s := &l.list[k]
 		if s.op != ir.Store || s.done || s.args[0] != i || s.level != n.level || s.array != n.array ||
-			l.touched[s.at.buf] || l.serial {
+			l.touched[s.at.Buf] || l.serial {
 			continue
 		}
-		sizes, strides := l.inBlock(s.at.strides)
+		sizes, strides := l.inBlock(s.at.Strides)
 		if step, even := flat(sizes, strides); n.array && (!even || step != 1 || !l.kept(s.at)) {
 			continue
 		}
@@ -251,7 +251,7 @@ func (l *looper) reduce(n *node) {
 	}
 	a := l.spread(n.args[0])
 	reduced := l.reduced(n.at)
-	sizes, strides := l.inBlock(n.at.strides)
+	sizes, strides := l.inBlock(n.at.Strides)
 	kept := 0 // leading dimensions that are kept
 	for kept < len(sizes) && strides[kept] != 0 {
 		kept++
@@ -302,13 +302,13 @@ func (l *looper) reduce(n *node) {
 }
 
 // reduced says whether there is an outer dimension over which a reduction goes.
-func (l *looper) reduced(a *access) bool {
+func (l *looper) reduced(a *ir.Address) bool {
 	all := uint(1<<l.outer - 1)
-	return l.outer > 0 && a.dims()&all != all
+	return l.outer > 0 && a.Dims()&all != all
 }
 
 // begin sets the one number that a block adds to, before the first of its blocks.
-func (l *looper) begin(a *access, start place) {
+func (l *looper) begin(a *ir.Address, start place) {
 	if l.reduced(a) || l.serial {
 		l.fill(a, start)
 		return
@@ -335,18 +335,18 @@ func (l *looper) dots(n *node) {
 }
 
 // fill sets every element of a target before the loop.
-func (l *looper) fill(a *access, start place) {
+func (l *looper) fill(a *ir.Address, start place) {
 	var f C.kvm_fill
-	for d, s := range a.strides {
+	for d, s := range a.Strides {
 		if s != 0 {
 			f.sizes[f.dims], f.strides[f.dims] = C.int64_t(l.sizes[d]), C.int64_t(s)
 			f.dims++
 		}
 	}
-	base, off := l.memory(a.buf)
+	base, off := l.memory(a.Buf)
 	main := l.encoder.list
 	l.encoder.list = &[]C.kvm_instr{}
-	l.emit(C.K_FILL, place{uint16(base), uint32(off + 8*a.off)}, start).p = C.int64_t(put(&l.pool, f))
+	l.emit(C.K_FILL, place{uint16(base), uint32(off + 8*a.Off)}, start).p = C.int64_t(put(&l.pool, f))
 	l.code[once] = append(*l.encoder.list, l.code[once]...) // before all that the loop does
 	l.encoder.list = main
 }

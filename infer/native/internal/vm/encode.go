@@ -51,6 +51,14 @@ func (e *encoder) claim(n int) place {
 	return place{C.B_WORK, uint32(at)}
 }
 
+// elem is the type of what an address reaches.
+func (e *encoder) elem(a *ir.Address) ir.Elem {
+	if a.Buf < 0 {
+		return ir.F64
+	}
+	return e.plan.Buffers[a.Buf].Elem
+}
+
 // memory is the base of a buffer, and its place there in bytes.
 func (e *encoder) memory(buf int) (base, off int) {
 	if buf < 0 {

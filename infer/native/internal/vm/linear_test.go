@@ -85,7 +85,8 @@ func TestLinearIsFused(t *testing.T) {
 		2: {linear: 1, dots: 1}, 4: {linear: 1, dots: 1, dot: 1}, 7: {linear: 1, dots: 2},
 	} {
 		c := regression(400, terms, "array", 0b10)
-		sizes, list := newEncoder(c.Plan, nil).nodes(&c.Plan.Steps[0])
+		sizes, body := c.Plan.Steps[0].Simplified()
+		list := newEncoder(c.Plan, nil).nodes(sizes, body)
 		space, err := divide(sizes, false)
 		require.NoError(t, err)
 		l := &looper{space: space, list: list}

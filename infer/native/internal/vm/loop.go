@@ -17,15 +17,21 @@ type looper struct {
 	list    []node
 	touched map[int]bool
 	code    [3][]C.kvm_instr
-	cursors []access
+	cursors []ir.Address
 	now     level    // of the list that grows
 	free    [3][]int // registers, of each level its own: the first list runs before the others, whatever the order here
 	places  []place
 }
 
 func (e *encoder) loop(s *ir.Step) error {
-	sizes, list := e.nodes(s)
-	serial, touched := conflicts(list, sizes)
+	for _, in := range s.Body {
+		if in.Op == ir.Coord {
+			e.pool.coordinates(s.Sizes[in.Dim])
+		}
+	}
+	sizes, body := s.Simplified()
+	list := e.nodes(sizes, body)
+	serial, touched := ir.Conflicts(body, sizes)
 	space, err := divide(sizes, serial)
 	if err != nil {
 		return err
@@ -90,14 +96,14 @@ func (l *looper) head() C.kvm_loop {
 	}
 	var cursors []C.kvm_cursor
 	for _, a := range l.cursors {
-		base, off := e.memory(a.buf)
-		size := a.elem.Size()
-		c := C.kvm_cursor{base: C.int64_t(base), off: C.int64_t(off + size*a.off)}
+		base, off := e.memory(a.Buf)
+		size := e.elem(&a).Size()
+		c := C.kvm_cursor{base: C.int64_t(base), off: C.int64_t(off + size*a.Off)}
 		for d := range l.outer {
-			c.outer[d] = C.int64_t(size * a.strides[d])
+			c.outer[d] = C.int64_t(size * a.Strides[d])
 		}
 		if l.chunk {
-			c.block = C.int64_t(size * l.rows * a.strides[l.outer])
+			c.block = C.int64_t(size * l.rows * a.Strides[l.outer])
 		}
 		cursors = append(cursors, c)
 	}
@@ -111,7 +117,7 @@ func (l *looper) head() C.kvm_loop {
 // settle finds the level of an instruction that writes.
 func (l *looper) settle(n *node) {
 	v := &l.list[n.args[0]]
-	to, array := l.level(n.at.dims())
+	to, array := l.level(n.at.Dims())
 	n.level, n.array = max(v.level, to), v.array || array
 	if n.op != ir.Store && n.op != ir.StoreIndex { // each iteration counts
 		n.array = len(l.sizes) > 0
@@ -129,21 +135,21 @@ func (l *looper) settle(n *node) {
 }
 
 // kept says whether a target differs inside a block.
-func (l *looper) kept(a *access) bool { return a.dims()>>l.outer != 0 }
+func (l *looper) kept(a *ir.Address) bool { return a.Dims()>>l.outer != 0 }
 
 // address is the place of an access at the begin of a block.
-func (l *looper) address(a *access) place {
+func (l *looper) address(a *ir.Address) place {
 	moving := uint(1<<l.outer - 1)
 	if l.chunk {
 		moving |= 1 << l.outer
 	}
-	direct := access{buf: a.buf, off: a.off, elem: a.elem, strides: a.strides}
-	if direct.dims()&moving == 0 || l.one {
-		base, off := l.memory(a.buf)
-		return place{uint16(base), uint32(off + a.elem.Size()*a.off)}
+	direct := ir.Address{Buf: a.Buf, Off: a.Off, Strides: a.Strides}
+	if direct.Dims()&moving == 0 || l.one {
+		base, off := l.memory(a.Buf)
+		return place{uint16(base), uint32(off + l.elem(a).Size()*a.Off)}
 	}
 	for i := range l.cursors {
-		if l.cursors[i].same(&direct) && l.cursors[i].elem == a.elem {
+		if l.cursors[i].Buf == a.Buf && l.cursors[i].Same(&direct) {
 			return place{uint16(l.fixed() + i), 0}
 		}
 	}

@@ -25,12 +25,12 @@ type node struct {
 	op    ir.Op
 	args  []int
 	num   float64
-	at    *access
+	at    *ir.Address
 	limit int
 
-	minus   uint      // of a linear combination: which of its terms are subtracted
-	free    bool      // of a linear combination: it has products alone
-	targets []*access // of several sums
+	minus   uint          // of a linear combination: which of its terms are subtracted
+	free    bool          // of a linear combination: it has products alone
+	targets []*ir.Address // of several sums
 
 	uses  int
 	dims  uint // what its value depends on
@@ -44,53 +44,32 @@ type node struct {
 	keeps    bool
 }
 
-// nodes takes a body over, over simplified dimensions.
-func (e *encoder) nodes(s *ir.Step) (sizes []int, list []node) {
-	var all []*access
-	for _, in := range s.Body {
+// nodes takes a simplified body over.
+func (e *encoder) nodes(sizes []int, body []ir.Instr) (list []node) {
+	for i := range body {
+		in := &body[i]
 		n := node{op: in.Op, args: slices.Clone(in.Operands()), num: in.Num, limit: in.Limit, register: -1}
-		switch {
-		case in.Op == ir.Coord:
-			n.op, n.at = ir.Load, &access{buf: -1, strides: make([]int, len(s.Sizes))}
-			n.at.strides[in.Dim] = 1
-			e.pool.coordinates(s.Sizes[in.Dim])
-		case in.Op == ir.Load || in.Op.Writes():
-			n.at = e.access(&in.At)
+		if in.Op == ir.Load || in.Op == ir.Coord || in.Op.Writes() {
+			n.at = &in.At
 		}
-		if n.at != nil {
-			all = append(all, n.at)
-		}
-		list = append(list, n)
-	}
-	sizes = simplify(s.Sizes, all)
-	for i := range list {
-		n := &list[i]
 		for _, a := range n.args {
 			list[a].uses++
 			n.dims |= list[a].dims
 		}
-		if n.op == ir.Load {
-			n.dims = n.at.dims()
+		switch {
+		case n.op == ir.Coord || n.op == ir.Load:
+			n.op, n.dims = ir.Load, n.at.Dims()
+		case n.reduces() && n.at.Dims() == 1<<len(sizes)-1:
+			n.op = ir.Store // what keeps every dimension reduces nothing
 		}
-		// What keeps every dimension reduces nothing.
-		if n.reduces() && n.at.dims() == 1<<len(sizes)-1 {
-			n.op = ir.Store
-		}
+		list = append(list, n)
 	}
-	return sizes, list
+	return list
 }
 
 func (n *node) reduces() bool { return n.op == ir.Sum || n.op == ir.Prod || n.op == ir.MaxOf }
 func (n *node) writes() bool {
 	return n.op >= ir.Store && n.op <= ir.StoreIndex || n.op == dot || n.op == dots
-}
-
-func (e *encoder) access(a *ir.Address) *access {
-	if a == nil {
-		return nil
-	}
-	return &access{buf: a.Buf, off: a.Off, elem: e.plan.Buffers[a.Buf].Elem, strides: a.Strides, index: e.access(a.Index),
-		scale: a.Scale}
 }
 
 // fuse joins instructions where the machine has one for both: sums with products, selections with comparisons, and
@@ -161,61 +140,4 @@ func fuse(list []node) {
 			}
 		}
 	}
-}
-
-// conflicts finds out which buffers a body writes and reads. Where an iteration may see what another wrote, the loop is
-// serial; where it sees its own, loads are copied and stores wait for their turn.
-func conflicts(list []node, sizes []int) (serial bool, touched map[int]bool) {
-	touched = map[int]bool{}
-	for i := range list {
-		if !list[i].writes() {
-			continue
-		}
-		w := list[i].at
-		for k := range list {
-			for r := list[k].at; r != nil && k != i; r = r.index {
-				if r.buf != w.buf || disjoint(w, r, sizes) {
-					continue
-				}
-				sums := list[i].op == ir.ScatterAdd && list[k].op == ir.ScatterAdd
-				touched[w.buf] = true
-				if !sums && !(w.index == nil && w.same(r) && injective(w, sizes)) {
-					serial = true
-				}
-			}
-		}
-	}
-	return serial, touched
-}
-
-func disjoint(a, b *access, sizes []int) bool {
-	if a.index != nil || b.index != nil {
-		return false
-	}
-	lo, hi := a.span(sizes)
-	low, high := b.span(sizes)
-	step := 0 // of all elements that either reaches
-	for _, s := range slices.Concat(a.strides, b.strides) {
-		step = ir.Divisor(step, s)
-	}
-	return hi < low || high < lo || step > 1 && (a.off-b.off)%step != 0
-}
-
-// injective says that no two iterations reach one element: ordered by size, each stride is beyond what the smaller ones
-// reach.
-func injective(a *access, sizes []int) bool {
-	order := make([]int, len(sizes))
-	for d := range order {
-		order[d] = d
-	}
-	abs := func(d int) int { return max(a.strides[d], -a.strides[d]) }
-	slices.SortFunc(order, func(p, q int) int { return abs(p) - abs(q) })
-	reach := 0
-	for _, d := range order {
-		if abs(d) <= reach {
-			return false
-		}
-		reach += abs(d) * (sizes[d] - 1)
-	}
-	return true
 }

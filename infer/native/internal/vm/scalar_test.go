@@ -147,8 +147,8 @@ func TestInterleavedStoresAreBlocks(t *testing.T) {
 			}
 		})
 		c := b.Finish()
-		sizes, list := newEncoder(c.Plan, nil).nodes(&c.Plan.Steps[0])
-		serial, _ := conflicts(list, sizes)
+		sizes, body := c.Plan.Steps[0].Simplified()
+		serial, _ := ir.Conflicts(body, sizes)
 		assert.Equal(t, want, serial, "stride %d", stride)
 		agree(t, c)
 	}

@@ -2,7 +2,6 @@ package vm
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
@@ -10,47 +9,6 @@ import (
 // blockLen is how many iterations a kernel runs at a time: what most bodies need then fits into the first cache, and
 // the cost of calling a kernel is small.
 const blockLen = 512
-
-// access is an ir.Address over the dimensions that a loop has after simplification.
-type access struct {
-	buf     int // of the plan; -1 for coordinates
-	off     int // elements
-	elem    ir.Elem
-	strides []int
-	index   *access
-	scale   int
-}
-
-// dims is the set of dimensions that an access depends on, as bits.
-func (a *access) dims() (set uint) {
-	for d, s := range a.strides {
-		if s != 0 {
-			set |= 1 << d
-		}
-	}
-	if a.index != nil {
-		set |= a.index.dims()
-	}
-	return set
-}
-
-// span is the range of elements that an access without an index reaches.
-func (a *access) span(sizes []int) (lo, hi int) {
-	lo, hi = a.off, a.off
-	for d, s := range a.strides {
-		lo += min(0, s*(sizes[d]-1))
-		hi += max(0, s*(sizes[d]-1))
-	}
-	return lo, hi
-}
-
-func (a *access) same(b *access) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.buf == b.buf && a.off == b.off && slices.Equal(a.strides, b.strides) && a.index.same(b.index) &&
-		(a.index == nil || a.scale == b.scale)
-}
 
 // space is the iteration space of a loop: outer dimensions, then, with chunk, one whose rows are taken some at a time,
 // then the dimensions inside a row. A space of one block has the latter alone.
@@ -66,37 +24,6 @@ type space struct {
 
 // maxOuter is KVM_OUTER.
 const maxOuter = 6
-
-// simplify drops dimensions of one iteration and joins those that every access walks alike.
-func simplify(sizes []int, list []*access) []int {
-	var all []*access
-	for _, a := range list {
-		for ; a != nil; a = a.index {
-			all = append(all, a)
-		}
-	}
-	drop := func(d int) {
-		for _, a := range all {
-			a.strides = slices.Delete(slices.Clone(a.strides), d, d+1)
-		}
-	}
-	sizes = slices.Clone(sizes)
-	for d := len(sizes) - 1; d >= 0; d-- {
-		if sizes[d] == 1 {
-			sizes = slices.Delete(sizes, d, d+1)
-			drop(d)
-		}
-	}
-	for d := len(sizes) - 2; d >= 0; d-- {
-		joins := !slices.ContainsFunc(all, func(a *access) bool { return a.strides[d] != a.strides[d+1]*sizes[d+1] })
-		if joins {
-			sizes[d+1] *= sizes[d]
-			sizes = slices.Delete(sizes, d, d+1)
-			drop(d)
-		}
-	}
-	return sizes
-}
 
 // divide chooses the blocks of a space.
 func divide(sizes []int, serial bool) (space, error) {

@@ -14,8 +14,8 @@ func compile(t testing.TB, variant string, c irtest.Case) (*Program, irtest.Entr
 	return p, irtest.Entry{Prologue: p.Prologue(), Main: p.Main(), Self: p.Self(), Extra: p.Work()}
 }
 
-// agree runs a case on every variant, twice, and compares with the interpreter. The last bits of sums of up to 1e5
-// terms of size 1 differ, and the interpreter's own functions have errors of some 1e-14.
+// agree runs a case on every variant, twice, and compares with ir.Machine. The last bits of sums of up to 1e5
+// terms of size 1 differ, and the machine's own functions have errors of some 1e-14.
 func agree(t *testing.T, c irtest.Case) {
 	want, err := irtest.Reference(c)
 	require.NoError(t, err, c.Name)

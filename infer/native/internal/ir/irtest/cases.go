@@ -25,7 +25,7 @@ func Cases() []Case {
 var special = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -0.5, 2, 3, -2.5, 1e-300, -1e-300, 5e-324, 1e300, -1e300,
 	math.Inf(1), math.Inf(-1), math.NaN(), 0.1, 7.25, 25.5, 1e-9, 123456.75}
 
-// domain gives points of an operation where the interpreter itself is exact to 1e-12.
+// domain gives points of an operation where ir.Machine itself is exact to 1e-12.
 func domain(op ir.Op) []float64 {
 	v := append([]float64{}, special...)
 	rng := rand.New(rand.NewPCG(3, uint64(op)))

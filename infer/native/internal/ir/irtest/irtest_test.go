@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cases and random plans are sound, the interpreter runs them, and what should be a number is one.
+// Cases and random plans are sound, ir.Machine runs them, and what should be a number is one.
 func TestCasesAreSound(t *testing.T) {
 	cases := append(Cases(), Divergent())
 	for seed := range uint64(300) {

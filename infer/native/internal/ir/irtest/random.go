@@ -152,7 +152,7 @@ func (g *generator) index(sizes []int, limit int) ir.Address {
 	}
 	in, out := g.Input(ir.I64, v...), g.PreparedIndex(length)
 	g.Before([]int{length}, func(k *Body) {
-		k.add(ir.Instr{Op: ir.StoreIndex, A: k.Load(in, 0, 1), Limit: limit, At: at(out, 0, []int{1})})
+		k.StoreIndex(k.Load(in, 0, 1), out, limit, 0, 1)
 	})
 	a.Buf = out
 	return a

@@ -1,5 +1,5 @@
 // Package irtest tests back ends of plans: hand-written and random cases, a harness that calls a back end through its C
-// interface with guarded memory, and a comparison with the interpreter. It makes no plans of models: those come from
+// interface with guarded memory, and a comparison with ir.Machine. It makes no plans of models: those come from
 // package lower.
 package irtest
 
@@ -118,12 +118,12 @@ func NewMemory(e Entry, c Case) *Memory {
 	m.x, m.value, m.grad = m.floats(c.Plan.Dim), m.floats(1), m.floats(c.Plan.Dim)
 	inputs := unsafe.Slice((*unsafe.Pointer)(m.block(8*len(c.Plan.Inputs)+8)), len(c.Plan.Inputs))
 	for i, s := range c.Plan.Inputs {
-		inputs[i] = m.block(elements(s) * s.Elem.Size())
-		encode(unsafe.Slice((*byte)(inputs[i]), elements(s)*s.Elem.Size()), s.Elem, c.Inputs[i])
+		inputs[i] = m.block(s.Len() * s.Elem.Size())
+		encode(unsafe.Slice((*byte)(inputs[i]), s.Len()*s.Elem.Size()), s.Elem, c.Inputs[i])
 	}
 	aux := unsafe.Slice((*unsafe.Pointer)(m.block(8*len(c.Plan.Outputs)+8)), len(c.Plan.Outputs))
 	for i, s := range c.Plan.Outputs {
-		out := m.floats(elements(s))
+		out := m.floats(s.Len())
 		aux[i] = unsafe.Pointer(unsafe.SliceData(out))
 		m.aux = append(m.aux, out)
 	}
@@ -147,14 +147,6 @@ func (m *Memory) Close() {
 		C.free(b.start)
 	}
 	m.blocks = nil
-}
-
-func elements(s ir.Slot) int {
-	n := 1
-	for _, d := range s.Shape {
-		n *= int(d)
-	}
-	return n
 }
 
 func encode(to []byte, elem ir.Elem, data []float64) {
@@ -233,19 +225,18 @@ func Run(e Entry, c Case) (Result, error) {
 	return m.Eval(c.X, c.Weight)
 }
 
-// Reference evaluates a case with the interpreter. Where nothing writes, it has NaN, as the harness has.
+// Reference evaluates a case with the machine in Go.
 func Reference(c Case) (Result, error) {
-	m := ir.NewMachine(c.Plan)
-	if err := m.Prepare(c.Inputs); err != nil {
+	m, err := ir.NewMachine(c.Plan, c.Inputs)
+	if err != nil {
 		return Result{}, err
 	}
 	r := Result{Grad: make([]float64, c.Plan.Dim)}
 	for _, s := range c.Plan.Outputs {
-		r.Aux = append(r.Aux, make([]float64, elements(s)))
+		r.Aux = append(r.Aux, make([]float64, s.Len()))
 	}
-	var err error
-	r.Value, err = m.Eval(c.X, c.Weight, r.Grad, r.Aux)
-	return r, err
+	r.Value = m.Eval(c.X, c.Weight, r.Grad, r.Aux)
+	return r, nil
 }
 
 // Differ names the first number of two results whose distance is more than tol, relative to 1 or its size.

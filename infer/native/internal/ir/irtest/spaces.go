@@ -15,15 +15,10 @@ func addresses() []Case {
 		b := NewBuilder(fmt.Sprint("addresses ", sizes), 2, 3)
 		n := ir.Iterations(sizes)
 		dims := len(sizes)
-		rows, columns, back, none := make([]int, dims), make([]int, dims), make([]int, dims), make([]int, dims)
+		rows, columns, back, none := contiguous(sizes), make([]int, dims), make([]int, dims), make([]int, dims)
 		s := 1
-		for d := dims - 1; d >= 0; d-- {
-			rows[d], back[d] = s, -s
-			s *= sizes[d]
-		}
-		s = 1
 		for d := range dims {
-			columns[d] = s
+			columns[d], back[d] = s, -rows[d]
 			s *= sizes[d]
 		}
 		data := b.Const(numbers(7, 2*n+3)...)
@@ -68,6 +63,16 @@ func addresses() []Case {
 	return all
 }
 
+// contiguous are the strides of a space that lies row by row.
+func contiguous(sizes []int) []int {
+	strides, s := make([]int, len(sizes)), 1
+	for d := len(sizes) - 1; d >= 0; d-- {
+		strides[d] = s
+		s *= sizes[d]
+	}
+	return strides
+}
+
 func indices(sizes, rows, columns, none []int) Case {
 	n := ir.Iterations(sizes)
 	b := NewBuilder(fmt.Sprint("indices ", sizes), 2, 3)
@@ -80,8 +85,8 @@ func indices(sizes, rows, columns, none []int) Case {
 	in, prepared, far := b.Input(ir.I64, list...), b.PreparedIndex(n), b.PreparedIndex(n)
 	b.Before([]int{n}, func(k *Body) {
 		v := k.Load(in, 0, 1)
-		k.add(ir.Instr{Op: ir.StoreIndex, A: v, Limit: limit, At: at(prepared, 0, []int{1})})
-		k.add(ir.Instr{Op: ir.StoreIndex, A: k.Op(ir.Sub, k.Num(limit-1), v), Limit: limit, At: at(far, n-1, []int{-1})})
+		k.StoreIndex(v, prepared, limit, 0, 1)
+		k.StoreIndex(k.Op(ir.Sub, k.Num(limit-1), v), far, limit, n-1, -1)
 	})
 	table := b.Const(numbers(13, 4*limit+n)...)
 	single := b.Input(ir.F32, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
@@ -111,12 +116,7 @@ func reductions() []Case {
 		n := ir.Iterations(sizes)
 		b := NewBuilder(fmt.Sprint("reductions ", sizes), 1.5)
 		data := b.Const(numbers(14, n)...)
-		rows, none := make([]int, dims), make([]int, dims)
-		s := 1
-		for d := dims - 1; d >= 0; d-- {
-			rows[d] = s
-			s *= sizes[d]
-		}
+		rows, none := contiguous(sizes), make([]int, dims)
 		for kept := range 1 << dims {
 			for order := range 2 {
 				strides := make([]int, dims)

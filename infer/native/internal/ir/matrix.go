@@ -1,13 +1,9 @@
-package portable
+package ir
 
-import (
-	"math"
-
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
-)
+import "math"
 
 // matrices is a step on matrices.
-type matrices struct{ step *ir.Step }
+type matrices struct{ step *Step }
 
 // operand is a matrix of one repetition.
 type operand struct {
@@ -21,7 +17,7 @@ func (o operand) at(i, j int) *float64 { return &o.mem[o.off+o.row*i+o.col*j] }
 // t is the transpose.
 func (o operand) t() operand { return operand{o.mem, o.off, o.col, o.row} }
 
-func (s matrices) operand(m *memory, x *ir.Matrix, at []int) operand {
+func (s matrices) operand(m *memory, x *Matrix, at []int) operand {
 	o := x.Off + x.Turn*m.turn
 	for d, k := range x.Strides {
 		o += k * at[d]
@@ -32,25 +28,25 @@ func (s matrices) operand(m *memory, x *ir.Matrix, at []int) operand {
 func (s matrices) run(m *memory) bool {
 	at := m.at[:len(s.step.Sizes)]
 	clear(at)
-	for more := true; more; more = ir.Next(at, s.step.Sizes) {
+	for more := true; more; more = Next(at, s.step.Sizes) {
 		out, a := s.operand(m, &s.step.Out, at), s.operand(m, &s.step.A, at)
 		switch s.step.Kind {
-		case ir.MatMul:
-			s.product(out, a, s.operand(m, &s.step.B, at))
-		case ir.Cholesky:
-			cholesky(s.step.N, out, a)
-		case ir.Solve:
-			s.solve(out, a, s.operand(m, &s.step.B, at))
-		case ir.Scan:
-			s.scan(out, a)
+		case MatMul:
+			s.product(m, out, a, s.operand(m, &s.step.B, at))
+		case Cholesky:
+			m.cholesky(s.step.N, out, a)
+		case Solve:
+			s.solve(m, out, a, s.operand(m, &s.step.B, at))
+		case Scan:
+			s.scan(m, out, a)
 		}
 	}
 	return true
 }
 
 // product is Out = A·B: row by row where rows are contiguous, else element by element.
-func (s matrices) product(out, a, b operand) {
-	n, rows := s.step.N, s.step.Out.Buf != s.step.A.Buf && s.step.Out.Buf != s.step.B.Buf
+func (s matrices) product(m *memory, out, a, b operand) {
+	n, rows := s.step.N, m.round == nil && s.step.Out.Buf != s.step.A.Buf && s.step.Out.Buf != s.step.B.Buf
 	for i := range s.step.M {
 		from, to := 0, n
 		if s.step.Upper {
@@ -75,7 +71,7 @@ func (s matrices) product(out, a, b operand) {
 		for j := range n {
 			v := 0.0
 			if j < to {
-				v = dot(s.step.K-from, a.mem, a.off+a.row*i+a.col*from, a.col, b.mem, b.off+b.row*from+b.col*j, b.row)
+				v = m.dot(s.step.K-from, a.mem, a.off+a.row*i+a.col*from, a.col, b.mem, b.off+b.row*from+b.col*j, b.row)
 			}
 			*out.at(i, j) = v
 		}
@@ -83,12 +79,12 @@ func (s matrices) product(out, a, b operand) {
 }
 
 // dot is Σ a·b over n elements that lie p and q apart.
-func dot(n int, a []float64, i, p int, b []float64, j, q int) float64 {
+func (m *memory) dot(n int, a []float64, i, p int, b []float64, j, q int) float64 {
 	if n <= 0 {
 		return 0
 	}
 	var s, t float64
-	if p == 1 && q == 1 {
+	if p == 1 && q == 1 && m.round == nil {
 		a, b = a[i:i+n], b[j:j+n]
 		for ; len(a) >= 2 && len(b) >= 2; a, b = a[2:], b[2:] {
 			s, t = s+a[0]*b[0], t+a[1]*b[1]
@@ -99,20 +95,20 @@ func dot(n int, a []float64, i, p int, b []float64, j, q int) float64 {
 		return s + t
 	}
 	for range n {
-		s += a[i] * b[j]
+		s = m.rounded(s + a[i]*b[j])
 		i, j = i+p, j+q
 	}
 	return s
 }
 
 // cholesky makes the lower factor, column by column.
-func cholesky(n int, out, a operand) {
+func (m *memory) cholesky(n int, out, a operand) {
 	for j := range n {
 		for i := range j {
 			*out.at(i, j) = 0
 		}
 		for i := j; i < n; i++ {
-			v := *a.at(i, j) - dot(j, out.mem, out.off+out.row*i, out.col, out.mem, out.off+out.row*j, out.col)
+			v := *a.at(i, j) - m.dot(j, out.mem, out.off+out.row*i, out.col, out.mem, out.off+out.row*j, out.col)
 			switch {
 			case i > j:
 				v /= *out.at(j, j)
@@ -121,13 +117,13 @@ func cholesky(n int, out, a operand) {
 			default:
 				v = math.NaN() // which every later column takes over
 			}
-			*out.at(i, j) = v
+			*out.at(i, j) = m.rounded(v)
 		}
 	}
 }
 
 // solve is A·Out = B, or Out·A = B, for a triangular A.
-func (s matrices) solve(out, a, b operand) {
+func (s matrices) solve(m *memory, out, a, b operand) {
 	n, lines, upper := s.step.M, s.step.N, s.step.Upper
 	if s.step.Right {
 		n, lines, upper = s.step.N, s.step.M, !upper
@@ -140,18 +136,18 @@ func (s matrices) solve(out, a, b operand) {
 				i = n - 1 - q
 				from = i + 1
 			}
-			v := *b.at(i, line) - dot(q, a.mem, a.off+a.row*i+a.col*from, a.col, out.mem,
+			v := *b.at(i, line) - m.dot(q, a.mem, a.off+a.row*i+a.col*from, a.col, out.mem,
 				out.off+out.row*from+out.col*line, out.row)
 			if !s.step.Unit {
 				v /= *a.at(i, i)
 			}
-			*out.at(i, line) = v
+			*out.at(i, line) = m.rounded(v)
 		}
 	}
 }
 
 // scan is a running sum or product.
-func (s matrices) scan(out, a operand) {
+func (s matrices) scan(m *memory, out, a operand) {
 	v := 0.0
 	if s.step.Product {
 		v = 1
@@ -162,6 +158,7 @@ func (s matrices) scan(out, a operand) {
 		} else {
 			v += x
 		}
+		v = m.rounded(v)
 		*out.at(0, k) = v
 	}
 }

@@ -1,10 +1,6 @@
-package portable
+package ir
 
-import (
-	"slices"
-
-	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
-)
+import "slices"
 
 // blockLen is how many iterations an instruction is run for at a time.
 const blockLen = 256
@@ -22,38 +18,35 @@ type loop struct {
 }
 
 // newLoop puts the instructions of a loop where they run.
-func (c *code) newLoop(s *ir.Step) *loop {
-	list := make([]instr, len(s.Body))
-	for k, in := range s.Body {
-		list[k] = instr{op: in.Op, k: k, num: in.Num, limit: float64(in.Limit)}
-		for i, a := range in.Operands() {
-			*[]*int{&list[k].a, &list[k].b, &list[k].c}[i] = a
-		}
-		switch {
-		case in.Op == ir.Coord:
-			list[k].at = &address{buf: -1, strides: make([]int, len(s.Sizes))}
-			list[k].at.strides[in.Dim] = 1
-		case in.Op == ir.Load || in.Op.Writes():
-			list[k].at = newAddress(&in.At)
+func (m *Machine) newLoop(s *Step) *loop {
+	sizes, body := s.Simplified()
+	for len(sizes) < 2 {
+		sizes = slices.Insert(sizes, 0, 1)
+		for k := range body {
+			for a := &body[k].At; a != nil && body[k].touches(); a = a.Index {
+				a.Strides = slices.Insert(a.Strides, 0, 0)
+			}
 		}
 	}
-	l := &loop{sizes: simplify(s.Sizes, list)}
-	for _, in := range list {
-		if in.op == ir.Sum || in.op == ir.Prod || in.op == ir.MaxOf {
-			l.starts = append(l.starts, in)
+	l := &loop{sizes: sizes}
+	list := make([]instr, len(body))
+	for k, in := range body {
+		list[k] = instr{Instr: in, k: k}
+		if in.Op.reduces() {
+			l.starts = append(l.starts, list[k])
 		}
 	}
-	c.dims, c.values = max(c.dims, len(l.sizes)), max(c.values, len(list))
-	serial, touched := conflicts(list, l.sizes)
-	if serial || ir.Iterations(l.sizes) == 1 {
+	m.dims, m.values = max(m.dims, len(sizes)), max(m.values, len(list))
+	serial, touched := Conflicts(body, sizes)
+	if serial || Iterations(sizes) == 1 {
 		l.serial = list
 		return l
 	}
-	last := len(l.sizes) - 1
-	l.inner = min(l.sizes[last], blockLen)
-	l.rows = max(1, min(l.sizes[last-1], blockLen/l.inner))
+	last := len(sizes) - 1
+	l.inner = min(sizes[last], blockLen)
+	l.rows = max(1, min(sizes[last-1], blockLen/l.inner))
 	l.levels(list, touched)
-	c.registers = max(c.registers, l.registers())
+	m.registers = max(m.registers, l.registers()+1)
 	return l
 }
 
@@ -65,24 +58,19 @@ func (l *loop) levels(list []instr, touched map[int]bool) {
 	for k := range list {
 		in := &list[k]
 		var to int
-		if in.at != nil {
-			switch {
-			case in.op.Writes() || in.at.varies(d-2) || touched[in.at.buf]:
+		if in.touches() {
+			a := &in.At
+			switch dims := a.Dims(); {
+			case in.Op.Writes() || dims>>(d-2) != 0 || touched[a.Buf]:
 				to = block
-			case in.at.varies(0):
+			case dims != 0:
 				to = outer
 			}
-			in.flat = in.at.index == nil && in.at.strides[d-1] == 1 && (l.rows == 1 || in.at.strides[d-2] == l.inner)
-			in.direct = in.op == ir.Load && in.flat && !touched[in.at.buf]
+			in.flat = a.Index == nil && a.Strides[d-1] == 1 && (l.rows == 1 || a.Strides[d-2] == l.inner)
+			in.direct = in.Op == Load && in.flat && !touched[a.Buf]
 		}
-		if in.op > ir.Coord {
-			to = max(to, level[in.a])
-		}
-		if in.op >= ir.Add && !in.op.Writes() {
-			to = max(to, level[in.b])
-		}
-		if in.op == ir.Select {
-			to = max(to, level[in.c])
+		for _, a := range in.Operands() {
+			to = max(to, level[a])
 		}
 		level[k] = to
 		switch to {
@@ -91,7 +79,7 @@ func (l *loop) levels(list []instr, touched map[int]bool) {
 		case outer:
 			l.outer = append(l.outer, *in)
 		default:
-			in.va, in.vb, in.vc = level[in.a] == block, level[in.b] == block, level[in.c] == block
+			in.va, in.vb, in.vc = level[in.A] == block, level[in.B] == block, level[in.C] == block
 			l.block = append(l.block, *in)
 		}
 	}
@@ -102,7 +90,7 @@ func (l *loop) registers() int {
 	last := map[int]int{}
 	for i := range l.block {
 		in := &l.block[i]
-		for j, k := range []int{in.a, in.b, in.c} {
+		for j, k := range []int{in.A, in.B, in.C} {
 			if []bool{in.va, in.vb, in.vc}[j] {
 				last[k] = i
 			}
@@ -113,7 +101,7 @@ func (l *loop) registers() int {
 	n := 0
 	for i := range l.block {
 		in := &l.block[i]
-		if !in.op.Writes() {
+		if !in.Op.Writes() {
 			if len(free) == 0 {
 				free, n = append(free, n), n+1
 			}
@@ -143,7 +131,7 @@ func (l *loop) run(m *memory) bool {
 			if !m.scalars(l.serial, at) {
 				return false
 			}
-			if !ir.Next(at, l.sizes) {
+			if !Next(at, l.sizes) {
 				return true
 			}
 		}
@@ -156,12 +144,12 @@ func (l *loop) run(m *memory) bool {
 		for r := 0; r < l.sizes[d-2]; r += l.rows {
 			for i := 0; i < l.sizes[d-1]; i += l.inner {
 				at[d-2], at[d-1] = r, i
-				if !l.vectors(m, at, min(l.rows, l.sizes[d-2]-r), min(l.inner, l.sizes[d-1]-i)) {
+				if !l.blocks(m, at, min(l.rows, l.sizes[d-2]-r), min(l.inner, l.sizes[d-1]-i)) {
 					return false
 				}
 			}
 		}
-		if !ir.Next(at[:d-2], l.sizes[:d-2]) {
+		if !Next(at[:d-2], l.sizes[:d-2]) {
 			return true
 		}
 	}
@@ -170,12 +158,12 @@ func (l *loop) run(m *memory) bool {
 // start sets the elements of a reduction.
 func (l *loop) start(m *memory, in *instr, at []int) {
 	kept := make([]int, len(l.sizes))
-	for d, s := range in.at.strides {
+	for d, s := range in.At.Strides {
 		if kept[d] = l.sizes[d]; s == 0 {
 			kept[d] = 1
 		}
 	}
-	for more := true; more; more = ir.Next(at, kept) {
-		m.buf[in.at.buf][in.at.start(m, at)] = first(in.op)
+	for more := true; more; more = Next(at, kept) {
+		m.buf[in.At.Buf][in.At.start(m, at)] = first(in.Op)
 	}
 }
