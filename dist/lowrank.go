@@ -36,8 +36,8 @@ var lowRankFamily = &family{name: "LowRankMultivariateNormal",
 // so a density costs n·m operations where m is small.
 //
 // Where W is far larger than √D the density keeps its digits. Its gradients have errors of some roundings of the terms
-// that cancel in them: in x of |x − loc|/D, in D of 1/D and of the square of the former, and in W of the former times
-// |u| and of the elements of D^(−½)|Z||R⁻ᵀ|, with A = Z·R and orthonormal columns of Z.
+// that cancel in them. With A = Z·R for orthonormal columns of Z, S = |A||R⁻¹| and e = |b| + S Sᵀ|b|, these are e/√D in x,
+// (e² + 1)/D in D, and in W the sums of e|R⁻¹|Sᵀ|b| and S|R⁻ᵀ|, over √D.
 func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "LowRankMultivariateNormal"
