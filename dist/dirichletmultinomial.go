@@ -37,8 +37,8 @@ func DirichletMultinomial(total, concentration any) (made Distribution) {
 // Support is the vectors of counts with sum total.
 func (d dirichletMultinomialDist) Support() support.Support { return support.Counts(d.total) }
 
-// LogProb is the log mass, as a product of those of [BetaBinomial]: of each count but the last among what the ones before
-// leave. All are at most 1, so that no logarithms cancel.
+// LogProb is the log mass, as a product of those of [BetaBinomial]: of each count but the last among what the ones
+// before leave. All are at most 1, so that no logarithms cancel.
 func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	value = floating(value, d.concentration)
 	x, not := whole(value, torch.Of(math.Inf(1)))

@@ -214,12 +214,13 @@ func TestDrawsOfVectorsOfCountsFollowTheLaw(t *testing.T) {
 			"Binomial", []float64{total, share}},
 		{"DirichletMultinomial", func() dist.Distribution { return dist.DirichletMultinomial(total, scalarVec(0.7, 2, 3)) },
 			0, "BetaBinomial", []float64{total, 0.7, 5}},
-		{"BernoulliLogitGLM", func() dist.Distribution { return dist.BernoulliLogitGLM(designMatrix(), w(), 0.1) }, 2, "BernoulliLogits",
-			[]float64{predictor}},
+		{"BernoulliLogitGLM", func() dist.Distribution { return dist.BernoulliLogitGLM(designMatrix(), w(), 0.1) }, 2,
+			"BernoulliLogits", []float64{predictor}},
 		{"PoissonLogGLM", func() dist.Distribution { return dist.PoissonLogGLM(designMatrix(), w(), 0.1) }, 2, "PoissonLog",
 			[]float64{predictor}},
-		{"CategoricalLogitGLM", func() dist.Distribution { return dist.CategoricalLogitGLM(designMatrix(), classes(), 0.1) }, 2,
-			"CategoricalLogits", choice},
+		{"CategoricalLogitGLM", func() dist.Distribution {
+			return dist.CategoricalLogitGLM(designMatrix(), classes(), 0.1)
+		}, 2, "CategoricalLogits", choice},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mass := countFamily(c.like).countMass(c.p)

@@ -36,8 +36,8 @@ var lowRankFamily = &family{name: "LowRankMultivariateNormal",
 // so a density costs n·m operations where m is small.
 //
 // Where W is far larger than √D the density keeps its digits. Its gradients have errors of some roundings of the terms
-// that cancel in them. With A = Z·R for orthonormal columns of Z, S = |A||R⁻¹| and e = |b| + S Sᵀ|b|, these are e/√D in x,
-// (e² + 1)/D in D, and in W the sums of e|R⁻¹|Sᵀ|b| and S|R⁻ᵀ|, over √D.
+// that cancel in them. With A = Z·R for orthonormal columns of Z, S = |A||R⁻¹| and e = |b| + S Sᵀ|b|, these are e/√D in
+// x, (e² + 1)/D in D, and in W the sums of e|R⁻¹|Sᵀ|b| and S|R⁻ᵀ|, over √D.
 func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "LowRankMultivariateNormal"
@@ -54,15 +54,16 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) 
 	at := upper.Shape()
 	rows := torch.Cat(-2, upper, expandTo(eye, join(at[:len(at)-2], eye.Shape())))
 	z, logDet := nearlyOrthonormal(rows, eye)
-	d.top, d.bottom, d.gram = z.Slice(-2, 0, int(n)), z.Slice(-2, int(n), int(n+m)), z.Transpose().MatMul(z).Cholesky()
+	d.top, d.bottom = z.Slice(-2, 0, int(n)), z.Slice(-2, int(n), int(n+m))
+	d.gram = z.Transpose().MatMul(z).Cholesky()
 	d.halfLogDet = logDet.Add(logDiagonal(d.gram)).Add(operand.SumLast(d.diag.Log(), 1).Mul(0.5))
 	return d
 }
 
 // nearlyOrthonormal are Z = A·R⁻¹ with nearly orthonormal columns, and log det R. R has no graph. Each of two steps
 // divides by the columns' lengths and by the Cholesky factor of what is AᵀA then. An addition to the diagonal keeps
-// that positive definite where rounding does not, and the second step takes what it leaves (Fukaya, Kannan, Nakatsukasa,
-// Yamamoto and Yanagisawa 2020).
+// that positive definite where rounding does not, and the second step takes what it leaves (Fukaya, Kannan,
+// Nakatsukasa, Yamamoto and Yanagisawa 2020).
 func nearlyOrthonormal(a, eye torch.Tensor) (z, logDet torch.Tensor) {
 	z, logDet = a, torch.Of(0)
 	shape := a.Shape()

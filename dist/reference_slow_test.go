@@ -35,7 +35,8 @@ var knownErrors = []struct {
 }{
 	{"MultinomialLogits", "gradient in parameter", multinomialRounding, "counts less their means, which cancel"},
 	{"BernoulliLogitGLM", "gradient in parameter", logitRounding, "residuals of both signs, which cancel"},
-	{"TruncatedStudentT", "gradient in parameter", truncatedRounding, "a small share of the tails, whose derivatives cancel"},
+	{"TruncatedStudentT", "gradient in parameter", truncatedRounding,
+		"a small share of the tails, whose derivatives cancel"},
 	{"LowRankMultivariateNormal", "gradient in value", func(x, p []float64, i int) float64 {
 		return newLowRankTerms(x, p).inValue(i)
 	}, lowRank},

@@ -30,9 +30,10 @@ type truncatedDist struct {
 //
 // The last term is computed from logarithms of the nearer tail, so that the interval may be far out in it. A CDF that
 // this package does not know is lost where it rounds to 1: there the log density is minus infinity, and Validate
-// returns an error. With T the nearer tail at either end, and the mass of the interval, the relative error is some
-// roundings of (T(low) + T(high))/mass, and so is that of derivatives of the logarithm of a parameter; of [LogNormal], and
-// of [InverseGaussian] and [Weibull] where their density changes little in the interval, it is some roundings.
+// returns an error. With T the nearer tail at either end, and the mass of the interval, the relative error of the
+// density is some roundings of (T(low) + T(high))/mass, and so is the error of derivatives by the logarithm of a
+// parameter. For [LogNormal], and for [InverseGaussian] and [Weibull] where their density changes little in the
+// interval, it is some roundings.
 //
 // [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an
 // interval around the support changes nothing.
