@@ -152,7 +152,7 @@ type poissonParts struct{ peak, deviance torch.Tensor }
 // has all its mass at 0; what has none has no gradient (see [logProbs]).
 func logPoisson(x torch.Tensor, mean torch.Tensor) poissonParts {
 	c := count(x)
-	none := torch.Of(dense(mean).Eq(0).T().MustLogicalAnd(not(c.zero).T(), false))
+	none := c.impossible(mean, 0)
 	mean = fill(mean, none, 1)
 	p := c.parts(mean, mean.Add(c.one).Div(c.safe).Log())
 	p.deviance = fill(p.deviance, none, math.Inf(1))
@@ -162,7 +162,16 @@ func logPoisson(x torch.Tensor, mean torch.Tensor) poissonParts {
 // logPoissonLog is logPoisson from the logarithm of the mean.
 func logPoissonLog(x torch.Tensor, logMean torch.Tensor) poissonParts {
 	c := count(x)
-	return c.parts(logMean.Exp(), logMean.Sub(c.safe.Log()))
+	none := c.impossible(logMean, math.Inf(-1))
+	logMean = fill(logMean, none, 0)
+	p := c.parts(logMean.Exp(), logMean.Sub(c.safe.Log()))
+	p.deviance = fill(p.deviance, none, math.Inf(1))
+	return p
+}
+
+// impossible is where a count is not 0 and the mean is, for which its parameter has the given value.
+func (c counted) impossible(parameter torch.Tensor, least float64) torch.Tensor {
+	return torch.Of(dense(parameter).Eq(least).T().MustLogicalAnd(not(c.zero).T(), false))
 }
 
 // parts has the deviance mean − x − x δ, where δ = log(mean/x). It is x(e^δ − 1 − δ), which an error of δ changes by

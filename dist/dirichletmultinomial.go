@@ -37,8 +37,8 @@ func DirichletMultinomial(total, concentration any) (made Distribution) {
 // Support is the vectors of counts with sum total.
 func (d dirichletMultinomialDist) Support() support.Support { return support.Counts(d.total) }
 
-// LogProb is the log mass, as a quotient of negative binomials with a common probability of a success: the product of
-// NB(xᵢ; aᵢ, p) over NB(n; A, p), with p = n/(n + A), each as in [betaBinomialDist.LogProb].
+// LogProb is the log mass, as a product of those of [BetaBinomial]: of each count but the last among what the ones
+// before leave. All are at most 1, so that no logarithms cancel.
 func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	value = floating(value, d.concentration)
 	x, not := whole(value, torch.Of(math.Inf(1)))
@@ -47,26 +47,14 @@ func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	some := operand.SumLast(torch.Of(not.T().MustTotype(dtype, false)), 1).Gt(0)
 	wrong := torch.Of(operand.SumLast(value, 1).T().MustNeTensor(n.T(), false))
 	outside := torch.Of(some.T().MustLogicalOr(wrong.T(), false))
-
-	all := operand.SumLast(d.concentration, 1)
-	sum := n.Add(all)
-	p, q := n.Div(sum).Unsqueeze(-1), all.Div(sum).Unsqueeze(-1)
-	s := x.Add(d.concentration)
-	successes, failures := logPoisson(x, s.Mul(p)), logPoisson(d.concentration.Add(x.Mul(0)), s.Mul(q))
-	each := successes.logProb().Add(failures.logProb()).Sub(peakTensor(s)).Add(d.concentration.Div(s).Log())
-	joint := peakTensor(n).Add(peakTensor(all)).Sub(peakTensor(sum)).Add(all.Div(sum).Log())
-	logp := operand.SumLast(each, 1).Sub(joint)
-	if a := d.concentration; hasGraph(a) {
-		// The derivative ψ(xᵢ + aᵢ) − ψ(aᵢ) − ψ(n + A) + ψ(A) without what the parts add and take away, and the second.
-		step := a.Sub(constant(a))
-		half := constant(a).Add(step.Mul(0.5))
-		all, n := operand.SumLast(half, 1).Unsqueeze(-1), n.Unsqueeze(-1)
-		ratio := x.Mul(others(half)).Sub(half.Mul(n.Sub(x))).Div(half).Div(all.Add(n)) // (1 + x/a)/(1 + n/A) − 1
-		rise := logRatio(ratio, func() torch.Tensor { return x.Div(half).Log1p().Sub(n.Div(all).Log1p()) })
-		rise = rise.Add(digammaRise(half, x)).Sub(digammaRise(all, n))
-		logp = constant(logp).Add(operand.SumLast(step.Mul(rise), 1))
+	if d.event[0] == 1 {
+		return d.masked(d.full(operand.SumLast(x, 1).Mul(0)), outside)
 	}
-	return d.masked(d.full(logp), outside)
+	last := int(d.event[0]) - 1
+	each := func(v torch.Tensor) torch.Tensor { return v.Slice(-1, 0, last) }
+	a := each(d.concentration)
+	parts := BetaBinomial(each(x.Add(after(x))), a, each(after(d.concentration))).LogProb(each(x))
+	return d.masked(d.full(operand.SumLast(parts, 1)), outside)
 }
 
 // Sample draws probabilities, by gamma numbers, and then counts, in the parameter's type. No gradients flow.

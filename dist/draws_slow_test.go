@@ -4,6 +4,7 @@ package dist_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
+	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -188,6 +190,50 @@ func TestCountDrawsFollowTheLaw(t *testing.T) {
 	})
 }
 
+// TestDrawsOfVectorsOfCountsFollowTheLaw compares the first count of each draw with its own masses, and outcomes of
+// linear models with theirs.
+func TestDrawsOfVectorsOfCountsFollowTheLaw(t *testing.T) {
+	w, logits := func() *ts.Tensor { return scalarVec(0.5, -0.3) }, []float64{0.2, -0.4, 1}
+	total, share := 9., math.Exp(0.2)/(math.Exp(0.2)+math.Exp(-0.4)+math.Exp(1))
+	predictor := design[2][0]*0.5 - design[2][1]*0.3 + 0.1 // of the third row
+	classes := func() torch.Tensor { return torch.Of(scalarVec(0.5, -0.3, 0.2, 0.1, 1, 0.4, -0.6, 0)).Reshape(2, 4) }
+	choice := make([]float64, 4)
+	for j, v := range [][2]float64{{0.5, 1}, {-0.3, 0.4}, {0.2, -0.6}, {0.1, 0}} {
+		choice[j] = design[2][0]*v[0] + design[2][1]*v[1] + 0.1
+	}
+	for _, c := range []struct {
+		name string
+		make func() dist.Distribution
+		at   int
+		like string // a family of counts with the law of this element
+		p    []float64
+	}{
+		{"Multinomial", func() dist.Distribution { return dist.Multinomial(total, scalarVec(1, 2, 3)) }, 0, "Binomial",
+			[]float64{total, 1. / 6}},
+		{"MultinomialLogits", func() dist.Distribution { return dist.MultinomialLogits(total, scalarVec(logits...)) }, 0,
+			"Binomial", []float64{total, share}},
+		{"DirichletMultinomial", func() dist.Distribution { return dist.DirichletMultinomial(total, scalarVec(0.7, 2, 3)) },
+			0, "BetaBinomial", []float64{total, 0.7, 5}},
+		{"BernoulliLogitGLM", func() dist.Distribution { return dist.BernoulliLogitGLM(designMatrix(), w(), 0.1) }, 2,
+			"BernoulliLogits", []float64{predictor}},
+		{"PoissonLogGLM", func() dist.Distribution { return dist.PoissonLogGLM(designMatrix(), w(), 0.1) }, 2, "PoissonLog",
+			[]float64{predictor}},
+		{"CategoricalLogitGLM", func() dist.Distribution {
+			return dist.CategoricalLogitGLM(designMatrix(), classes(), 0.1)
+		}, 2, "CategoricalLogits", choice},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			mass := countFamily(c.like).countMass(c.p)
+			for seed := range drawSeeds {
+				countScope(t, func() {
+					draws := c.make().Sample(torch.NewSource(uint64(seed), 5), 20000)
+					chiSquare(t, mass, draws.Reshape(20000, -1).Transpose().At(c.at).Values(), "seed %d", seed)
+				})
+			}
+		})
+	}
+}
+
 // costOf names the row that a process of [TestCosts] is to measure.
 const costOf = "KELVIN_COST_OF_DRAWS"
 
@@ -234,15 +280,20 @@ func costCases() (all []costCase) {
 	add := func(name string, make func(n int64) dist.Distribution) {
 		all = append(all, costCase{name, func(n int64) func() {
 			d := make(n)
-			if len(d.BatchShape()) != 0 {
+			each := int64(1)
+			for _, v := range append(d.BatchShape(), d.EventShape()...) {
+				each *= v
+			}
+			if each > n/2 {
 				return func() { d.Sample(torch.NewSource(1, 0)) }
 			}
-			for _, v := range d.EventShape() {
-				n /= v
-			}
+			n /= each
 			return func() { d.Sample(torch.NewSource(1, 0), n) }
 		}})
 		few := make(1000)
+		if b := few.BatchShape(); len(b) != 0 && b[0] != 1000 { // of a shape of its own
+			return
+		}
 		if _, ok := few.(dist.CDFer); ok {
 			all = append(all, costCase{"CDF of " + name, func(n int64) func() {
 				x := repeated(scalarRead(make(1000).Sample(torch.NewSource(1, 0), 1000).T())[:1000], n)
@@ -274,6 +325,18 @@ func costCases() (all []costCase) {
 			return dist.Truncated(c.make(anys(c.p)...), c.low, c.high)
 		})
 	}
+	have := map[string]bool{}
+	for _, c := range all {
+		have[c.name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		if have[name] || strings.HasPrefix(name, "Flat") {
+			continue
+		}
+		add(name, func(int64) dist.Distribution {
+			return examples[name](func(v ...float64) torch.Tensor { return parameterOf(v) })
+		})
+	}
 	own := func(n int64) torch.Tensor { return repeated([]float64{0.7, 1.5, 3, 8, 40}, n) }
 	add("StudentT, each with its own df", func(n int64) dist.Distribution { return dist.StudentT(own(n), 0, 1) })
 	add("Truncated StudentT, each with its own df", func(n int64) dist.Distribution {
@@ -288,6 +351,14 @@ func costCases() (all []costCase) {
 	return all
 }
 
+// parameterOf is a number or a vector.
+func parameterOf(v []float64) torch.Tensor {
+	if len(v) == 1 {
+		return torch.Of(v[0])
+	}
+	return torch.Of(scalarVec(v...))
+}
+
 // repeated is a tensor of n numbers, some over and over.
 func repeated(some []float64, n int64) torch.Tensor {
 	return torch.Of(torch.Must(torch.FromSlice(slices.Repeat(some, int(n)/len(some)))))
@@ -297,7 +368,7 @@ func logCost(t *testing.T, c costCase) {
 	t.Helper()
 	const n = 1_000_000
 	scoped(t, func() {
-		c.prepare(1000)()
+		c.prepare(10_000)() // what a run takes once, however many numbers, is not counted
 		run := c.prepare(n)
 		before := memory(t, "VmRSS")
 		require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))

@@ -192,6 +192,51 @@ func TestParametersAtTheirEnds(t *testing.T) {
 		{"Categorical", func(p torch.Tensor) dist.Distribution {
 			return dist.Categorical(torch.Stack(-1, []torch.Tensor{p, p.Mul(0).Add(2)}))
 		}, 0, 1, 0, -0.5},
+		// Log-odds of certain and of impossible outcomes; log σ(l) has the derivative σ(−l).
+		{"BernoulliLogits", func(p torch.Tensor) dist.Distribution { return dist.BernoulliLogits(p) }, inf, 1, 0, 0},
+		{"BernoulliLogits", func(p torch.Tensor) dist.Distribution { return dist.BernoulliLogits(p) }, -inf, 0, 0, 0},
+		{"BernoulliLogits", func(p torch.Tensor) dist.Distribution { return dist.BernoulliLogits(p) }, -inf, 1, -inf, 0},
+		{"BinomialLogits", func(p torch.Tensor) dist.Distribution { return dist.BinomialLogits(5, p) }, inf, 5, 0, 0},
+		{"BinomialLogits", func(p torch.Tensor) dist.Distribution { return dist.BinomialLogits(5, p) }, -inf, 0, 0, 0},
+		{"BinomialLogits", func(p torch.Tensor) dist.Distribution { return dist.BinomialLogits(5, p) }, -inf, 2, -inf, 0},
+		{"PoissonLog", func(p torch.Tensor) dist.Distribution { return dist.PoissonLog(p) }, -inf, 0, 0, 0},
+		{"PoissonLog", func(p torch.Tensor) dist.Distribution { return dist.PoissonLog(p) }, -inf, 2, -inf, 0},
+		// φ log(φ/(φ + μ)) has the derivative −1 at μ = 0.
+		{"NegativeBinomial", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomial(p, 3) }, 0, 0, 0, -1},
+		{"NegativeBinomial", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomial(p, 3) }, 0, 2, -inf, 0},
+		{"NegativeBinomialProbs", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomialProbs(3, p) }, 0, 2,
+			-inf, 0},
+		{"NegativeBinomialLogits", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomialLogits(3, p) },
+			-inf, 0, 0, 0},
+		{"NegativeBinomialLogits", func(p torch.Tensor) dist.Distribution { return dist.NegativeBinomialLogits(3, p) },
+			-inf, 2, -inf, 0},
+		{"Geometric", func(p torch.Tensor) dist.Distribution { return dist.Geometric(p) }, 1, 2, -inf, 0},
+		{"ZeroInflated", func(p torch.Tensor) dist.Distribution { return dist.ZeroInflated(p, dist.Poisson(2)) }, 1, 1,
+			-inf, 0},
+		// No trials have one outcome, whatever the parameter.
+		{"Binomial of none", func(p torch.Tensor) dist.Distribution { return dist.Binomial(0, p) }, 0.3, 0, 0, 0},
+		{"BinomialLogits of none", func(p torch.Tensor) dist.Distribution { return dist.BinomialLogits(0, p) }, 0.3, 0, 0, 0},
+		{"BetaBinomial of none", func(p torch.Tensor) dist.Distribution { return dist.BetaBinomial(0, p, 2) }, 0.3, 0, 0, 0},
+		{"CategoricalLogits", func(p torch.Tensor) dist.Distribution {
+			return dist.CategoricalLogits(torch.Stack(-1, []torch.Tensor{p, p.Exp().Add(2)}))
+		}, -inf, 1, 0, 0},
+		// An end at infinity is none: the density of a half-normal number.
+		{"TruncatedNormal, high", func(p torch.Tensor) dist.Distribution { return dist.TruncatedNormal(0, 1, 0, p) }, inf, 1,
+			-0.5 - 0.5*math.Log(2*math.Pi) + math.Ln2, 0},
+		{"TruncatedNormal, low", func(p torch.Tensor) dist.Distribution { return dist.TruncatedNormal(0, 1, p, 0) }, -inf,
+			-1, -0.5 - 0.5*math.Log(2*math.Pi) + math.Ln2, 0},
+		// An exponential number below an end at infinity.
+		{"Truncated Exponential, high", func(p torch.Tensor) dist.Distribution {
+			return dist.Truncated(dist.Exponential(1), 0, p)
+		}, inf, 1, -1, 0},
+		// An end at the location, where |x − loc| has no derivative but the mass has: log p = loc − x − log 2 − log mass, and
+		// the mass above 0 is 1 − e^(−loc)/2 on one side and e^loc/2 on the other, both of derivative ½ at 0.
+		{"Truncated Laplace at its location", func(p torch.Tensor) dist.Distribution {
+			return dist.Truncated(dist.Laplace(p, 1), 0, inf)
+		}, 0, 1, -1, 0},
+		{"LogNormal, low", func(p torch.Tensor) dist.Distribution {
+			return dist.Truncated(dist.LogNormal(0, 1), p, 1)
+		}, 0, math.Exp(-1), 1 - 0.5 - 0.5*math.Log(2*math.Pi) + math.Ln2, 0},
 		{"SkewNormal", func(p torch.Tensor) dist.Distribution { return dist.SkewNormal(0, 1, p) }, 0, 1,
 			-0.5 - 0.5*math.Log(2*math.Pi), math.Sqrt(2 / math.Pi)},
 	} {

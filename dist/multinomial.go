@@ -138,15 +138,18 @@ func normalised(w torch.Tensor) torch.Tensor {
 }
 
 // others are, for each of positive numbers along the last dimension, the sum of the others.
-func others(w torch.Tensor) torch.Tensor {
+func others(w torch.Tensor) torch.Tensor { return before(w).Add(after(w)) }
+
+// before and after are, for each of positive numbers along the last dimension, the sum of those before and after it.
+func before(w torch.Tensor) torch.Tensor {
 	shape := w.Shape()
-	n := shape[len(shape)-1]
-	sums := func(w torch.Tensor) torch.Tensor { // of those before
-		sum := torch.Of(w.T().MustCumsum(-1, w.T().DType(), false))
-		return torch.Cat(-1, w.Slice(-1, 0, 1).Mul(0), sum.Slice(-1, 0, int(n)-1))
-	}
+	sum := torch.Of(w.T().MustCumsum(-1, w.T().DType(), false))
+	return torch.Cat(-1, w.Slice(-1, 0, 1).Mul(0), sum.Slice(-1, 0, int(shape[len(shape)-1])-1))
+}
+
+func after(w torch.Tensor) torch.Tensor {
 	flip := func(w torch.Tensor) torch.Tensor { return torch.Of(w.T().MustFlip([]int64{-1}, false)) }
-	return sums(w).Add(flip(sums(flip(w))))
+	return flip(before(flip(w)))
 }
 
 // logSoftmax normalises logarithms of weights along the last dimension.

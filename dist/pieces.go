@@ -36,7 +36,7 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 		return f(d, x...)
 	}
 	p := part{back: len(shape) - longest, n: max(1, pieceSize*shape[longest]/size)}
-	all := []*ts.Tensor{}
+	var whole *ts.Tensor // made before the pieces, between whose temporaries no piece then stays
 	for ; p.from < shape[longest]; p.from += p.n {
 		p.n = min(p.n, shape[longest]-p.from)
 		of, ok := partOf(Distribution(d), p).(D)
@@ -50,12 +50,17 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 			}
 			return f(of, some...)
 		})
-		if len(all) == 0 && torch.Must(foreign.RequiresGrad(y.T())) {
-			return f(d, x...)
+		if whole == nil {
+			if torch.Must(foreign.RequiresGrad(y.T())) {
+				return f(d, x...)
+			}
+			whole = ts.MustEmpty(shape, y.T().DType(), torch.Must(torch.DeviceOf(y.T())))
 		}
-		all = append(all, y.T())
+		place := whole.MustNarrow(int64(longest), p.from, p.n, false)
+		place.Copy_(y.T())
+		torch.Free(place, y.T())
 	}
-	return together(all, longest)
+	return torch.Of(whole)
 }
 
 // byPieces is what f gives of two arguments that broadcast, by pieces.

@@ -73,17 +73,6 @@ func expm1Less(u torch.Tensor) torch.Tensor {
 	return y.Add(node(0.5 - far).Add(node(0.5 + far)).Mul(step).Mul(0.5))
 }
 
-// digammaRise is ψ(a + x) − ψ(a) − log(1 + x/a) for a > 0 and counts x; for large a by Stirling's series of both.
-func digammaRise(a, x torch.Tensor) torch.Tensor {
-	return split(a, stirlingFrom, func(a torch.Tensor) torch.Tensor {
-		rise := torch.Of(a.Add(x).T().MustDigamma(false)).Sub(torch.Of(dense(a).T().MustDigamma(false)))
-		return rise.Sub(x.Div(a).Log1p())
-	}, func(a torch.Tensor) torch.Tensor {
-		s := a.Add(x)
-		return x.Div(a).Div(s).Mul(0.5).Sub(digammaRest(s)).Add(digammaRest(a))
-	})
-}
-
 // digammaRest is log z − 1/(2z) − ψ(z) for z ≥ stirlingFrom (Abramowitz and Stegun 6.3.18).
 func digammaRest(z torch.Tensor) torch.Tensor {
 	i := z.Square().Reciprocal()

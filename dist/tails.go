@@ -102,9 +102,9 @@ func (d truncatedNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor
 
 func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
-	small := z.Abs().Neg().Sub(math.Ln2)
-	large := logOneMinusExp(small)
 	negative := z.Lt(0)
+	small := torch.Choose(negative, z, z.Neg()).Sub(math.Ln2) // an absolute value has no derivative at 0, these have
+	large := logOneMinusExp(small)
 	return torch.Choose(negative, small, large), torch.Choose(negative, large, small)
 }
 

@@ -30,7 +30,10 @@ type truncatedDist struct {
 //
 // The last term is computed from logarithms of the nearer tail, so that the interval may be far out in it. A CDF that
 // this package does not know is lost where it rounds to 1: there the log density is minus infinity, and Validate
-// returns an error. Its relative error is about 1e-16 over the share of the tail that is in the interval.
+// returns an error. With T the nearer tail at either end, and the mass of the interval, the relative error of the
+// density is some roundings of (T(low) + T(high))/mass, and so is the error of derivatives by the logarithm of a
+// parameter. For [LogNormal], and for [InverseGaussian] and [Weibull] where their density changes little in the
+// interval, it is some roundings.
 //
 // [Normal], [HalfNormal] and [TruncatedNormal] become a [TruncatedNormal], [Uniform] becomes a [Uniform], and an
 // interval around the support changes nothing.
@@ -154,11 +157,18 @@ func (d truncatedDist) mass() (mass torch.Tensor, lost torch.Tensor) {
 // LogProb is the log density.
 func (d truncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 	outside := torch.Of(below(value, d.low).T().MustLogicalOr(above(value, d.high).T(), false))
+	if of, ok := d.of.(logNormalDist); ok {
+		return d.logNormal(of, value, outside)
+	}
 	mass, lost := d.mass()
 	logp := d.inside(value, outside, innerOf(d.of), func(x torch.Tensor) torch.Tensor {
 		return d.of.LogProb(x).Sub(mass)
 	})
-	return fill(logp, lost, math.Inf(-1))
+	logp = fill(logp, lost, math.Inf(-1))
+	if of, ok := d.of.(ratio); ok {
+		return d.flat(of, value, outside, logp)
+	}
+	return logp
 }
 
 // Sample inverts the distribution function, and is reparameterised: gradients are those of the quantile at fixed

@@ -70,6 +70,8 @@ type interval struct {
 	// Its width is span/exp(logScale): not by low and high, of which that of a narrow interval has no digits, nor
 	// derivatives.
 	width, span, logScale torch.Tensor
+	// Before they are standardised: the location, the end that is nearer to it, and the middle.
+	loc, nearer, middle torch.Tensor
 }
 
 // between is the interval of two numbers before they are standardised.
@@ -77,7 +79,9 @@ func (d truncatedNormalDist) between(low, high, logScale torch.Tensor) interval 
 	i := turn(d.end(low), d.end(high))
 	l, h := alike(low, i.low), alike(high, i.low)
 	unbounded := torch.Of(isInfinite(l).T().MustLogicalOr(isInfinite(h).T(), false))
-	i.span, i.logScale = fill(h, unbounded, 0).Sub(fill(l, unbounded, 0)), logScale
+	from, to := fill(l, unbounded, 0), fill(h, unbounded, 0)
+	i.span, i.logScale = to.Sub(from), logScale
+	i.loc, i.nearer, i.middle = d.loc, torch.Choose(i.flipped, l, h), from.Mul(0.5).Add(to.Mul(0.5))
 	i.width = torch.Choose(unbounded, i.width, i.span.Div(d.scale))
 	return i
 }
@@ -92,16 +96,23 @@ func turn(a, b torch.Tensor) interval {
 	}
 	mask := flipped.Gt(0)
 	width := b.Sub(a)
-	return interval{torch.Choose(mask, b.Neg(), a), torch.Choose(mask, a.Neg(), b), mask, width, width, torch.Of(0)}
+	return interval{low: torch.Choose(mask, b.Neg(), a), high: torch.Choose(mask, a.Neg(), b), flipped: mask,
+		width: width, span: width}
 }
 
 // logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass,
-// nothing is lost of the rest however far out the interval is.
-type logMass struct{ c, rest torch.Tensor }
+// nothing is lost of the rest however far out the interval is. c is the standardised at, or its negative.
+type logMass struct{ c, at, rest torch.Tensor }
 
 // over is log(φ(z)/mass).
 func (m logMass) over(z torch.Tensor) torch.Tensor {
 	return m.c.Sub(z).Mul(m.c.Add(z)).Mul(0.5).Sub(m.rest)
+}
+
+// density is that of x, before the scale. The distance of x from at does not depend on the location, however far.
+func (m logMass) density(x, loc, scale torch.Tensor) torch.Tensor {
+	both := m.at.Sub(loc).Div(scale).Add(x.Sub(loc).Div(scale))
+	return m.at.Sub(x).Div(scale).Mul(both).Mul(0.5).Sub(m.rest)
 }
 
 // Below narrow in width, and in width times distance, an interval is integrated over.
@@ -111,17 +122,21 @@ const narrow = 0.25
 func (d truncatedNormalDist) mass(logScale torch.Tensor) logMass {
 	a, b := d.end(d.low), d.end(d.high)
 	if operand.IsNumber(a) && operand.IsNumber(b) {
-		return massOfNumbers(operand.Number(a), operand.Number(b))
+		return d.massOfNumbers(operand.Number(a), operand.Number(b))
 	}
 	return d.between(d.low, d.high, logScale).mass()
 }
 
-// massOfNumbers is interval.mass of numbers, without a tensor.
-func massOfNumbers(low, high float64) logMass {
+// massOfNumbers is interval.mass where the standardised ends are numbers, without a tensor. So are the parameters then,
+// but that the location and scale of an interval without ends may be tensors.
+func (d truncatedNormalDist) massOfNumbers(low, high float64) logMass {
+	nearer, width, middle := d.high, high-low, (low+high)/2
 	if low > 0 {
-		low, high = -high, -low
+		low, high, middle, nearer = -high, -low, -middle, d.low
 	}
-	width, middle := high-low, (low+high)/2
+	if wide := d.high.Sub(d.low); !math.IsInf(operand.Number(wide), 0) {
+		width = operand.Number(wide.Div(d.scale))
+	}
 	ratio := func(x float64) float64 { return erfcx(-x / math.Sqrt2) }
 	switch {
 	case width < narrow && math.Abs(width*middle) < narrow:
@@ -129,15 +144,15 @@ func massOfNumbers(low, high float64) logMass {
 		for i, s := range legendreNodes {
 			sum += legendreWeights[i] * math.Exp(-0.5*width*s*(width*s+2*middle))
 		}
-		return logMass{torch.Of(middle), torch.Of(math.Log(sum) + math.Log(width))}
+		at := d.low.Mul(0.5).Add(d.high.Mul(0.5))
+		return logMass{torch.Of(middle), at, torch.Of(math.Log(sum) + math.Log(width))}
 	case high < -1:
-		share := math.Log(ratio(low)/ratio(high)) + 0.5*(high-low)*(high+low)
-		return logMass{
-			torch.Of(high),
-			torch.Of(math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share))),
-		}
+		share := math.Log(ratio(low)/ratio(high)) + 0.5*width*(high+low)
+		rest := math.Log(ratio(high)) + 0.5*math.Log(math.Pi/2) + math.Log(-math.Expm1(share))
+		return logMass{torch.Of(high), nearer, torch.Of(rest)}
 	}
-	return logMass{torch.Of(0), torch.Of(math.Log(0.5*(math.Erf(high/math.Sqrt2)-math.Erf(low/math.Sqrt2))) + halfLog2Pi)}
+	rest := math.Log(0.5*(math.Erf(high/math.Sqrt2)-math.Erf(low/math.Sqrt2))) + halfLog2Pi
+	return logMass{torch.Of(0), d.loc, torch.Of(rest)}
 }
 
 // erfcx is exp(t²) erfc(t), from 25 on by its asymptotic series (Abramowitz and Stegun 7.1.23).
@@ -161,9 +176,9 @@ func (i interval) mass() logMass {
 	root := torch.Of(math.Sqrt2 / 2)
 
 	high, low := fill(i.high, not(tail), -1), fill(i.low, not(tail), -2)
-	ratio := func(x torch.Tensor) torch.Tensor { return torch.Of(x.Neg().Mul(root).T().MustSpecialErfcx(false)) }
-	share := ratio(low).Div(ratio(high)).Log().Add(high.Sub(low).Mul(high.Add(low)).Mul(0.5))
-	far := ratio(high).Log().Add(0.5 * math.Log(math.Pi/2)).Add(logOneMinusExp(share))
+	ratio := func(x torch.Tensor) torch.Tensor { return logErfcx(x.Neg().Mul(root)) }
+	share := ratio(low).Sub(ratio(high)).Add(fill(width, not(tail), 1).Mul(high.Add(low)).Mul(0.5))
+	far := ratio(high).Add(0.5 * math.Log(math.Pi/2)).Add(logOneMinusExp(share))
 
 	// Of two error functions of one sign that do not differ, the difference is not computed here.
 	whole := torch.Of(tail.T().MustLogicalOr(thin.T(), false))
@@ -182,8 +197,22 @@ func (i interval) mass() logMass {
 
 	return logMass{
 		torch.Choose(thin, middle, fill(i.high, not(tail), 0)),
+		torch.Choose(thin, i.middle, torch.Choose(tail, i.nearer, i.loc)),
 		torch.Choose(thin, flat, torch.Choose(tail, far, near)),
 	}
+}
+
+// logErfcx is the logarithm of [erfcx], whose derivative −1/t is not a difference of terms of 2t for large t.
+func logErfcx(t torch.Tensor) torch.Tensor {
+	far := t.Gt(25)
+	large := fill(t, not(far), 25)
+	u := large.Square().Reciprocal().Mul(0.5)
+	sum := torch.Of(1)
+	for _, c := range []float64{-11, -9, -7, -5, -3} {
+		sum = sum.Mul(u).Mul(c).Add(1)
+	}
+	series := sum.Mul(u).Neg().Log1p().Sub(large.Log()).Sub(0.5 * math.Log(math.Pi))
+	return torch.Choose(far, series, torch.Of(fill(t, far, 25).T().MustSpecialErfcx(false)).Log())
 }
 
 // legendreNodes and legendreWeights are for integrals over (−½, ½) (Abramowitz and Stegun, table 25.4).
@@ -200,7 +229,7 @@ func (d truncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 	logScale := d.scale.Log()
 	mass := d.mass(logScale)
 	return d.inside(value, outside, d.someInside(), func(x torch.Tensor) torch.Tensor {
-		return mass.over(x.Sub(d.loc).Div(d.scale)).Sub(logScale)
+		return mass.density(x, d.loc, d.scale).Sub(logScale)
 	})
 }
 

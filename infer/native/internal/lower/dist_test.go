@@ -368,7 +368,7 @@ var farthest = map[string]float64{
 // are compared as the others.
 var decided = []string{
 	// They take a matrix apart which they made of its factors: far out it is singular but for its rounding.
-	// TestFarOutEagerIsWrong has exact values.
+	// TestFarOutEagerIsExact has exact values.
 	"MultivariateNormal", "MultivariateNormalPrecision", "LowRankMultivariateNormal", "PositiveDefinite",
 	// See cancelling.
 	"GreaterThan", "LessThan", "Interval", "Chain",

@@ -47,12 +47,10 @@ func exactNormal(x []float64, w [][]float64, d []float64) float64 {
 	return lp - q/2
 }
 
-// Where the cases of factored are far out, eager evaluation is no nearer to the exact density than compiled code: this
-// is why they are compared there within what rounding decides.
-func TestFarOutEagerIsWrong(t *testing.T) {
+// Far out, where factors are far larger than the diagonal, eager evaluation is exact: what compiled code is compared
+// with is the density.
+func TestFarOutEagerIsExact(t *testing.T) {
 	s := densitySource(densities["LowRankMultivariateNormal"])
-	plan := compile(t, s)
-	wrong := 0
 	for _, p := range points(30, dim, 60, 6) {
 		x, w, d := make([]float64, 4), make([][]float64, 4), make([]float64, 4)
 		for i := range 4 {
@@ -61,18 +59,7 @@ func TestFarOutEagerIsWrong(t *testing.T) {
 		exact := exactNormal(x, w, d)
 		value, grad, _ := eager(t, s, p, 1)
 		slack := sensitivity(t, s, p, 1, value, grad).value
-		if math.Abs(value-exact) <= max(1e-10*math.Abs(exact), slack) {
-			continue
-		}
-		wrong++
-		decided := uncertain(t, s, plan, p, 1)
-		if math.IsNaN(value) {
-			assert.True(t, decided.unsureValue, "eager NaN, exact %v", exact)
-			continue
-		}
-		assert.True(t, near(value, exact, math.Abs(exact), max(decided.value, slack)),
-			"eager %v, exact %v: rounding decides %v", value, exact, decided.value)
+		off := max(1e-10*math.Abs(exact), slack)
+		assert.True(t, near(value, exact, math.Abs(exact), off), "%v, exact %v", value, exact)
 	}
-	assert.NotZero(t, wrong)
-	assert.Less(t, wrong, 15, "elsewhere the comparison is as sharp as for other densities")
 }
