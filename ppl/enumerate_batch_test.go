@@ -147,11 +147,15 @@ func TestEnumerateObservationsLong(t *testing.T) {
 			stay := c.Sample("stay", dist.Beta(8, 2))
 			rate := c.Sample("rate", dist.LogNormal(0, 1).Expand(int64(many), 2))
 			up := torch.Stack(0, torch.Of(1).Sub(stay), stay)
-			z := torch.Of(0)
+			rates := make([]torch.Tensor, many)
+			for k := range rates {
+				rates[k] = rate.At(k)
+			}
+			z, y := torch.Of(0), c.Data("y")
 			c.Markov(n, func(c *ppl.Ctx, t int) {
 				z = c.Sample("z", dist.Bernoulli(up.Take(z)))
-				for k := range many {
-					c.Observe(fmt.Sprint("y", k), dist.Exponential(rate.At(k).Take(z)), c.Data("y").At(t))
+				for k, rate := range rates {
+					c.Observe(fmt.Sprint("y", k), dist.Exponential(rate.Take(z)), y.At(t))
 				}
 			})
 		}

@@ -230,9 +230,9 @@ func (x Tensor) Pow(y any) Tensor {
 }
 
 // Min is the smaller of x and y, element by element. The gradient is that of the one taken, also where the other is
-// infinite or has an infinite derivative, as [Where] has it; [Tensor.AtMost] leaves that out. Where they are equal, each
-// of two tensors has half the derivative; beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula
-// should not take such a place.
+// infinite or has an infinite derivative, as [Where] has it; [Tensor.AtMost] leaves that out. Where they are equal,
+// each of two tensors has half the derivative; beside a number, x has 1 or 0 of it, as libtorch's version has it: a
+// formula should not take such a place.
 func (x Tensor) Min(y any) Tensor {
 	w := Of(y)
 	guard(x, w)
