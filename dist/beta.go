@@ -42,7 +42,7 @@ func (d betaDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // betaKernel is the log density at 0 ≤ x ≤ 1.
 func betaKernel(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
-	smaller := a.Min(b)
+	smaller := a.AtMost(b)
 	if operand.IsNumber(smaller) {
 		if operand.Number(smaller) < stirlingFrom {
 			return betaNear(a, b, x)
@@ -51,7 +51,7 @@ func betaKernel(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 	}
 	small := smaller.Lt(stirlingFrom)
 	// Below the bound where the branch is taken: at a bound derivatives are 0 or 1, as libtorch's version has it.
-	far := betaFar(a.Max(stirlingFrom/2), b.Max(stirlingFrom/2), x)
+	far := betaFar(a.AtLeast(stirlingFrom/2), b.AtLeast(stirlingFrom/2), x)
 	return torch.Choose(small, betaNear(a, b, x), far)
 }
 

@@ -53,9 +53,9 @@ func floating(value torch.Tensor, params ...torch.Tensor) torch.Tensor {
 // whole is a value of the whole numbers from 0 to top, which may be infinite; outside is where it is none, and 0 there.
 // A count has no derivative.
 func whole(value torch.Tensor, top torch.Tensor) (x, outside torch.Tensor) {
-	in := torch.Of(value.T().MustFloor(false)).Max(0)
+	in := torch.Of(value.T().MustFloor(false)).AtLeast(0)
 	if !is(top, math.Inf(1)) {
-		in = in.Min(top)
+		in = in.AtMost(top)
 	}
 	// Of infinity the difference is NaN.
 	outside = torch.Of(value.Sub(in).T().MustNe(ts.FloatScalar(0), false))
@@ -120,9 +120,9 @@ var halfLog2Pi = 0.5 * math.Log(2*math.Pi)
 func peakTensor(x torch.Tensor) torch.Tensor {
 	// Each branch gets arguments that it can bear, so that the gradient of the one not taken is 0 and not NaN. No bound is
 	// where its branch is taken: derivatives at a bound are 0 or 1, as libtorch's version has it.
-	s := x.Clamp(1e-37, seriesFrom)
+	s := x.AtLeast(1e-37).AtMost(seriesFrom)
 	small := x.Mul(s.Log()).Sub(x).Sub(s.Add(1).Lgamma())
-	l := x.Max(seriesFrom / 2)
+	l := x.AtLeast(seriesFrom / 2)
 	i := l.Reciprocal()
 	ii := i.Square()
 	series := ii.Mul(-1. / 1260).Add(1. / 360).Mul(ii).Sub(1. / 12).Mul(i)

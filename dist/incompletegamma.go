@@ -41,7 +41,7 @@ func gammaTailsPart(a, t torch.Tensor) []torch.Tensor {
 	lower, upper := tailsAt(a, at)
 	if hasGraph(t) {
 		density := gammaKernel(a, t.Add(at).Mul(0.5))
-		hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).Min(700).Exp().Mul(t.Sub(at)) }
+		hazard := func(tail torch.Tensor) torch.Tensor { return density.Sub(tail).AtMost(700).Exp().Mul(t.Sub(at)) }
 		lower, upper = lower.Add(hazard(lower).Log1p()), upper.Add(hazard(upper).Neg().Log1p())
 	}
 	lower = fill(fill(lower, none, math.Inf(-1)), all, 0)
@@ -143,7 +143,7 @@ func tailsFar(a, t torch.Tensor) (lower, upper torch.Tensor) {
 	right := over.Ge(0)
 	sign := torch.Choose(right, -1, over.Mul(0).Add(1))
 
-	d := wide(u.Mul(root).Min(1e18))
+	d := wide(u.Mul(root).AtMost(1e18))
 	from := p.rest.Mul(wide(root.Reciprocal())).Sub(d)
 	b := p.near.Mul(wide(root.Reciprocal())).Add(d).Square().Add(p.angle.Square())
 	weight := p.half.Mul(wide(fixed.Sub(a).Div(fixed))).Exp().Mul(p.weight)

@@ -92,7 +92,7 @@ func (b bracket) step(f func(s torch.Tensor) rising) (next bracket, open torch.T
 	short := y.off.Lt(0)
 	low, high := torch.Choose(short, s, b.low), torch.Choose(short, b.high, s)
 	step := y.off.Div(y.slope)
-	to := s.Sub(step.Div(step.Mul(bend).Mul(-0.5).Add(1).Max(0.5).Min(1.5)))
+	to := s.Sub(step.Div(step.Mul(bend).Mul(-0.5).Add(1).AtLeast(0.5).AtMost(1.5)))
 	inside := torch.Of(to.Ge(low).T().MustLogicalAnd(to.Le(high).T(), false))
 	to = torch.Choose(inside, to, low.Add(high).Mul(0.5))
 	open = torch.Of(y.off.Abs().Gt(1e-5).T().MustLogicalAnd(to.T().MustNeTensor(s.T(), false), false))
@@ -102,17 +102,17 @@ func (b bracket) step(f func(s torch.Tensor) rising) (next bracket, open torch.T
 // gammaFromTails is the t at which the gamma distribution of shape a and rate 1 has the given tails. The start is
 // Wilson's and Hilferty's (1931), or from P < tᵃ/Γ(a + 1).
 func gammaFromTails(a, lower, upper torch.Tensor) torch.Tensor {
-	down, near := lower.Lt(upper), lower.Min(upper)
+	down, near := lower.Lt(upper), lower.AtMost(upper)
 	none := isInfinite(near)
 	near = fill(near, none, -1)
 	z := normalQuantileAfter(near, 0)
 	c := a.Mul(9).Reciprocal()
 	cube := torch.Choose(down, z, z.Neg()).Mul(c.Sqrt()).Sub(c).Add(1)
 	least := torch.Choose(down, near, logOneMinusExp(near)).Add(a.Add(1).Lgamma()).Div(a)
-	start := cube.Max(0.2).Log().Mul(3).Add(a.Log())
-	start = torch.Choose(torch.Of(cube.Lt(0.3).T().MustLogicalAnd(down.T(), false)), least, start.Max(least))
+	start := cube.AtLeast(0.2).Log().Mul(3).Add(a.Log())
+	start = torch.Choose(torch.Of(cube.Lt(0.3).T().MustLogicalAnd(down.T(), false)), least, start.AtLeast(least))
 	low, high := start.Mul(0).Sub(745), start.Mul(0).Add(710)
-	u := root(start.Max(low).Min(high), low, high, 16, func(p part) func(u torch.Tensor) rising {
+	u := root(start.AtLeast(low).AtMost(high), low, high, 16, func(p part) func(u torch.Tensor) rising {
 		a, near, down := p.of(a), p.of(near), p.of(down)
 		return func(u torch.Tensor) rising {
 			t := u.Exp()
@@ -145,12 +145,12 @@ func (d inverseGammaDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	const most = 709.
 	n := constant(d.df)
-	down, near := lower.Lt(upper), lower.Min(upper)
+	down, near := lower.Lt(upper), lower.AtMost(upper)
 	none := isInfinite(near)
 	near = fill(near, none, -1)
 	z := normalQuantileAfter(near, 0).Mul(n.Mul(8).Add(3).Div(n.Mul(8).Add(1)))
 	k := z.Square().Div(n.Mul(2)) // log cosh y
-	start := k.Add(k.Mul(-2).Expm1().Neg().Sqrt().Log1p()).Min(most)
+	start := k.Add(k.Mul(-2).Expm1().Neg().Sqrt().Log1p()).AtMost(most)
 	target := near.Add(logBeta(n.Mul(0.5), torch.Of(0.5)))
 	y := root(start, start.Mul(0), start.Mul(0).Add(most), 12, func(p part) func(y torch.Tensor) rising {
 		n, target := p.of(n), p.of(target)
@@ -207,9 +207,9 @@ type coordinate struct {
 
 func (c coordinate) of(x torch.Tensor) torch.Tensor {
 	if c.toEnd != 0 {
-		return x.Sub(c.from).Mul(c.toEnd).Log().Mul(c.toEnd).Max(-745).Min(745)
+		return x.Sub(c.from).Mul(c.toEnd).Log().Mul(c.toEnd).AtLeast(-745).AtMost(745)
 	}
-	return torch.Of(x.Sub(c.to).T().MustAsinh(false)).Max(-710).Min(710)
+	return torch.Of(x.Sub(c.to).T().MustAsinh(false)).AtLeast(-710).AtMost(710)
 }
 
 // at is x, and the logarithm of its derivative.
@@ -224,7 +224,7 @@ func (c coordinate) at(s torch.Tensor) (x, logSlope torch.Tensor) {
 
 // solve is the x between low and high at which d has the given tails.
 func solve(d Distribution, lower, upper, start, low, high torch.Tensor) torch.Tensor {
-	down, near := lower.Lt(upper), lower.Min(upper)
+	down, near := lower.Lt(upper), lower.AtMost(upper)
 	from, to := bounds(d)
 	c := coordinate{to: start}
 	switch {

@@ -99,7 +99,7 @@ func hull(family string, components []Distribution, all []support.Support) suppo
 			panic(&Error{family, fmt.Sprintf("component %d", i+1), fmt.Sprintf("%s over %v", components[i+1].Name(), s),
 				fmt.Sprintf("it cannot be mixed with %s over %v", components[0].Name(), all[0])})
 		}
-		low, high := a.Low.Min(b.Low), a.High.Max(b.High)
+		low, high := a.Low.AtMost(b.Low), a.High.AtLeast(b.High)
 		out = support.Support{Kind: a.Kind, Low: low, High: high, Closed: a.Closed || b.Closed, Extra: a.Extra}
 		if out.Kind == support.KindInterval && is(low, math.Inf(-1)) && is(high, math.Inf(1)) {
 			out = support.Real.Independent(out.Extra)
@@ -189,7 +189,7 @@ func (d categoricalDist) mix(l torch.Tensor) torch.Tensor {
 	top := torch.Of(terms.Eq(m).T().MustLogicalAnd(w.Gt(0.5).T(), false))
 	most := operand.SumLast(torch.Of(top.T().MustTotype(l.T().DType(), false)), 1).Gt(0)
 	m = torch.Choose(most.Unsqueeze(-1), operand.SumLast(fill(constant(l), not(top), 0), 1).Unsqueeze(-1), m)
-	e := l.Sub(m).Min(limit)
+	e := l.Sub(m).AtMost(limit)
 	few := torch.Of(most.Unsqueeze(-1).T().MustLogicalAnd(e.Gt(-1).T(), false))
 	direct := torch.Choose(most.Unsqueeze(-1), e.Exp().Sub(1), e.Exp())
 	e = torch.Choose(few, fill(e, not(few), 0).Expm1(), direct)

@@ -168,7 +168,7 @@ func logNormalised(w torch.Tensor) torch.Tensor {
 func sure(log, p torch.Tensor) torch.Tensor {
 	top := p.Gt(0.9)
 	rest := operand.SumLast(fill(p, top, 0), 1).Unsqueeze(-1)
-	return torch.Choose(top, rest.Min(0.5).Neg().Log1p(), log)
+	return torch.Choose(top, rest.AtMost(0.5).Neg().Log1p(), log)
 }
 
 // validateWeights checks that vectors of weights are not negative and have a positive sum.

@@ -75,7 +75,7 @@ func (d multivariateStudentTDist) slope(df, squares torch.Tensor) torch.Tensor {
 	bend := torch.Choose(near, series, inner.Sub(w.Log1p()))
 	h, k := df.Mul(0.5), torch.Of(n/2)
 	ratio := k.Div(h)
-	rise := torch.Choose(ratio.Lt(0.01), log1pOver(ratio.Min(0.01)).Mul(ratio), ratio.Log1p().Sub(ratio))
+	rise := torch.Choose(ratio.Lt(0.01), log1pOver(ratio.AtMost(0.01)).Mul(ratio), ratio.Log1p().Sub(ratio))
 	rise = rise.Add(ratio.Div(h.Add(k)).Mul(0.5)).Sub(digammaRest(h.Add(k))).Add(digammaRest(h))
 	return inner.Mul(n).Div(df).Add(bend).Add(rise).Mul(0.5)
 }

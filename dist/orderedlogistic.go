@@ -65,9 +65,9 @@ func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // log1mexp is log(1 − e⁻ˣ) for x > 0 (Mächler, "Accurately computing log(1 − exp(−|a|))", 2012).
 func log1mexp(x torch.Tensor) torch.Tensor {
-	small := logProbs(x.Min(math.Ln2).Neg().Expm1().Neg())
+	small := logProbs(x.AtMost(math.Ln2).Neg().Expm1().Neg())
 	// Not from Ln2, where its branch is taken and a bound has two derivatives.
-	large := x.Max(math.Ln2 / 2).Neg().Exp().Neg().Log1p()
+	large := x.AtLeast(math.Ln2 / 2).Neg().Exp().Neg().Log1p()
 	return torch.Choose(x.Lt(math.Ln2), small, large)
 }
 

@@ -53,7 +53,7 @@ func logBeta(a, b torch.Tensor) torch.Tensor {
 // version has it.
 func inOrder(a, b torch.Tensor) (smaller, larger torch.Tensor) {
 	if operand.IsNumber(a) && operand.IsNumber(b) {
-		return a.Min(b), a.Max(b)
+		return a.AtMost(b), a.AtLeast(b)
 	}
 	first := a.Sub(b).Lt(0)
 	return torch.Choose(first, a, b), torch.Choose(first, b, a)

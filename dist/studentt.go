@@ -139,7 +139,7 @@ func studentTail(n, s torch.Tensor) torch.Tensor {
 }
 
 func studentTailPart(n, s torch.Tensor) torch.Tensor {
-	s = s.Min(1e300)
+	s = s.AtMost(1e300)
 	log := log1pSquare(s)
 	w, th := log.Neg().Exp(), log.Mul(-0.5).Exp().Mul(s)
 	m := n.Add(2 * tailLift)

@@ -39,7 +39,7 @@ func logOneMinusExp(v torch.Tensor) torch.Tensor { return log1mexp(v.Neg()) }
 
 // logAddExp is log(eᵃ + eᵇ). (libtorch's loses digits.)
 func logAddExp(a, b torch.Tensor) torch.Tensor {
-	high, low := a.Max(b), a.Min(b)
+	high, low := a.AtLeast(b), a.AtMost(b)
 	// Two of minus infinity have no difference.
 	gap := low.Sub(high)
 	return high.Add(fill(gap, torch.Of(gap.T().MustIsnan(false)), 0).Exp().Log1p())
@@ -53,7 +53,7 @@ func (d normalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 }
 
 func (d normalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := normalQuantileLog(lower.Min(upper))
+	z := normalQuantileLog(lower.AtMost(upper))
 	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
 }
 
@@ -109,7 +109,7 @@ func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 }
 
 func (d laplaceDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := lower.Min(upper).Add(math.Ln2)
+	z := lower.AtMost(upper).Add(math.Ln2)
 	return torch.Choose(lower.Lt(upper), z, z.Neg()).Mul(d.scale).Add(d.loc)
 }
 
@@ -129,7 +129,7 @@ func (d cauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 }
 
 func (d cauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi).T().MustTan(false)).Reciprocal()
+	z := torch.Of(lower.AtMost(upper).Exp().Mul(math.Pi).T().MustTan(false)).Reciprocal()
 	return torch.Choose(lower.Lt(upper), z.Neg(), z).Mul(d.scale).Add(d.loc)
 }
 
@@ -140,7 +140,7 @@ func (d halfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 }
 
 func (d halfCauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
-	z := torch.Of(lower.Min(upper).Exp().Mul(math.Pi / 2).T().MustTan(false))
+	z := torch.Of(lower.AtMost(upper).Exp().Mul(math.Pi / 2).T().MustTan(false))
 	return torch.Choose(lower.Lt(upper), z, z.Reciprocal()).Mul(d.scale)
 }
 

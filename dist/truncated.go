@@ -68,7 +68,7 @@ func Truncated(d Distribution, low, high any) (made Distribution) {
 	b.checkNumber("high", hi, notNaN)
 	b.checkAbove("high", lo, hi)
 	from, to := bounds(d)
-	a, c := lo.Max(from), hi.Min(to)
+	a, c := lo.AtLeast(from), hi.AtMost(to)
 	if operand.IsNumber(a) && operand.IsNumber(c) && !(operand.Number(a) < operand.Number(c)) {
 		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", operand.Number(lo), operand.Number(hi)),
 			fmt.Sprintf("it must have a part in the support of %s, %v", d.Name(), d.Support())})
@@ -80,15 +80,15 @@ func Truncated(d Distribution, low, high any) (made Distribution) {
 	case normalDist:
 		return TruncatedNormal(t.loc, t.scale, lo, hi).Expand(b.batch...)
 	case halfNormalDist:
-		return TruncatedNormal(0, t.scale, lo.Max(0), hi).Expand(b.batch...)
+		return TruncatedNormal(0, t.scale, lo.AtLeast(0), hi).Expand(b.batch...)
 	case truncatedNormalDist:
-		return TruncatedNormal(t.loc, t.scale, lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
+		return TruncatedNormal(t.loc, t.scale, lo.AtLeast(t.low), hi.AtMost(t.high)).Expand(b.batch...)
 	case uniformDist:
-		return Uniform(lo.Max(t.low), hi.Min(t.high)).Expand(b.batch...)
+		return Uniform(lo.AtLeast(t.low), hi.AtMost(t.high)).Expand(b.batch...)
 	case paretoDist: // above an end it has none of the scale
-		d = Pareto(t.scale.Max(lo), t.alpha)
+		d = Pareto(t.scale.AtLeast(lo), t.alpha)
 	case truncatedDist:
-		return truncatedDist{b, t.of.Expand(b.batch...), lo.Max(t.low), hi.Min(t.high)}
+		return truncatedDist{b, t.of.Expand(b.batch...), lo.AtLeast(t.low), hi.AtMost(t.high)}
 	}
 	return truncatedDist{b, d.Expand(b.batch...), lo, hi}
 }
@@ -109,12 +109,12 @@ func (d truncatedDist) Support() support.Support {
 func (d truncatedDist) ends() (low, high torch.Tensor) {
 	low, high = bounds(d.of)
 	if !is(low, math.Inf(-1)) {
-		low = d.low.Max(low)
+		low = d.low.AtLeast(low)
 	} else {
 		low = d.low
 	}
 	if !is(high, math.Inf(1)) {
-		return low, d.high.Min(high)
+		return low, d.high.AtMost(high)
 	}
 	return low, d.high
 }
@@ -203,7 +203,7 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 		lower, upper := torch.Choose(down, constant(near), far), torch.Choose(down, far, constant(near))
 		x = inPieces(d, func(d truncatedDist, t ...torch.Tensor) torch.Tensor {
 			from, to := d.ends()
-			return d.full(quantileOf(d.of, t[0], t[1]).Max(from).Min(to))
+			return d.full(quantileOf(d.of, t[0], t[1]).AtLeast(from).AtMost(to))
 		}, lower, upper)
 		if !graph {
 			return nil
@@ -323,7 +323,7 @@ func (d truncatedDist) split() (p, not1p torch.Tensor) {
 	dtype, device := typeOf(d.of)
 	at := expandTo(tensorOf(innerOf(d.of), dtype, device), d.batch)
 	low, high := d.ends()
-	p = constant(d.CDF(at.Max(low).Min(high)))
+	p = constant(d.CDF(at.AtLeast(low).AtMost(high)))
 	return p.Log(), p.Neg().Log1p()
 }
 

@@ -113,7 +113,7 @@ func (d truncatedCountsDist) limit(value, masses, total torch.Tensor) torch.Tens
 	logp := masses.Sub(fill(total, torch.Of(none), 0))
 	switch d.of.(type) {
 	case poissonDist, binomialDist, negativeBinomialDist, geometricDist:
-		nearest := d.of.Mean().Max(float64(d.low)).Min(float64(d.low + d.size - 1))
+		nearest := d.of.Mean().AtLeast(float64(d.low)).AtMost(float64(d.low + d.size - 1))
 		there := value.Sub(nearest).Eq(0).T()
 		return fill(logp, torch.Of(there.MustLogicalAnd(none, false)), 0)
 	}
@@ -128,7 +128,7 @@ func (d truncatedCountsDist) EnumerateLogProb() torch.Tensor {
 
 // LeftOut is the probability of d outside the interval, of the batch shape; below 1e-16 it is rounding.
 func (d truncatedCountsDist) LeftOut() torch.Tensor {
-	return d.of.LogProb(d.EnumerateSupport()).LogSumExp(0).Expm1().Neg().Max(0)
+	return d.of.LogProb(d.EnumerateSupport()).LogSumExp(0).Expm1().Neg().AtLeast(0)
 }
 
 // LogProb is the log mass.

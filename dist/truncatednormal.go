@@ -43,15 +43,15 @@ const farOut = 1e15
 
 // end is (x − loc)/scale of an end, made finite: an infinite one has no gradient.
 func (d truncatedNormalDist) end(x torch.Tensor) torch.Tensor {
-	bound := constant(x).Max(-farOut).Min(farOut)
+	bound := constant(x).AtLeast(-farOut).AtMost(farOut)
 	if operand.IsNumber(x) {
 		if math.IsInf(operand.Number(x), 0) {
 			return bound
 		}
-		return x.Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+		return x.Sub(d.loc).Div(d.scale).AtLeast(-farOut).AtMost(farOut)
 	}
 	infinite := isInfinite(x)
-	z := fill(x, infinite, 0).Sub(d.loc).Div(d.scale).Max(-farOut).Min(farOut)
+	z := fill(x, infinite, 0).Sub(d.loc).Div(d.scale).AtLeast(-farOut).AtMost(farOut)
 	return torch.Choose(infinite, bound, z)
 }
 
@@ -235,7 +235,7 @@ func (d truncatedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // someInside is a finite number of the interval.
 func (d truncatedNormalDist) someInside() torch.Tensor {
-	return d.low.Max(-farOut).Min(d.high)
+	return d.low.AtLeast(-farOut).AtMost(d.high)
 }
 
 // Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile
@@ -272,14 +272,14 @@ func (d truncatedNormalDist) quantile(p torch.Tensor) (x, standard torch.Tensor)
 	u := torch.Choose(i.flipped, torch.Of(1).Sub(p), p)
 	logP := logAddExp(u.Neg().Log1p().Add(logNdtr(i.low)), u.Log().Add(logNdtr(i.high)))
 	z := normalQuantileLog(logP)
-	z = torch.Choose(i.flipped, z.Neg(), z).Max(ac).Min(bc)
+	z = torch.Choose(i.flipped, z.Neg(), z).AtLeast(ac).AtMost(bc)
 	// dz/da = (1 − p) φ(a)/φ(z) and dz/db = p φ(b)/φ(z), by differentiating Φ(z) = (1 − p) Φ(a) + p Φ(b).
 	half := z.Square().Mul(0.5)
 	wa := torch.Of(1).Sub(p).Mul(half.Sub(ac.Square().Mul(0.5)).Exp())
 	wb := p.Mul(half.Sub(bc.Square().Mul(0.5)).Exp())
 	x = z.Add(a.Sub(ac).Mul(wa)).Add(b.Sub(bc).Mul(wb)).Mul(d.scale).Add(d.loc)
 	// Rounding may have left the interval.
-	return d.full(x.Max(d.low).Min(d.high)), z
+	return d.full(x.AtLeast(d.low).AtMost(d.high)), z
 }
 
 // constant is a val without its graph.
@@ -339,7 +339,7 @@ func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	dtype, device := like(high)
 	nodes := torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int64(len(rule.nodes)))))
 	weights := torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int64(len(rule.nodes)))))
-	length := fill(width, not(steep), 1).Min(high.Neg().Max(1).Reciprocal().Mul(40))
+	length := fill(width, not(steep), 1).AtMost(high.Neg().AtLeast(1).Reciprocal().Mul(40))
 	s := length.Unsqueeze(-1).Mul(nodes)
 	p := s.Mul(high.Unsqueeze(-1).Sub(s.Mul(0.5))).Exp().Mul(weights)
 	sum := func(v torch.Tensor) torch.Tensor {

@@ -67,7 +67,7 @@ func (d vonMisesDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	x := torch.Of(torch.Must(src.VonMises(k.T()))).Add(torch.Of(d.loc.T().MustDetach(false)))
 	// Back to −π … π.
 	turns := torch.Of(x.Add(math.Pi).Mul(1 / (2 * math.Pi)).T().MustFloor(false))
-	return x.Sub(turns.Mul(2*math.Pi)).Clamp(-math.Pi, math.Pi)
+	return x.Sub(turns.Mul(2 * math.Pi)).AtLeast(-math.Pi).AtMost(math.Pi)
 }
 
 // Mean is the mean direction loc.

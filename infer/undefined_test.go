@@ -56,6 +56,15 @@ func TestWhereDifferentiatesTheBranchTaken(t *testing.T) {
 				u := column([]float64{-1, 2, 4}, 3, 1).Div(x)
 				return torch.Where(x.Gt(0), torch.Where(u.Gt(0), u.Sqrt().Mul(u.Log()), 0), 0)
 			}},
+		{"min", []float64{800, 1}, []float64{0, math.E},
+			func(x torch.Tensor) torch.Tensor { return x.Exp().Min(5) }},
+		{"min of two", []float64{0, 4}, []float64{1, -1. / 16},
+			func(x torch.Tensor) torch.Tensor { return x.Reciprocal().Min(x.Add(5)) }},
+		{"max", []float64{0, 2}, []float64{0, 0.5}, func(x torch.Tensor) torch.Tensor { return x.Log().Max(-5) }},
+		{"clamp", []float64{0, 2}, []float64{0, 0.5},
+			func(x torch.Tensor) torch.Tensor { return x.Log().Clamp(-5, 5) }},
+		{"relu", []float64{0, -4}, []float64{0, 1. / 16},
+			func(x torch.Tensor) torch.Tensor { return torch.Of(-1).Div(x).Relu() }},
 		{"nested", []float64{-1, 4}, []float64{-0.5, 0.125}, func(x torch.Tensor) torch.Tensor {
 			positive := torch.Where(x.Gt(1), x.Sqrt().Log(), torch.Of(1).Div(x))
 			return torch.Where(x.Gt(0), positive, torch.Where(x.Lt(0), x.Neg().Sqrt(), 0))

@@ -61,7 +61,7 @@ func (c SIR) Build() (Model, error) {
 		m.Deterministic("recovery", gamma.Reciprocal())
 		start := []float64{c.Population - infected, infected, 0}
 		y := ode.Solve(system, start, 0, m.Data("times"), beta, gamma, c.Population)
-		mean := y.Transpose().At(1).Max(1e-8) // what is nearly 0 may come out negative, by about ATol
+		mean := y.Transpose().At(1).AtLeast(1e-8) // what is nearly 0 may come out negative, by about ATol
 		m.Plate("days", 0, func(m *ppl.Ctx) {
 			m.Observe("cases", dist.NegativeBinomial(mean, phi), m.Data("cases"))
 		})

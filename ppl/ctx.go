@@ -43,6 +43,17 @@ type execution struct {
 
 	reveal *reveal          // a run of InferDiscrete; nil in others
 	parts  map[string]int64 // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
+
+	indices map[*ts.Tensor]torch.Tensor // values of discrete variables, as steps of a loop share them
+	singles map[string]*ts.Tensor       // those that are one number, by shape and number
+}
+
+// share makes a value of discrete variables an index that looks each table up once.
+func (e *execution) share(value *ts.Tensor) {
+	if e.indices == nil {
+		e.indices = map[*ts.Tensor]torch.Tensor{}
+	}
+	e.indices[value] = torch.Of(value).Remembered()
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
@@ -62,10 +73,8 @@ func (c *Ctx) With(h Handler) *Ctx {
 // Sample declares a latent random variable and returns its value, of shape plates + batch + event.
 func (c *Ctx) Sample(name string, d dist.Distribution) torch.Tensor {
 	value := c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value
-	if c.sum != nil {
-		if known, ok := c.sum.indices[value]; ok {
-			return known
-		}
+	if known, ok := c.run.indices[value]; ok {
+		return known
 	}
 	return torch.Of(value)
 }

@@ -118,10 +118,9 @@ type enumeration struct {
 	slots   map[string]int // by the class and the loops around
 	current []*variable    // that a slot stands for
 	values  map[valuesKey]*ts.Tensor
-	indices map[*ts.Tensor]torch.Tensor // of the values, as steps of a loop share them
-	masses  map[massKey]mass            // of discrete variables, likewise
-	shared  map[*ts.Tensor]bool         // those of them that are shared
-	views   map[viewKey]torch.Tensor    // of what is shared
+	masses  map[massKey]mass         // of discrete variables, likewise
+	shared  map[*ts.Tensor]bool      // those of them that are shared
+	views   map[viewKey]torch.Tensor // of what is shared
 	loops   loopSites
 	vars    []*variable
 	tables  []*table
@@ -172,7 +171,7 @@ type summed struct {
 func newEnumeration(plan *sumPlan, c *Ctx) *enumeration {
 	return &enumeration{plan: plan, atOnce: plan.sumsAtOnce(), right: plan.right,
 		slots: map[string]int{}, values: map[valuesKey]*ts.Tensor{},
-		indices: map[*ts.Tensor]torch.Tensor{}, masses: map[massKey]mass{}, shared: map[*ts.Tensor]bool{},
+		masses: map[massKey]mass{}, shared: map[*ts.Tensor]bool{},
 		views: map[viewKey]torch.Tensor{}, used: map[string]Plate{}, outer: c, reveal: c.run.reveal}
 }
 
@@ -313,8 +312,8 @@ func (e *enumeration) open(s *Site) {
 			shape[i] = 1
 		}
 		shape[0] = range_.size
-		all := torch.Must(torch.FromSlice(values, shape...))
-		e.values[at], e.indices[all] = all, torch.Of(all).Remembered()
+		e.values[at] = torch.Must(torch.FromSlice(values, shape...))
+		s.ctx.run.share(e.values[at])
 	}
 	s.Value = e.values[at]
 }

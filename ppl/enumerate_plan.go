@@ -229,14 +229,25 @@ func rangeOf(s *Site) wholeRange {
 	return r
 }
 
-// single gives each element of a discrete variable one value.
+// single gives each element of a discrete variable one value. Variables of one element share it: a long chain has many.
 func single(s *Site, value func(i int) int64) *ts.Tensor {
 	shape := s.Dist.BatchShape()
 	x := make([]float64, count(shape))
 	for i := range x {
 		x[i] = float64(value(i))
 	}
-	return torch.Must(torch.FromSlice(x, shape...))
+	if len(x) != 1 {
+		return torch.Must(torch.FromSlice(x, shape...))
+	}
+	run, key := s.ctx.run, fmt.Sprint(shape, x)
+	if run.singles == nil {
+		run.singles = map[string]*ts.Tensor{}
+	}
+	if run.singles[key] == nil {
+		run.singles[key] = torch.Must(torch.FromSlice(x, shape...))
+		run.share(run.singles[key])
+	}
+	return run.singles[key]
 }
 
 // trial is a run of the model with all values of discrete variables, without the sums.

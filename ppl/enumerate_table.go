@@ -119,7 +119,7 @@ func (e *enumeration) frame(s *Site, shape []int64, own *variable, current []*va
 }
 
 // filled is a log density with [lowest] for minus infinity: sums of that alone would have no gradient.
-func filled(logp torch.Tensor) torch.Tensor { return logp.Max(lowest(logp)) }
+func filled(logp torch.Tensor) torch.Tensor { return logp.AtLeast(lowest(logp)) }
 
 func unfilled(t torch.Tensor) torch.Tensor { return torch.Choose(t.Lt(lowest(t)/1e5), math.Inf(-1), t) }
 

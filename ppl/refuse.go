@@ -64,12 +64,13 @@ func (p *Program) checkSigns(m Model, batch infer.Batch) error {
 }
 
 // tryParameters runs the model where a compiler has its latent variables. wrong is the parameter that is not allowed
-// there, nil where all are.
+// there, nil where all are. The compiler does not keep the run, which is large where a chain is long.
 func tryParameters(c *compiler, m Model, batch infer.Batch) (wrong *dist.Error, err error) {
 	keeps := c.program.keeps
 	c.program = newProgram(m, batch)
 	c.program.keeps = keeps
 	c.recorder = newRecorder()
+	defer func() { c.program, c.recorder = nil, recorder{} }()
 	err = torch.Do(func(*torch.Scope) error {
 		run(m, &execution{batch: batch}, []Handler{c})
 		return nil

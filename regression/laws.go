@@ -44,7 +44,7 @@ func (d asymmetricLaplace) Expand(batch ...int64) dist.Distribution {
 // LogProb is the log density.
 func (d asymmetricLaplace) LogProb(y torch.Tensor) torch.Tensor {
 	z := y.Sub(d.loc).Div(d.scale)
-	loss := z.Mul(d.tau).Max(z.Mul(d.tau - 1))
+	loss := z.Mul(d.tau).AtLeast(z.Mul(d.tau - 1))
 	return torch.Of(math.Log(d.tau * (1 - d.tau))).Sub(d.scale.Log()).Sub(loss)
 }
 

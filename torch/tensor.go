@@ -229,9 +229,26 @@ func (x Tensor) Pow(y any) Tensor {
 	return wrap(x.t.MustPow(w.t, false))
 }
 
-// Min is the smaller of x and y, element by element. Where they are equal, each of two tensors has half the derivative;
-// beside a number, x has 1 or 0 of it, as libtorch's version has it: a formula should not take such a place.
+// Min is the smaller of x and y, element by element. The gradient is that of the one taken, also where the other is
+// infinite or has an infinite derivative, as [Where] has it; [Tensor.AtMost] leaves that out. Where they are equal,
+// each of two tensors has half the derivative; beside a number, x has 1 or 0 of it, as libtorch's version has it: a
+// formula should not take such a place.
 func (x Tensor) Min(y any) Tensor {
+	w := Of(y)
+	guard(x, w)
+	return x.AtMost(w)
+}
+
+// Max is the larger of x and y, element by element, with derivatives as those of Min; [Tensor.AtLeast] is faster.
+func (x Tensor) Max(y any) Tensor {
+	w := Of(y)
+	guard(x, w)
+	return x.AtLeast(w)
+}
+
+// AtMost is [Tensor.Min] of finite values and derivatives: as with [Choose], the gradient of what is not taken is 0
+// times its derivative.
+func (x Tensor) AtMost(y any) Tensor {
 	w := Of(y)
 	switch {
 	case x.isNumber() && w.isNumber():
@@ -244,8 +261,8 @@ func (x Tensor) Min(y any) Tensor {
 	return wrap(x.t.MustMinimum(w.t, false))
 }
 
-// Max is the larger of x and y, element by element, with derivatives as those of Min.
-func (x Tensor) Max(y any) Tensor {
+// AtLeast is [Tensor.Max] of finite values and derivatives, as AtMost is Min.
+func (x Tensor) AtLeast(y any) Tensor {
 	w := Of(y)
 	switch {
 	case x.isNumber() && w.isNumber():
@@ -258,9 +275,11 @@ func (x Tensor) Max(y any) Tensor {
 	return wrap(x.t.MustMaximum(w.t, false))
 }
 
-// Clamp is x kept between low and high; outside, the gradient is 0, and at low and high as that of Min.
+// Clamp is x kept between low and high; outside, the gradient is 0, also where x is infinite, and at low and high as
+// that of Min.
 func (x Tensor) Clamp(low, high any) Tensor {
 	l, h := Of(low), Of(high)
+	guard(x)
 	if !x.isNumber() && l.isNumber() && h.isNumber() {
 		return wrap(x.beside().MustClamp(scalar(l.c), scalar(h.c), false))
 	}
@@ -325,8 +344,9 @@ func (x Tensor) Softplus() Tensor { return x.Neg().LogSigmoid().Neg() }
 // Tanh is the hyperbolic tangent.
 func (x Tensor) Tanh() Tensor { return x.apply(math.Tanh, (*ts.Tensor).MustTanh) }
 
-// Relu is max(x, 0).
+// Relu is max(x, 0). Its gradient is 0 where x is negative, also where x has an infinite derivative.
 func (x Tensor) Relu() Tensor {
+	guard(x)
 	return x.apply(func(c float64) float64 { return math.Max(c, 0) }, (*ts.Tensor).MustRelu)
 }
 
@@ -416,13 +436,18 @@ func (x Tensor) Eq(y any) Tensor {
 func Where(condition, a, b any) Tensor {
 	x, y := Of(a), Of(b)
 	if cond := Of(condition); !cond.isNumber() {
-		for _, branch := range []Tensor{x, y} {
-			if branch.t != nil {
-				Must(0, ts.KelvinGuard(branch.t))
-			}
-		}
+		guard(x, y)
 	}
 	return Choose(condition, x, y)
+}
+
+// guard makes gradients of 0 stay 0 on the way back through what branches were computed from.
+func guard(branches ...Tensor) {
+	for _, b := range branches {
+		if b.t != nil {
+			Must(0, ts.KelvinGuard(b.t))
+		}
+	}
 }
 
 // Choose is [Where] of branches whose derivatives are finite where they are not taken too: their gradient there is 0

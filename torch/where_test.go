@@ -60,6 +60,21 @@ var branches = []struct {
 	{"a gradient of 0", []float64{0, 1}, func(x torch.Tensor) torch.Tensor {
 		return torch.Where(x.Gt(-1), x.Expm1(), x.Sqrt()).Square()
 	}, []float64{0, 2 * math.E * math.Expm1(1)}, []float64{2, 2 * math.E * (2*math.E - 1)}},
+	{"min", []float64{800, 1}, func(x torch.Tensor) torch.Tensor { return x.Exp().Min(5) },
+		[]float64{0, math.E}, []float64{0, math.E}},
+	{"min of a number", []float64{0, 4}, func(x torch.Tensor) torch.Tensor { return torch.Of(5).Min(torch.Of(1).Div(x)) },
+		[]float64{0, -1. / 16}, []float64{0, 1. / 32}},
+	{"min of two", []float64{0, 4}, func(x torch.Tensor) torch.Tensor { return x.Reciprocal().Min(x.Add(5)) },
+		[]float64{1, -1. / 16}, []float64{0, 1. / 32}},
+	{"max", []float64{0, 2}, func(x torch.Tensor) torch.Tensor { return x.Log().Max(-5) },
+		[]float64{0, 0.5}, []float64{0, -0.25}},
+	{"max of two", []float64{0, 2}, func(x torch.Tensor) torch.Tensor { return x.Log().Max(x.Square().Sub(9)) },
+		[]float64{0, 0.5}, []float64{2, -0.25}},
+	{"clamp", []float64{0, 2, 800}, func(x torch.Tensor) torch.Tensor {
+		return x.Log().Clamp(-5, 5).Add(x.Exp().Clamp(-9, 9))
+	}, []float64{1, 0.5 + math.Exp(2), 0}, []float64{1, math.Exp(2) - 0.25, 0}},
+	{"relu", []float64{0, -4}, func(x torch.Tensor) torch.Tensor { return torch.Of(-1).Div(x).Relu() },
+		[]float64{0, 1. / 16}, []float64{0, 1. / 32}},
 	{"a sum", []float64{-1, 4}, func(x torch.Tensor) torch.Tensor {
 		return torch.Where(x.Log().Sum().Gt(0), x.Log().Sum(), x.Square().Sum())
 	}, []float64{-2, 8}, []float64{2, 2}},

@@ -1137,6 +1137,8 @@ var rows = []row{
 	{"torch.Tensor.Abs", torch.Tensor.Abs},
 	{"torch.Tensor.Add", torch.Tensor.Add},
 	{"torch.Tensor.At", torch.Tensor.At},
+	{"torch.Tensor.AtLeast", torch.Tensor.AtLeast},
+	{"torch.Tensor.AtMost", torch.Tensor.AtMost},
 	{"torch.Tensor.Cholesky", torch.Tensor.Cholesky},
 	{"torch.Tensor.Clamp", torch.Tensor.Clamp},
 	{"torch.Tensor.Cos", torch.Tensor.Cos},

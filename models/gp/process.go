@@ -47,7 +47,7 @@ func (p Process) checked() Process {
 // noisy is the covariance k of f with the variance of the noise on its diagonal, at least jitter·diag k.
 func noisy(k, noise torch.Tensor, jitter float64) torch.Tensor {
 	least := k.Diag().Mul(jitter)
-	return k.Add(least.Max(noise.Square()).Diag())
+	return k.Add(least.AtLeast(noise.Square()).Diag())
 }
 
 // noise is a standard deviation, a number or [n].

@@ -130,7 +130,7 @@ func (f *coupling) spline(x, raw torch.Tensor) (y, logDet torch.Tensor) {
 		slopes = torch.Cat(1, f.one, inner)
 	}
 	slopes = torch.Cat(1, slopes, f.one) // [n, bins + 1]
-	inside := x.Clamp(-b, b).Unsqueeze(1)
+	inside := x.AtLeast(-b).AtMost(b).Unsqueeze(1)
 	piece := f.one // 1 at the piece of x, else 0
 	if k > 1 {
 		beyond := torch.Of(inside.Ge(lefts.Slice(1, 1, k)).T().MustTotype(x.T().DType(), false))

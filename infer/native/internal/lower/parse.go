@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/sugarme/gotch/record"
 )
@@ -51,7 +50,8 @@ func (r *reader) value() Arg {
 		t := &Tensor{Storage: r.next(), Offset: r.next(), Type: Type(r.next()), Device: r.next()}
 		t.Wrapped = r.next() != 0
 		rank := r.next()
-		t.Sizes, t.Strides = r.ints(rank), r.ints(rank)
+		both := r.ints(2 * rank)
+		t.Sizes, t.Strides = both[:rank:rank], both[rank:]
 		return Arg{Kind: TensorKind, Tensor: t}
 	case record.Undefined:
 		return Arg{Kind: Undefined}
@@ -80,7 +80,7 @@ func (r *reader) ints(n int) []int {
 	return out
 }
 
-// parse reads a recording as the C++ side wrote it.
+// parse reads a recording as the C++ side wrote it, [shorten]ed.
 func parse(words []int64, bytes []byte) (*Recording, error) {
 	r := &reader{words: words, bytes: bytes, texts: map[string]string{}}
 	out := &Recording{}
@@ -100,9 +100,7 @@ func parse(words []int64, bytes []byte) (*Recording, error) {
 			calls = append(calls, c)
 		case record.End:
 			c := calls[r.next()]
-			if c.Results, c.Ended = r.values(), true; views[strings.TrimPrefix(c.Name, "aten::")] && shares(c) {
-				c.Calls = nil // of a long loop they are many, and a view is all that its result says
-			}
+			c.Results, c.Ended = r.values(), true
 		case record.Known, record.Output:
 			v := r.value()
 			if v.Kind != TensorKind {

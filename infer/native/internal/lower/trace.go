@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"unsafe"
 
@@ -58,7 +59,11 @@ type trace struct {
 }
 
 // told takes a recording.
-func (t *trace) told(words []int64, bytes []byte) {
+func (t *trace) told(all []int64, bytes []byte) {
+	words := slices.Clone(shorten(all, bytes))
+	if all = nil; len(words) > longRecording {
+		runtime.GC()
+	}
 	t.words, t.bytes = words, bytes
 	h := sha256.New()
 	h.Write(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words)))
@@ -83,7 +88,8 @@ func (t *trace) read() error {
 	return nil
 }
 
-// longRecording is how many words are many: 2 MB, of which a recording that is read takes several times as many.
+// longRecording is how many words are many: 2 MB, of which a recording that is read takes several times as many. What
+// its steps leave is then collected between them: else it would be as much again.
 const longRecording = 1 << 18
 
 // Compile records the source at two points, which must differ in all coordinates, and makes a plan of each. They must
@@ -108,6 +114,7 @@ func Compile(s Source, a, b []float64, o Options) (*ir.Plan, error) {
 		if refused := lowered(); refused != nil {
 			return nil, refused
 		}
+		runtime.GC()
 	}
 	second, err := s.record(b)
 	if refused := lowered(); refused != nil {
