@@ -93,7 +93,7 @@ func (m *Model) heldOut(ctx context.Context, method infer.Method, o infer.Option
 func (m *Model) density(posterior *draws.Draws, rows Rows) ([]float64, error) {
 	each, err := m.predict("KFold", "log density", posterior, rows,
 		func(a args, _ *torch.Source, batch infer.Batch) torch.Tensor {
-			of := func(key string) torch.Tensor { return torch.Of(batch[key]) }
+			of := func(key string) torch.Tensor { return batch[key] }
 			return m.withCensoring(m.truncated(m.law(a), of), of).LogProb(of("y"))
 		})
 	if err != nil {

@@ -26,7 +26,7 @@ func (d weighted) Expand(batch ...int64) dist.Distribution {
 
 // LogProb is w log p(y).
 func (d weighted) LogProb(y torch.Tensor) torch.Tensor {
-	return d.Distribution.LogProb(y).Mul(torch.Must(torch.FromSlice(d.weights)))
+	return d.Distribution.LogProb(y).Mul(torch.New(d.weights))
 }
 
 // asymmetricLaplace has the quantile τ at loc. With ρ(z) = z (τ - [z < 0])

@@ -263,7 +263,7 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	m.describe(site, fmt.Sprintf("Normal(%.3g, %.3g), in order", loc, scale))
 	at := g.sample(site, func() dist.Distribution { return models.OrderedNormal(loc, scale, n) })
 	if len(p.means) > 0 {
-		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
+		g.keep("thresholds", at.Add(b.Dot(torch.New(p.means))))
 	}
 	return at
 }

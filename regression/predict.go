@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // NewLevels is what a prediction does with a level of a group that the training data do not have.
@@ -65,7 +64,7 @@ func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) 
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Predict", m.outcome, posterior, rows,
 		func(a args, source *torch.Source, batch infer.Batch) torch.Tensor {
-			d := m.truncated(m.law(a), func(key string) torch.Tensor { return torch.Of(batch[key]) })
+			d := m.truncated(m.law(a), func(key string) torch.Tensor { return batch[key] })
 			return d.Sample(source).Add(m.lowest)
 		})
 }
@@ -158,7 +157,7 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 			return nil, nil, 0, err
 		}
 	}
-	if m.family.trials && batch["trials"] == nil {
+	if m.family.trials && batch["trials"] == (torch.Tensor{}) {
 		return nil, nil, 0, fmt.Errorf("the table has no number of trials")
 	}
 	return batch, unseen, n, nil
@@ -188,7 +187,7 @@ type predictions struct {
 // add appends the predictions of the draws from to to of a chain.
 func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 	return torch.Do(func(*torch.Scope) error {
-		var in []*ts.Tensor
+		var in []torch.Tensor
 		var names []string
 		for _, s := range q.posterior.Sites() {
 			if strings.HasPrefix(s.Name, "unit_") || strings.HasPrefix(s.Name, "z_") && !strings.HasPrefix(s.Name, "z_s(") {
@@ -208,18 +207,18 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 		for k := range streams.Chains {
 			streams.Chains[k] += uint64(chain)<<32 + uint64(from)
 		}
-		values, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+		values, err := torch.VmapSources(func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 			g := fromDraw{values: map[string]torch.Tensor{}, q: q, source: source}
 			for i, name := range names {
-				g.values[name] = torch.Of(in[i])
+				g.values[name] = in[i]
 			}
-			a, _, _ := q.m.args(g, func(key string) torch.Tensor { return torch.Of(q.batch[key]) })
-			return []*ts.Tensor{q.f(a, source, q.batch).T()}, nil
+			a, _, _ := q.m.args(g, func(key string) torch.Tensor { return q.batch[key] })
+			return []torch.Tensor{q.f(a, source, q.batch)}, nil
 		}, in, &streams, nil)
 		if err != nil {
 			return err
 		}
-		flat, err := torch.ToSlice[float64](values[0].MustTotype(gotch.Double, false))
+		flat, err := torch.ToSlice[float64](torch.Of(values[0].T().MustTotype(gotch.Double, false)))
 		if err != nil {
 			return err
 		}

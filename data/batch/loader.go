@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LoaderOptions are the options of [NewLoader].
@@ -204,7 +203,7 @@ func gather(t *large.Table, c large.Column, rows []int64) (any, error) {
 }
 
 // tensor copies a slice into a tensor of rows of a shape.
-func tensor(values any, shape []int64) (*ts.Tensor, error) {
+func tensor(values any, shape []int64) (torch.Tensor, error) {
 	switch v := values.(type) {
 	case []float64:
 		return tensorOf(v, shape)
@@ -217,10 +216,10 @@ func tensor(values any, shape []int64) (*ts.Tensor, error) {
 	case []uint8:
 		return tensorOf(v, shape)
 	}
-	return nil, fmt.Errorf("values of type %T", values)
+	return torch.Tensor{}, fmt.Errorf("values of type %T", values)
 }
 
-func tensorOf[T torch.Number](values []T, shape []int64) (*ts.Tensor, error) {
+func tensorOf[T torch.Number](values []T, shape []int64) (torch.Tensor, error) {
 	row := int64(1)
 	for _, n := range shape {
 		row *= n
