@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // BenchmarkAdd is one addition of ten numbers without gradients: the price of a call from Go. A scope that holds a
@@ -20,7 +19,7 @@ func BenchmarkAdd(b *testing.B) {
 				if done = !b.Loop(); done {
 					break
 				}
-				v.MustAdd(v, false)
+				v.Add(v).T()
 			}
 			return nil
 		})
@@ -78,7 +77,7 @@ func gradients(b *testing.B, chains int, f func() error) {
 	b.ReportMetric(float64(b.N*chains)/b.Elapsed().Seconds(), "gradients/s")
 }
 
-func tensor(b *testing.B, x []float64, shape ...int64) *ts.Tensor {
+func tensor(b *testing.B, x []float64, shape ...int64) torch.Tensor {
 	b.Helper()
 	t, err := torch.FromSlice(x, shape...)
 	if err != nil {

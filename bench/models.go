@@ -20,7 +20,7 @@ type Logistic struct {
 	X     []float64 // [N, Dim]
 	Sign  []float64 // [N]: 1 where y is 1, -1 where y is 0
 	N, D  int
-	x, sg *ts.Tensor
+	x, sg torch.Tensor
 }
 
 // NewLogistic draws n data of d standard normal features, the same at every call, and puts them on a device.
@@ -49,10 +49,10 @@ func NewLogistic(n, d int, device gotch.Device) (*Logistic, error) {
 
 // LogDensity is the log posterior at w, of shape [D], without the normalising constants:
 // sum_i log sigmoid(s_i x_i . w) - |w|^2 / 2.
-func (m *Logistic) LogDensity(w *ts.Tensor) *ts.Tensor {
-	logLik := m.x.MustMv(w, false).MustMul(m.sg, false).MustLogSigmoid(false).MustSum(gotch.Double, false)
-	logPrior := w.MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
-	return logPrior.MustAdd(logLik, false)
+func (m *Logistic) LogDensity(w torch.Tensor) torch.Tensor {
+	logLik := m.x.T().MustMv(w.T(), false).MustMul(m.sg.T(), false).MustLogSigmoid(false).MustSum(gotch.Double, false)
+	logPrior := w.Square().T().MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	return torch.Of(logPrior.MustAdd(logLik, false))
 }
 
 // Start is a point to evaluate at.
@@ -76,7 +76,7 @@ const SchoolsDim = 10
 // Schools is the eight-schools model, non-centred: mu ~ N(0, 5), tau ~ half-Cauchy(0, 5), z_j ~ N(0, 1),
 // y_j ~ N(mu + tau z_j, sigma_j).
 type Schools struct {
-	y, sigma *ts.Tensor
+	y, sigma torch.Tensor
 }
 
 // NewSchools puts the data on a device.
@@ -92,18 +92,20 @@ func NewSchools(device gotch.Device) (*Schools, error) {
 // LogDensity is the log posterior at x = (mu, log tau, z), of shape [10], with the Jacobian of the logarithm and
 // without the normalising constants: -sum_j ((y_j - mu - tau z_j) / sigma_j)^2 / 2 - |z|^2 / 2 - (mu / 5)^2 / 2 - log(1
 // + (tau / 5)^2) + log tau.
-func (m *Schools) LogDensity(x *ts.Tensor) *ts.Tensor {
-	mu, logTau, z := x.MustSelect(0, 0, false), x.MustSelect(0, 1, false), x.MustNarrow(0, 2, 8, false)
+func (m *Schools) LogDensity(x torch.Tensor) torch.Tensor {
+	mu, logTau, z := x.At(0).T(), x.At(1).T(), x.T().MustNarrow(0, 2, 8, false)
 	tau := logTau.MustExp(false)
 	theta := z.MustMul(tau, false).MustAdd(mu, false)
-	logLik := halfSquares(m.y.MustSub(theta, false).MustDiv(m.sigma, false).MustSquare(false).MustSum(gotch.Double, false))
-	priorZ := halfSquares(z.MustSquare(false).MustSum(gotch.Double, false))
-	priorMu := halfSquares(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false))
+	logLik := halfSquares(torch.Of(m.y.Sub(theta).Div(m.sigma).Square().T().MustSum(gotch.Double, false)))
+	priorZ := halfSquares(torch.Of(z.MustSquare(false).MustSum(gotch.Double, false)))
+	priorMu := halfSquares(torch.Of(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false)))
 	priorTau := tau.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false).MustLog1p(false)
-	return logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau, false)
+	return logLik.Add(priorZ).Add(priorMu).Sub(priorTau).Add(logTau)
 }
 
-func halfSquares(sum *ts.Tensor) *ts.Tensor { return sum.MustMulScalar(ts.FloatScalar(-0.5), false) }
+func halfSquares(sum torch.Tensor) torch.Tensor {
+	return torch.Of(sum.T().MustMulScalar(ts.FloatScalar(-0.5), false))
+}
 
 // SchoolsStart is a point for each of k chains, in k rows.
 func SchoolsStart(k int) []float64 {

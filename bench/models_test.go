@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // logistic is the density of Logistic in plain Go, from the Bernoulli probabilities instead of the signed logits.
@@ -81,7 +80,7 @@ func TestDensitiesEqualPlainGo(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		f     func(*ts.Tensor) *ts.Tensor
+		f     func(torch.Tensor) torch.Tensor
 		plain func([]float64) float64
 		x     []float64
 	}{
@@ -89,7 +88,7 @@ func TestDensitiesEqualPlainGo(t *testing.T) {
 		{"schools", es.LogDensity, schools, SchoolsStart(1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			value, grad := evaluate(t, func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) {
+			value, grad := evaluate(t, func(x torch.Tensor) (torch.Tensor, torch.Tensor, error) {
 				return torch.ValueAndGrad(c.f, x)
 			}, c.x)
 			near(t, "log density", value[0], c.plain(c.x), 1e-12)
@@ -108,7 +107,9 @@ func TestChainsEqualRows(t *testing.T) {
 	}
 	const k = 4
 	x := SchoolsStart(k)
-	vmapped := func(x *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) { return torch.VmapValueAndGrad(es.LogDensity, x) }
+	vmapped := func(x torch.Tensor) (torch.Tensor, torch.Tensor, error) {
+		return torch.VmapValueAndGrad(es.LogDensity, x)
+	}
 	values, grads := evaluate(t, vmapped, x, k, SchoolsDim)
 	for c := range k {
 		row := x[c*SchoolsDim : (c+1)*SchoolsDim]
@@ -119,11 +120,12 @@ func TestChainsEqualRows(t *testing.T) {
 	}
 }
 
-func evaluate(t *testing.T, f func(*ts.Tensor) (*ts.Tensor, *ts.Tensor, error), x []float64, shape ...int64) (values,
+func evaluate(t *testing.T, f func(torch.Tensor) (torch.Tensor, torch.Tensor, error), x []float64,
+	shape ...int64) (values,
 	grads []float64) {
 	t.Helper()
 	err := torch.Do(func(*torch.Scope) error {
-		v, g, err := f(torch.Must(torch.FromSlice(x, shape...)))
+		v, g, err := f(torch.New(x, shape...))
 		if err != nil {
 			return err
 		}

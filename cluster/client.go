@@ -198,7 +198,7 @@ func shape(o infer.Options, m infer.Method, t infer.Transform) (chains, group in
 	if d, ok := m.(infer.Defaulter); ok && d.Defaults().Chains > 0 {
 		chains = d.Defaults().Chains
 	}
-	if o.Start.Flat != nil && o.Start.Batched() {
+	if o.Start.Flat != (torch.Tensor{}) && o.Start.Batched() {
 		chains = o.Start.Chains()
 	}
 	if o.Chains > 0 {
@@ -215,7 +215,7 @@ func shape(o infer.Options, m infer.Method, t infer.Transform) (chains, group in
 
 // startOf is where the chains of a local run would start. own says whether it is to be freed.
 func startOf(program infer.Program, o infer.Options, chains int) (p infer.Params, own bool, err error) {
-	if p = o.Start; p.Flat == nil {
+	if p = o.Start; p.Flat == (torch.Tensor{}) {
 		if p, err = program.Start(program.Batch(), chains, o.Seed); err != nil {
 			return p, false, err
 		}
@@ -243,9 +243,7 @@ func packPart(p infer.Params, from, size int) (raw []byte, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		view := p
 		if p.Batched() && size < p.Chains() {
-			if view.Flat, err = p.Flat.Narrow(0, int64(from), int64(size), false); err != nil {
-				return err
-			}
+			view.Flat = p.Flat.Slice(0, from, from+size)
 		}
 		raw, err = packStart(view)
 		return err

@@ -43,8 +43,8 @@ func pooled(c *ppl.Ctx) {
 
 // schoolsData are the eight schools; the first effect can be another.
 func schoolsData(first float64) infer.Batch {
-	return infer.Batch{"y": torch.Must(torch.FromSlice([]float64{first, 8, -3, 7, -1, 1, 18, 12})),
-		"sigma": torch.Must(torch.FromSlice([]float64{15, 10, 16, 11, 9, 11, 10, 18}))}
+	return infer.Batch{"y": torch.New([]float64{first, 8, -3, 7, -1, 1, 18, 12}),
+		"sigma": torch.New([]float64{15, 10, 16, 11, 9, 11, 10, 18})}
 }
 
 // children are what this binary does where a variable of the environment is set, with its text.

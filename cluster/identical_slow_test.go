@@ -48,7 +48,7 @@ func pima(t *testing.T) infer.Batch {
 			x[i*features+j] = (v - mean) / sd
 		}
 	}
-	return infer.Batch{"x": torch.Must(torch.FromSlice(x, patients, features)), "y": torch.Must(torch.FromSlice(y))}
+	return infer.Batch{"x": torch.New(x, patients, features), "y": torch.New(y)}
 }
 
 func logistic(c *ppl.Ctx) {

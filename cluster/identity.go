@@ -13,7 +13,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // identity is what must be equal for equal bits.
@@ -122,7 +121,7 @@ func settingsOf(v reflect.Value, depth int) string {
 		if v.IsNil() {
 			return "nil"
 		}
-		if v.Type() == reflect.TypeFor[*ts.Tensor]() {
+		if v.Type() == reflect.TypeFor[torch.Tensor]() {
 			return "tensor"
 		}
 		return settingsOf(v.Elem(), depth+1)

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // tensor is a tensor on the wire. float64 holds the values of all types but int64 without loss.
@@ -21,7 +20,7 @@ type tensor struct {
 	Integers []int64
 }
 
-func packTensor(name string, t *ts.Tensor) (out tensor, err error) {
+func packTensor(name string, t torch.Tensor) (out tensor, err error) {
 	out.Name = name
 	if out.Shape, err = torch.Shape(t); err != nil {
 		return out, err
@@ -39,7 +38,7 @@ func packTensor(name string, t *ts.Tensor) (out tensor, err error) {
 	return out, err
 }
 
-func (t tensor) unpack() (*ts.Tensor, error) {
+func (t tensor) unpack() (torch.Tensor, error) {
 	dtype := gotch.CKind2DType(int32(t.DType))
 	if dtype == gotch.Int64 {
 		return torch.FromSliceOn(torch.CPU, dtype, t.Integers, t.Shape...)

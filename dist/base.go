@@ -153,7 +153,7 @@ func (b base) spread(v torch.Tensor) torch.Tensor { return expandTo(v, join(b.ba
 func like(params ...torch.Tensor) (gotch.DType, gotch.Device) {
 	for _, p := range params {
 		if !operand.IsNumber(p) {
-			return torch.Must(torch.DTypeOfTensor(p.T())), torch.Must(torch.DeviceOf(p.T()))
+			return torch.Must(torch.DTypeOfTensor(p)), torch.Must(torch.DeviceOf(p))
 		}
 	}
 	return gotch.Double, torch.CPU
@@ -187,7 +187,7 @@ func (b base) validate(name string, v torch.Tensor, c check) error {
 		}
 		return nil
 	}
-	values, err := torch.ToSlice[float64](v.T())
+	values, err := torch.ToSlice[float64](v)
 	if err != nil {
 		return err
 	}

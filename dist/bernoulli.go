@@ -71,7 +71,7 @@ func (d bernoulliDist) prob() torch.Tensor {
 func (d bernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
 	// float32 would not resolve small probabilities
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
+	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
 	p := d.prob()
 	if operand.IsNumber(p) {
 		return torch.Of(u.Lt(operand.Number(p)).T().MustTotype(dtype, false))

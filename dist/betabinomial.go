@@ -96,8 +96,8 @@ func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Te
 func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	// The logarithms do not underflow at small concentrations.
-	a := torch.Of(torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b).T())))
-	b := torch.Of(torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b).T())))
+	a := torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b)))
+	b := torch.Must(src.LogGamma(filled(d.b, shape, d.a, d.b)))
 	prob := torch.Of(a.Sub(b).Sigmoid().T().MustDetach(false))
 	return binomialCounts(src, d.total, prob, shape)
 }

@@ -73,7 +73,7 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 // binomialCounts draws counts of total trials of probability prob, of a shape, in the type of prob.
 func binomialCounts(src *Source, total, prob torch.Tensor, shape []int64) torch.Tensor {
 	n := torch.Of(alike(total, prob).T().MustTotype(prob.T().DType(), false))
-	return torch.Of(torch.Must(src.Binomial(expandTo(n, shape).T(), prob.T())))
+	return torch.Must(src.Binomial(expandTo(n, shape), prob))
 }
 
 // EnumerateSupport lists 0, …, total, which must be a number.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -49,11 +47,11 @@ func atChanges(domains string) (sets [][]float64) {
 }
 
 // asLeaves are the parameters as they reach a family: each that is chosen a tensor with a gradient, the others numbers.
-func asLeaves(p []float64, chosen func(i int) bool) (params []any, leaves []*ts.Tensor, which []int) {
+func asLeaves(p []float64, chosen func(i int) bool) (params []any, leaves []torch.Tensor, which []int) {
 	params = anys(p)
 	for i := range p {
 		if chosen(i) {
-			leaf := torch.Must(torch.Leaf(scalarVec(p[i])))
+			leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(p[i]))))
 			params[i], leaves, which = leaf, append(leaves, leaf), append(which, i)
 		}
 	}
@@ -138,9 +136,9 @@ func TestCountGradientsWhereFormulasChange(t *testing.T) {
 func TestUniformCDFAtItsEnds(t *testing.T) {
 	countScope(t, func() {
 		for _, x := range []float64{-1, 3} {
-			leaf := torch.Must(torch.Leaf(scalarVec(x)))
-			p := dist.Uniform(-1, 3).(dist.CDFer).CDF(torch.Of(leaf))
-			require.Equal(t, []float64{0.25}, scalarGrad(p.T(), []*ts.Tensor{leaf})[0], "at %v", x)
+			leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(x))))
+			p := dist.Uniform(-1, 3).(dist.CDFer).CDF(leaf)
+			require.Equal(t, []float64{0.25}, scalarGrad(p.T(), []torch.Tensor{leaf})[0], "at %v", x)
 		}
 	})
 }

@@ -89,7 +89,7 @@ func (d categoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 		logits = d.probs.Log()
 	}
 	return inRows(sample, d.batch, d.categories, func(sample []int64) torch.Tensor {
-		u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch, []int64{d.categories}), gotch.Double, device)))
+		u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.categories}), gotch.Double, device))
 		return torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
 	})
 }

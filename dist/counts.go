@@ -42,7 +42,7 @@ var belowInfinity = check{
 
 // floating is a value as floating-point numbers: arithmetic of integer tensors with numbers would round to float32.
 func floating(value torch.Tensor, params ...torch.Tensor) torch.Tensor {
-	switch torch.Must(torch.DTypeOfTensor(value.T())) {
+	switch torch.Must(torch.DTypeOfTensor(value)) {
 	case gotch.Double, gotch.Float, gotch.Half, gotch.BFloat16:
 		return dense(value)
 	}
@@ -82,7 +82,7 @@ func tensorOf(v torch.Tensor, dtype gotch.DType, device gotch.Device) torch.Tens
 	if !operand.IsNumber(v) {
 		return v
 	}
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, []float64{operand.Number(v)}, []int64{}...)))
+	return torch.Must(torch.FromSliceOn(device, dtype, []float64{operand.Number(v)}, []int64{}...))
 }
 
 // alike is a parameter as a tensor of the type and on the device of others.
@@ -140,7 +140,7 @@ type counted struct {
 
 func count(x torch.Tensor) counted {
 	zero := x.Eq(0)
-	one := torch.Of(zero.T().MustTotype(torch.Must(torch.DTypeOfTensor(x.T())), false))
+	one := torch.Of(zero.T().MustTotype(torch.Must(torch.DTypeOfTensor(x)), false))
 	return counted{x, zero, one, x.Add(one)}
 }
 
@@ -205,7 +205,7 @@ func enumerate(n int, rank int, dtype gotch.DType, device gotch.Device) torch.Te
 		shape[i] = 1
 	}
 	shape[0] = int64(n)
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, values, shape...)))
+	return torch.Must(torch.FromSliceOn(device, dtype, values, shape...))
 }
 
 // lastDim splits the shape of a vector of parameters in the batch shape and the number of its elements.

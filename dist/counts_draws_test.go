@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -180,14 +181,14 @@ func TestMultinomial(t *testing.T) {
 			for i := range w {
 				logs[i] = math.Log(w[i]) + 3
 			}
-			wt := torch.Must(torch.Leaf(countTensor(w)))
+			wt := torch.Must(torch.Leaf(torch.Of(countTensor(w))))
 			p := dist.Multinomial(total, wt).LogProb(torch.Of(countTensor(x))).T()
-			l := dist.MultinomialLogits(torch.Must(torch.Scalar(total)), countTensor(logs)).LogProb(torch.Of(countTensor(x))).T()
+			l := dist.MultinomialLogits(torch.Scalar(total), countTensor(logs)).LogProb(torch.Of(countTensor(x))).T()
 			require.Empty(t, countShape(p))
 			countClose(t, want, countFloats(p)[0], 1e-10, 1e-13, "Multinomial %v %v", w, x)
 			countClose(t, want, countFloats(l)[0], 1e-10, 1e-13, "MultinomialLogits %v %v", w, x)
 			// d/dwᵢ = xᵢ/wᵢ − n/Σw, also where a weight is 0.
-			for i, g := range countGrad(p, []*ts.Tensor{wt})[0] {
+			for i, g := range countGrad(p, []torch.Tensor{wt})[0] {
 				ratio := 0.0
 				if w[i] > 0 {
 					ratio = x[i] / w[i]
@@ -238,9 +239,9 @@ func TestMultinomial(t *testing.T) {
 			t,
 			"Multinomial",
 			func(p ...any) dist.Distribution { return dist.Multinomial(p[0], p[1]) },
-			[]*ts.Tensor{
-				countTensor([]float64{5, 9}),
-				countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3),
+			[]torch.Tensor{
+				torch.Of(countTensor([]float64{5, 9})),
+				torch.Of(countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3)),
 			},
 			countTensor([]float64{1, 1, 3, 4, 0, 5}, 2, 3),
 		)
@@ -250,9 +251,9 @@ func TestMultinomial(t *testing.T) {
 func TestCountVmap(t *testing.T) {
 	eachCount(t, func(t *testing.T, c countCase, rng *rand.Rand) {
 		_, columns, x := c.table(rng, 4)
-		params := make([]*ts.Tensor, len(columns))
+		params := make([]torch.Tensor, len(columns))
 		for i := range columns {
-			params[i] = countTensor(columns[i])
+			params[i] = torch.Of(countTensor(columns[i]))
 		}
 		countVmap(t, c.name, c.make, params, countTensor(x))
 	})
@@ -260,7 +261,7 @@ func TestCountVmap(t *testing.T) {
 
 // countVmap compares values, gradients and draws under vmap over the first dimension of the parameters, and of the
 // value, with the loop.
-func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution, params []*ts.Tensor, x *ts.Tensor) {
+func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution, params []torch.Tensor, x *ts.Tensor) {
 	t.Helper()
 	k := countShape(x)[0]
 	make := func(in []*ts.Tensor) dist.Distribution {
@@ -272,7 +273,7 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	}
 	leaves := func() (out []*ts.Tensor) {
 		for _, p := range params {
-			out = append(out, torch.Must(torch.Leaf(p)))
+			out = append(out, torch.Must(torch.Leaf(p)).T())
 		}
 		return out
 	}
@@ -285,15 +286,15 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	// A value of its own for each evaluation, and one value for all.
 	shared := x.MustSelect(0, 0, false).MustZerosLike(false)
 	at := leaves()
-	mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-		d := make(in[:len(in)-1])
-		return []*ts.Tensor{
-			d.LogProb(torch.Of(in[len(in)-1])).T(),
-			d.LogProb(torch.Of(shared)).T(),
-			d.Mean().T(),
-			d.Variance().T(),
+	mapped := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+		d := make(raw.Pointers(in[:len(in)-1]))
+		return []torch.Tensor{
+			d.LogProb(in[len(in)-1]),
+			d.LogProb(torch.Of(shared)),
+			d.Mean(),
+			d.Variance(),
 		}, nil
-	}, append(append([]*ts.Tensor{}, at...), x), nil))
+	}, append(append([]torch.Tensor{}, raw.All(at)...), torch.Of(x)), nil))
 	loopAt := leaves()
 	var own, all, mean, variance []*ts.Tensor
 	for i := range k {
@@ -309,13 +310,13 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	}
 	for i, list := range [][]*ts.Tensor{own, all, mean, variance} {
 		loop := ts.MustStack(list, 0)
-		require.Equal(t, countShape(loop), countShape(mapped[i]))
-		want, got := countFloats(loop), countFloats(mapped[i])
+		require.Equal(t, countShape(loop), countShape(mapped[i].T()))
+		want, got := countFloats(loop), countFloats(mapped[i].T())
 		for j := range want {
 			countClose(t, want[j], got[j], 1e-12, 1e-14, "%s under vmap, output %d", name, i)
 		}
 		if i < 2 {
-			wants, gots := countGrad(loop, loopAt), countGrad(mapped[i], at)
+			wants, gots := countGrad(loop, raw.All(loopAt)), countGrad(mapped[i].T(), raw.All(at))
 			for p := range wants {
 				for j := range wants[p] {
 					countClose(t, wants[p][j], gots[p][j], 1e-11, 1e-13, "%s: gradient under vmap, output %d", name, i)
@@ -328,13 +329,14 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	for i := range k {
 		streams.Chains = append(streams.Chains, uint64(20+i))
 	}
-	draws := torch.Must(torch.VmapSources(func(in []*ts.Tensor, src *torch.Source) ([]*ts.Tensor, error) {
-		return []*ts.Tensor{make(in).Sample(src, 3, 2).T()}, nil
+	draws := torch.Must(torch.VmapSources(func(in []torch.Tensor, src *torch.Source) ([]torch.Tensor, error) {
+		return []torch.Tensor{make(raw.Pointers(in)).Sample(src, 3, 2)}, nil
 	}, params, streams, nil))[0]
 	for i := range k {
-		want := make(slice(params, i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2).T()
-		assert.Equal(t, countShape(want), countShape(draws)[1:])
-		assert.Equal(t, countFloats(want), countFloats(draws.MustSelect(0, i, false)), "%s: draws of evaluation %d", name, i)
+		want := make(slice(raw.Pointers(params), i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2).T()
+		assert.Equal(t, countShape(want), countShape(draws.T())[1:])
+		assert.Equal(t, countFloats(want), countFloats(draws.T().MustSelect(0, i, false)), "%s: draws of evaluation %d",
+			name, i)
 	}
 }
 
@@ -354,10 +356,10 @@ func TestCountShapes(t *testing.T) {
 			assert.Error(t, d.Support().Check(countTensor([]float64{float64(top + 1)})))
 		}
 		assert.Equal(t, []int64{3}, countShape(d.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
-		assert.Empty(t, countShape(d.LogProb(torch.Of(torch.Must(torch.Scalar(x)))).T()))
+		assert.Empty(t, countShape(d.LogProb(torch.Scalar(x)).T()))
 		e := d.Expand(4, 3)
 		assert.Equal(t, []int64{4, 3}, e.BatchShape())
-		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Of(torch.Must(torch.Scalar(x)))).T()))
+		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Scalar(x)).T()))
 		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
 		assert.Equal(t, []int64{5, 1, 4, 3}, countShape(e.Sample(torch.NewSource(1, 1), 5, 1).T()))
 		assert.Equal(t, []int64{4, 3}, countShape(e.Mean().T()))
@@ -370,7 +372,7 @@ func TestCountShapes(t *testing.T) {
 			first, _ := c.random(rng)
 			d := c.make(countTensor([]float64{first[0], first[0]}, 2, 1), params[1])
 			assert.Equal(t, []int64{2, 3}, d.BatchShape())
-			assert.Equal(t, []int64{2, 3}, countShape(d.LogProb(torch.Of(torch.Must(torch.Scalar(0)))).T()))
+			assert.Equal(t, []int64{2, 3}, countShape(d.LogProb(torch.Scalar(0)).T()))
 			assert.Equal(t, []int64{2, 3}, countShape(d.Sample(torch.NewSource(1, 1)).T()))
 			assert.NoError(t, d.Validate())
 		}

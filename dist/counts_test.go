@@ -36,7 +36,7 @@ func countVector(p []any) *ts.Tensor {
 		if t, ok := v.(*ts.Tensor); ok {
 			all[i] = t
 		} else {
-			all[i] = torch.Must(torch.Scalar(v.(float64)))
+			all[i] = torch.Scalar(v.(float64)).T()
 		}
 	}
 	return ts.MustStack(all, -1)
@@ -216,30 +216,30 @@ func (c countCase) table(rng *rand.Rand, n int) (rows, columns [][]float64, x []
 }
 
 func countTensor(x []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(x, shape...))
+	return torch.New(x, shape...).T()
 }
-func countFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
-func countShape(t *ts.Tensor) []int64    { return torch.Must(torch.Shape(t)) }
+func countFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
+func countShape(t *ts.Tensor) []int64    { return torch.Of(t).Shape() }
 
 func countScope(t *testing.T, f func()) {
 	t.Helper()
 	require.NoError(t, torch.Do(func(*torch.Scope) error { f(); return nil }))
 }
 
-func countLeaves(columns [][]float64) (params []any, leaves []*ts.Tensor) {
+func countLeaves(columns [][]float64) (params []any, leaves []torch.Tensor) {
 	for _, col := range columns {
-		leaf := torch.Must(torch.Leaf(countTensor(col)))
+		leaf := torch.Must(torch.Leaf(torch.Of(countTensor(col))))
 		params, leaves = append(params, leaf), append(leaves, leaf)
 	}
 	return params, leaves
 }
 
-func countGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
-	grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, leaves,
+func countGrad(y *ts.Tensor, leaves []torch.Tensor) [][]float64 {
+	grads := torch.Must(torch.Grad([]torch.Tensor{torch.Of(y.MustSum(y.DType(), false))}, leaves,
 		&torch.GradOptions{AllowUnused: true, KeepGraph: true}))
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
-		out[i] = countFloats(g)
+		out[i] = countFloats(g.T())
 	}
 	return out
 }

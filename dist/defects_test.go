@@ -18,9 +18,9 @@ import (
 // become integers or float32.
 func TestIntegerParameters(t *testing.T) {
 	scoped(t, func() {
-		ints := func(x ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
+		ints := func(x ...int64) *ts.Tensor { return torch.New(x).T() }
 		floats := func(x ...int64) *ts.Tensor { return ints(x...).MustTotype(gotch.Double, false) }
-		narrow := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)) }
+		narrow := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)).T() }
 		for name, f := range map[string]func(of func(x ...int64) *ts.Tensor) dist.Distribution{
 			"Binomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Binomial(of(5, 9), 0.3) },
 			"BinomialLogits": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
@@ -136,11 +136,12 @@ func TestCountsOutsideTheSupport(t *testing.T) {
 // At xᵢ = 0 with concentration 1 the density does not depend on xᵢ but for the others' share: the gradient is finite.
 func TestDirichletGradientAtTheEdge(t *testing.T) {
 	scoped(t, func() {
-		x, a := torch.Must(torch.Leaf(scalarVec(0, 0.25, 0.75))), torch.Must(torch.Leaf(scalarVec(1, 2, 3)))
-		y := dist.Dirichlet(a).LogProb(torch.Of(x)).T()
+		x, a := torch.Must(torch.Leaf(torch.Of(scalarVec(0, 0.25, 0.75)))), torch.Must(torch.Leaf(torch.Of(scalarVec(1, 2,
+			3))))
+		y := dist.Dirichlet(a).LogProb(x).T()
 		// log 5!/(0! 1! 2!) + log x₂ + 2 log x₃
 		require.InDelta(t, math.Log(60)+math.Log(0.25)+2*math.Log(0.75), scalarRead(y)[0], 1e-13)
-		grads := scalarGrad(y, []*ts.Tensor{x, a})
+		grads := scalarGrad(y, []torch.Tensor{x, a})
 		for i := range 3 {
 			require.False(t, math.IsNaN(grads[0][i]) || math.IsNaN(grads[1][i]))
 		}
@@ -152,10 +153,10 @@ func TestDirichletGradientAtTheEdge(t *testing.T) {
 			"Beta": dist.Beta(scalarVec(1), 3), "numbers": dist.Beta(1, 3), "Gamma": dist.Gamma(scalarVec(1), 2),
 			"Gamma of numbers": dist.Gamma(1, 2),
 			"Beta above 1":     dist.Beta(2, 3), "Gamma above 1": dist.Gamma(2, 2), "tensors": dist.Gamma(scalarVec(2), 2)} {
-			x := torch.Must(torch.Leaf(scalarVec(0)))
-			require.False(t, math.IsNaN(scalarGrad(d.LogProb(torch.Of(x)).T(), []*ts.Tensor{x})[0][0]), name)
-			w := dist.Mixture([]float64{1, 1}, d, dist.HalfNormal(1)).LogProb(torch.Of(x)).T()
-			require.False(t, math.IsNaN(scalarGrad(w, []*ts.Tensor{x})[0][0]), "%s in a mixture", name)
+			x := torch.Must(torch.Leaf(torch.Of(scalarVec(0))))
+			require.False(t, math.IsNaN(scalarGrad(d.LogProb(x).T(), []torch.Tensor{x})[0][0]), name)
+			w := dist.Mixture([]float64{1, 1}, d, dist.HalfNormal(1)).LogProb(x).T()
+			require.False(t, math.IsNaN(scalarGrad(w, []torch.Tensor{x})[0][0]), "%s in a mixture", name)
 		}
 	})
 }
@@ -197,12 +198,12 @@ func TestParetoBijector(t *testing.T) {
 			d := dist.Pareto(scale, 3)
 			b, err := bijector.For(d.Support())
 			require.NoError(t, err)
-			x := torch.Must(torch.Leaf(scalarVec(-2, 0.5, 3)))
-			y := b.Forward(torch.Of(x)).T()
+			x := torch.Must(torch.Leaf(torch.Of(scalarVec(-2, 0.5, 3))))
+			y := b.Forward(x).T()
 			require.NoError(t, d.Support().Check(y))
 			vectorNear(t, []float64{-2, 0.5, 3}, scalarRead(b.Inverse(torch.Of(y)).T()), 1e-12)
-			jacobian := scalarGrad(y, []*ts.Tensor{x})[0]
-			for i, l := range scalarRead(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()) {
+			jacobian := scalarGrad(y, []torch.Tensor{x})[0]
+			for i, l := range scalarRead(b.LogAbsDetJacobian(x, torch.Of(y)).T()) {
 				require.InDelta(t, math.Log(jacobian[i]), l, 1e-14)
 			}
 			// The density over the whole line integrates to 1.
@@ -211,11 +212,11 @@ func TestParetoBijector(t *testing.T) {
 			for i := range grid {
 				grid[i] = (float64(i) - n/2) * h
 			}
-			line := torch.Must(torch.FromSlice(grid, n, 1))
-			at := b.Forward(torch.Of(line)).T()
+			line := torch.New(grid, n, 1)
+			at := b.Forward(line).T()
 			p := d.LogProb(torch.Of(at)).
 				T().
-				MustAdd(b.LogAbsDetJacobian(torch.Of(line), torch.Of(at)).T(), false).
+				MustAdd(b.LogAbsDetJacobian(line, torch.Of(at)).T(), false).
 				MustExp(false).
 				MustSumDimIntlist([]int64{0}, false, gotch.Double, false)
 			for _, total := range scalarRead(p) {
@@ -263,8 +264,8 @@ func TestPoissonLogGLMLargeCounts(t *testing.T) {
 	scoped(t, func() {
 		for _, y := range []float64{0, 3, 70, 1e6, 1e7 + 3, 1e9} {
 			for _, eta := range []float64{math.Log(y + 1), math.Log(y+1) + 1e-4} {
-				one := torch.Must(torch.FromSlice([]float64{1}, 1, 1))
-				got := scalarRead(dist.PoissonLogGLM(torch.Of(one), torch.Of(scalarVec(eta)),
+				one := torch.New([]float64{1}, 1, 1)
+				got := scalarRead(dist.PoissonLogGLM(one, torch.Of(scalarVec(eta)),
 					0).LogProb(torch.Of(scalarVec(y))).T())[0]
 				countClose(t, countFamily("PoissonLog").want([]float64{eta}, y), got, 1e-10, 0, "%v at predictor %v", y, eta)
 			}

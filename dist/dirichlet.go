@@ -49,7 +49,7 @@ func (d dirichletDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample draws probability vectors. Gradients flow to the concentration.
 func (d dirichletDist) Sample(src *Source, sample ...int64) torch.Tensor {
-	return torch.Of(torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event)).T())))
+	return torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event))))
 }
 
 // Mean is α/α₀.

@@ -60,10 +60,10 @@ func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws probabilities, by gamma numbers, and then counts, in the parameter's type. No gradients flow.
 func (d dirichletMultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
-	log := torch.Of(torch.Must(src.LogGamma(expandTo(d.concentration, join(shape, d.event)).T())))
+	log := torch.Must(src.LogGamma(expandTo(d.concentration, join(shape, d.event))))
 	p := torch.Of(log.T().MustDetach(false)).Softmax(-1)
 	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
-	return torch.Of(torch.Must(src.Multinomial(expandTo(n, shape).T(), p.T())))
+	return torch.Must(src.Multinomial(expandTo(n, shape), p))
 }
 
 // trials is the total, with a dimension for the categories.

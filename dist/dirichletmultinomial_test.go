@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -36,12 +35,12 @@ func TestDirichletMultinomial(t *testing.T) {
 					x[i] = float64(rng.IntN(int(10 + scale/10)))
 					total += x[i]
 				}
-				leaf := torch.Must(torch.Leaf(countTensor(a)))
+				leaf := torch.Must(torch.Leaf(torch.Of(countTensor(a))))
 				p := dist.DirichletMultinomial(total, leaf).LogProb(torch.Of(countTensor(x))).T()
 				require.Empty(t, countShape(p))
 				// Logarithms are rounded, 1e-14 each.
 				countClose(t, bigFloat(bigDirichletMultinomial(bigs(a), bigs(x))), countFloats(p)[0], 1e-10, 2e-13, "%v %v", a, x)
-				grad := countGrad(p, []*ts.Tensor{leaf})[0]
+				grad := countGrad(p, []torch.Tensor{leaf})[0]
 				for i := range a {
 					h := bigNew(1e-30)
 					up, down := bigs(a), bigs(a)
@@ -97,7 +96,7 @@ func TestDirichletMultinomial(t *testing.T) {
 		}
 		countVmap(t, "DirichletMultinomial",
 			func(p ...any) dist.Distribution { return dist.DirichletMultinomial(p[0], p[1]) },
-			[]*ts.Tensor{countTensor([]float64{5, 9}), countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3)},
+			[]torch.Tensor{torch.Of(countTensor([]float64{5, 9})), torch.Of(countTensor([]float64{1, 2, 3, 3, 1, 4}, 2, 3))},
 			countTensor([]float64{1, 1, 3, 4, 0, 5}, 2, 3))
 
 		for want, f := range map[string]func(){

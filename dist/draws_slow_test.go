@@ -304,7 +304,7 @@ func costCases() (all []costCase) {
 		if _, ok := few.(dist.ICDFer); ok {
 			all = append(all, costCase{"quantiles of " + name, func(n int64) func() {
 				u := torch.Must(torch.NewSource(1, 0).Uniform([]int64{1000}, gotch.Double, torch.CPU))
-				p, d := repeated(scalarRead(u), n), make(n).(dist.ICDFer)
+				p, d := repeated(scalarRead(u.T()), n), make(n).(dist.ICDFer)
 				return func() { d.ICDF(p) }
 			}})
 		}
@@ -361,7 +361,7 @@ func parameterOf(v []float64) torch.Tensor {
 
 // repeated is a tensor of n numbers, some over and over.
 func repeated(some []float64, n int64) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSlice(slices.Repeat(some, int(n)/len(some)))))
+	return torch.New(slices.Repeat(some, int(n)/len(some)))
 }
 
 func logCost(t *testing.T, c costCase) {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -131,14 +130,14 @@ func eachScale(t *testing.T, name string, make func(s torch.Tensor) dist.Distrib
 		if strings.HasSuffix(name, "/rate") {
 			by = 1 / s
 		}
-		scale, x := torch.Must(torch.Leaf(scalarVec(s, s, s))), torch.Must(torch.Leaf(z.Mul(by).T()))
-		d := make(torch.Of(scale))
-		logp := d.LogProb(torch.Of(x))
-		grads := scalarGrad(logp.T(), []*ts.Tensor{x, scale})
+		scale, x := torch.Must(torch.Leaf(torch.Of(scalarVec(s, s, s)))), torch.Must(torch.Leaf(z.Mul(by)))
+		d := make(scale)
+		logp := d.LogProb(x)
+		grads := scalarGrad(logp.T(), []torch.Tensor{x, scale})
 		out = append(out, logp.Add(math.Log(by)).Values(),
 			torch.Of(scalarVec(grads[0]...)).Mul(by).Values(), torch.Of(scalarVec(grads[1]...)).Mul(s).Values())
 		if c, ok := d.(dist.CDFer); ok {
-			out = append(out, c.CDF(torch.Of(x)).Values())
+			out = append(out, c.CDF(x).Values())
 		}
 		if q, ok := d.(dist.ICDFer); ok {
 			out = append(out, q.ICDF(p).Div(by).Values())
@@ -241,12 +240,12 @@ func TestParametersAtTheirEnds(t *testing.T) {
 			-0.5 - 0.5*math.Log(2*math.Pi), math.Sqrt(2 / math.Pi)},
 	} {
 		scoped(t, func() {
-			p := torch.Must(torch.Leaf(scalarVec(c.p)))
-			d := c.make(torch.Of(p))
+			p := torch.Must(torch.Leaf(torch.Of(scalarVec(c.p))))
+			d := c.make(p)
 			assert.NoError(t, d.Validate())
 			logp := d.LogProb(torch.Of(scalarVec(c.x))).T()
 			name := fmt.Sprintf("%s of %v at %v", c.name, c.p, c.x)
-			got, grad := scalarRead(logp)[0], scalarGrad(logp, []*ts.Tensor{p})[0][0]
+			got, grad := scalarRead(logp)[0], scalarGrad(logp, []torch.Tensor{p})[0][0]
 			if math.IsInf(c.logp, 0) {
 				assert.Equal(t, c.logp, got, name)
 				assert.False(t, math.IsNaN(grad), "%s: gradient", name)

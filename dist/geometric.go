@@ -37,7 +37,7 @@ func (d geometricDist) relative(value torch.Tensor) torch.Tensor { return d.mask
 func (d geometricDist) failures(value torch.Tensor) (logp, outside torch.Tensor) {
 	x, outside := whole(floating(value, d.probs), torch.Of(math.Inf(1)))
 	// At x = 0 the first term is 0 log 1, not 0 log 0.
-	some := torch.Of(x.Gt(0).T().MustTotype(torch.Must(torch.DTypeOfTensor(x.T())), false))
+	some := torch.Of(x.Gt(0).T().MustTotype(torch.Must(torch.DTypeOfTensor(x)), false))
 	p := d.probs.Mul(some)
 	none := p.Eq(1)
 	return x.Mul(fill(p, none, 0.5).Neg().Log1p()), either(outside, none)
@@ -46,7 +46,7 @@ func (d geometricDist) failures(value torch.Tensor) (logp, outside torch.Tensor)
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.
 func (d geometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.probs)
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
+	u := torch.Must(src.Uniform(join(sample, d.batch), dtype, device))
 	x := u.Log().Div(d.probs.Neg().Log1p())
 	return constant(torch.Of(x.T().MustFloor(false)).Abs()) // −0 to 0; a whole number has no gradient
 }

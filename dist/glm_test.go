@@ -83,14 +83,14 @@ func TestGLM(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			countScope(t, func() {
-				for _, bias := range []any{countTensor(b), 0.25, 0, torch.Must(torch.Scalar(0.25))} {
-					wt := torch.Must(torch.Leaf(countTensor(w)))
-					leaves := []*ts.Tensor{wt}
+				for _, bias := range []any{countTensor(b), 0.25, 0, torch.Scalar(0.25)} {
+					wt := torch.Must(torch.Leaf(torch.Of(countTensor(w))))
+					leaves := []torch.Tensor{wt}
 					if bt, ok := bias.(*ts.Tensor); ok {
-						bias = torch.Must(torch.Leaf(bt))
-						leaves = append(leaves, bias.(*ts.Tensor))
+						bias = torch.Must(torch.Leaf(torch.Of(bt)))
+						leaves = append(leaves, torch.Of(bias.(*ts.Tensor)))
 					}
-					g := c.make(countTensor(x, n, d), wt, bias)
+					g := c.make(countTensor(x, n, d), wt.T(), bias)
 					assert.Equal(t, name, g.Name())
 					require.Equal(t, []int64{n}, g.BatchShape())
 					require.NoError(t, g.Validate())
@@ -147,18 +147,18 @@ func TestGLM(t *testing.T) {
 				g := c.make(countTensor(x, n, d), countTensor(w).MustMulScalar(ts.FloatScalar(0.01), false), 0.5)
 				assert.Equal(t, []int64{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2).T()))
 				all := countTensor([]float64{0.1, -0.2, 0.3, 1, 2, -1}, 2, d)
-				at, loopAt := torch.Must(torch.Leaf(all)), torch.Must(torch.Leaf(all))
-				mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-					return []*ts.Tensor{c.make(countTensor(x, n, d), in[0], 0.5).LogProb(torch.Of(countTensor(c.y))).T()}, nil
-				}, []*ts.Tensor{at}, nil))[0]
+				at, loopAt := torch.Must(torch.Leaf(torch.Of(all))), torch.Must(torch.Leaf(torch.Of(all)))
+				mapped := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+					return []torch.Tensor{c.make(countTensor(x, n, d), in[0].T(), 0.5).LogProb(torch.Of(countTensor(c.y)))}, nil
+				}, []torch.Tensor{at}, nil))[0]
 				loop := ts.MustStack([]*ts.Tensor{
-					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 0, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T(),
-					c.make(countTensor(x, n, d), loopAt.MustSelect(0, 1, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T()}, 0)
-				want, got := countFloats(loop), countFloats(mapped)
+					c.make(countTensor(x, n, d), loopAt.T().MustSelect(0, 0, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T(),
+					c.make(countTensor(x, n, d), loopAt.T().MustSelect(0, 1, false), 0.5).LogProb(torch.Of(countTensor(c.y))).T()}, 0)
+				want, got := countFloats(loop), countFloats(mapped.T())
 				for i := range want {
 					countClose(t, want[i], got[i], 1e-10, 1e-13, "under vmap")
 				}
-				wantG, gotG := countGrad(loop, []*ts.Tensor{loopAt})[0], countGrad(mapped, []*ts.Tensor{at})[0]
+				wantG, gotG := countGrad(loop, []torch.Tensor{loopAt})[0], countGrad(mapped.T(), []torch.Tensor{at})[0]
 				for i := range wantG {
 					countClose(t, wantG[i], gotG[i], 1e-10, 1e-12, "gradient under vmap")
 				}
@@ -191,12 +191,12 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			case n * classes:
 				bias = countTensor(b, n, classes)
 			}
-			wt := torch.Must(torch.Leaf(countTensor(w, d, classes)))
-			g := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(wt), bias)
+			wt := torch.Must(torch.Leaf(torch.Of(countTensor(w, d, classes))))
+			g := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), wt, bias)
 			assert.Equal(t, "CategoricalLogitGLM", g.Name())
 			require.Equal(t, []int64{n}, g.BatchShape())
 			logp := g.LogProb(torch.Of(countTensor(y))).T()
-			grad := countGrad(logp, []*ts.Tensor{wt})[0]
+			grad := countGrad(logp, []torch.Tensor{wt})[0]
 			wantGrad := make([]float64, d*classes)
 			for i, got := range countFloats(logp) {
 				eta := make([]float64, classes)
@@ -228,14 +228,14 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			}
 		}
 		all := countTensor(draw(2*d*classes, 1), 2, d, classes)
-		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(in[0]),
-				0.5).LogProb(torch.Of(countTensor(y))).T()}, nil
-		}, []*ts.Tensor{all}, nil))[0]
+		mapped := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), in[0],
+				0.5).LogProb(torch.Of(countTensor(y)))}, nil
+		}, []torch.Tensor{torch.Of(all)}, nil))[0]
 		for k := range int64(2) {
 			glm := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5)
 			want := countFloats(glm.LogProb(torch.Of(countTensor(y))).T())
-			got := countFloats(mapped.MustSelect(0, k, false))
+			got := countFloats(mapped.T().MustSelect(0, k, false))
 			for i := range want {
 				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")
 			}
@@ -264,10 +264,10 @@ func TestGLMOfFloat32(t *testing.T) {
 				single := double.MustTotype(gotch.Float, false)
 				var values, grads [2][]float64
 				for i, x := range []*ts.Tensor{double, single} {
-					w := torch.Must(torch.Leaf(countTensor(c.w, c.shape...)))
+					w := torch.Must(torch.Leaf(torch.Of(countTensor(c.w, c.shape...))))
 					logp := c.of(x, w, bias).LogProb(torch.Of(countTensor(c.y))).T()
 					assert.Equal(t, gotch.Double, logp.DType(), name)
-					values[i], grads[i] = countFloats(logp), countGrad(logp, []*ts.Tensor{w})[0]
+					values[i], grads[i] = countFloats(logp), countGrad(logp, []torch.Tensor{w})[0]
 				}
 				assert.Equal(t, values[0], values[1], name)
 				assert.Equal(t, grads[0], grads[1], name)

@@ -66,7 +66,7 @@ type at struct{ a, t torch.Tensor }
 // alone; elsewhere both have all, and arguments that they can bear.
 func branches(mask torch.Tensor, near, far func(a, t torch.Tensor) (lower, upper torch.Tensor), forNear, forFar at) (
 	lower, upper torch.Tensor) {
-	if undivided() || torch.Must(torch.DeviceOf(mask.T())) != torch.CPU {
+	if undivided() || torch.Must(torch.DeviceOf(mask)) != torch.CPU {
 		nearLower, nearUpper := near(forNear.a, forNear.t)
 		farLower, farUpper := far(forFar.a, forFar.t)
 		return torch.Choose(mask, nearLower, farLower), torch.Choose(mask, nearUpper, farUpper)
@@ -253,7 +253,7 @@ var (
 // along is numbers along a last dimension, in the type of another tensor.
 func along(x []float64, as torch.Tensor) torch.Tensor {
 	dtype, device := like(as)
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x)))))
+	return torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x))))
 }
 
 // lgamma1p is log Γ(1 + a), for small a by its series (DLMF 5.7.3), where 1 + a would be rounded.

@@ -51,18 +51,18 @@ func TestIncompleteGammaValues(t *testing.T) {
 		require.InDelta(t, 1, math.Exp(upper[i]-c[3]), slack, "log Q%v is %v", c, upper[i])
 	}
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		leaf := func(x []float64) *ts.Tensor { return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x)))) }
+		leaf := func(x []float64) *ts.Tensor { return torch.Must(torch.Leaf(torch.New(x))).T() }
 		as, xs := leaf(a), leaf(x)
 		lower, upper := gammaTails(torch.Of(as), torch.Of(xs))
 		small := torch.Choose(lower.Lt(upper), lower, upper)
-		grad := torch.Must(torch.Grad([]*ts.Tensor{small.Sum().T()}, []*ts.Tensor{as, xs}, nil))
+		grad := torch.Must(torch.Grad([]torch.Tensor{small.Sum()}, []torch.Tensor{torch.Of(as), torch.Of(xs)}, nil))
 		inA, inX := torch.Must(torch.ToSlice[float64](grad[0])), torch.Must(torch.ToSlice[float64](grad[1]))
-		mapped, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			l, u := gammaTails(torch.Of(in[0]), torch.Of(in[1]))
-			return []*ts.Tensor{l.T(), u.T()}, nil
-		}, []*ts.Tensor{as, xs}, nil)
+		mapped, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			l, u := gammaTails(in[0], in[1])
+			return []torch.Tensor{l, u}, nil
+		}, []torch.Tensor{torch.Of(as), torch.Of(xs)}, nil)
 		require.NoError(t, err)
-		ml, mu := torch.Of(mapped[0]).Values(), torch.Of(mapped[1]).Values()
+		ml, mu := mapped[0].Values(), mapped[1].Values()
 		one, other := make([]float64, len(a)), make([]float64, len(a))
 		for i, c := range incompleteGammas {
 			l, u := gammaTails(torch.Of(a[i]), torch.Of(x[i]))
@@ -82,8 +82,8 @@ func TestIncompleteGammaValues(t *testing.T) {
 // More elements than a piece are the same as each alone, in a shape that broadcasts, and at the ends.
 func TestIncompleteGammaChunks(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		x := torch.Of(torch.Must(torch.NewSource(1, 0).Uniform([]int64{70, 100}, gotch.Double, torch.CPU))).Mul(20)
-		a := torch.Of(torch.Must(torch.FromSlice([]float64{0.5, 11}, 2, 1, 1)))
+		x := torch.Must(torch.NewSource(1, 0).Uniform([]int64{70, 100}, gotch.Double, torch.CPU)).Mul(20)
+		a := torch.New([]float64{0.5, 11}, 2, 1, 1)
 		lower, upper := gammaTails(a, x)
 		require.Equal(t, []int64{2, 70, 100}, lower.Shape())
 		require.InDelta(t, 0, lower.Exp().Add(upper.Exp()).Sub(1).Abs().T().MustMax(false).Float64Values()[0], 1e-14)
@@ -93,7 +93,7 @@ func TestIncompleteGammaChunks(t *testing.T) {
 		require.InDelta(t, one.Item(), lower.At(0, 69, 99).Item(), 1e-13)
 		lower, _ = gammaTails(a, x)
 		require.InDelta(t, one.Item(), lower.At(1, 69, 99).Item(), 1e-13)
-		ends := torch.Of(torch.Must(torch.FromSlice([]float64{0, math.Inf(1)})))
+		ends := torch.New([]float64{0, math.Inf(1)})
 		lower, upper = gammaTails(torch.Of(2.5), ends)
 		require.Equal(t, []float64{math.Inf(-1), 0}, lower.Values())
 		require.Equal(t, []float64{0, math.Inf(-1)}, upper.Values())
@@ -107,15 +107,16 @@ func TestIncompleteGammaCurvature(t *testing.T) {
 		first := func(p *ts.Tensor) *ts.Tensor {
 			v := torch.Of(p)
 			lower, _ := gammaTails(v.At(0), v.At(1))
-			return torch.Must(torch.Grad([]*ts.Tensor{lower.T()}, []*ts.Tensor{p}, &torch.GradOptions{CreateGraph: true}))[0]
+			return torch.Must(torch.Grad([]torch.Tensor{lower}, []torch.Tensor{torch.Of(p)},
+				&torch.GradOptions{CreateGraph: true}))[0].T()
 		}
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
-			leaf := func(x []float64) *ts.Tensor { return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x)))) }
+			leaf := func(x []float64) *ts.Tensor { return torch.Must(torch.Leaf(torch.New(x))).T() }
 			p := leaf(at)
 			g := torch.Of(first(p))
 			for i := range at {
-				row := torch.Of(torch.Must(torch.Grad([]*ts.Tensor{g.At(i).T()}, []*ts.Tensor{p},
-					&torch.GradOptions{KeepGraph: true}))[0]).Values()
+				row := torch.Must(torch.Grad([]torch.Tensor{g.At(i)}, []torch.Tensor{torch.Of(p)},
+					&torch.GradOptions{KeepGraph: true}))[0].Values()
 				for j := range at {
 					const h = 1e-5
 					up, down := append([]float64{}, at...), append([]float64{}, at...)

@@ -41,15 +41,15 @@ func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Ten
 	var out, index torch.Tensor // of elements that are done, and where the others are
 	if divided {
 		out = s.Add(0)
-		index = torch.Of(ts.MustArange(ts.IntScalar(int64(s.Numel())), gotch.Int64, torch.Must(torch.DeviceOf(s.T()))))
+		index = torch.Of(ts.MustArange(ts.IntScalar(int64(s.Numel())), gotch.Int64, torch.Must(torch.DeviceOf(s))))
 	}
 	for k, left := 0, 1; k < mostSteps && left > 0; k++ {
 		var open torch.Tensor
 		torch.Must(0, torch.Do(func(scope *torch.Scope) error {
 			at, open = at.step(f)
 			all := torch.Must(foreign.Whole(open.T().MustTotype(gotch.Int64, false)))
-			left = int(torch.Must(torch.Item(all.MustSum(gotch.Int64, false))))
-			scope.Keep(append(at.tensors(), open.T())...)
+			left = int(torch.Of(all.MustSum(gotch.Int64, false)).Item())
+			scope.Keep(append(at.tensors(), open)...)
 			return nil
 		}))
 		if divided && left > 0 && left*4 < index.Numel()*3 {
@@ -73,8 +73,8 @@ func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Ten
 // bracket is where root is, between low and high, and where it was before, with the slope there.
 type bracket struct{ s, low, high, before, slope torch.Tensor }
 
-func (b bracket) tensors() []*ts.Tensor {
-	return []*ts.Tensor{b.s.T(), b.low.T(), b.high.T(), b.before.T(), b.slope.T()}
+func (b bracket) tensors() []torch.Tensor {
+	return []torch.Tensor{b.s, b.low, b.high, b.before, b.slope}
 }
 
 func (b bracket) part(p part) bracket {

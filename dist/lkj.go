@@ -52,8 +52,8 @@ func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	if !operand.IsNumber(eta) {
 		eta = eta.Unsqueeze(-1)
 	}
-	a = torch.Of(torch.Must(torch.FromSliceOn(device, dtype, halves, d.dim-1)))
-	b = torch.Of(torch.Must(torch.FromSliceOn(device, dtype, rest, d.dim-1))).Add(eta)
+	a = torch.Must(torch.FromSliceOn(device, dtype, halves, d.dim-1))
+	b = torch.Must(torch.FromSliceOn(device, dtype, rest, d.dim-1)).Add(eta)
 	return a, b
 }
 
@@ -80,12 +80,12 @@ func (d lkjCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	}
 	a, b := d.shapes()
 	rows := join(shape, []int64{d.dim - 1})
-	first := torch.Of(torch.Must(src.LogGamma(expandTo(a, rows).T())))
-	second := torch.Of(torch.Must(src.LogGamma(expandTo(b, rows).T())))
+	first := torch.Must(src.LogGamma(expandTo(a, rows)))
+	second := torch.Must(src.LogGamma(expandTo(b, rows)))
 	// The beta number and its complement are the shares of two gamma numbers.
 	odds := first.Sub(second)
 	radius, diagonal := odds.LogSigmoid().Mul(0.5).Exp(), odds.Neg().LogSigmoid().Mul(0.5).Exp()
-	z := torch.Of(torch.Must(src.Normal(join(rows, rows[len(rows)-1:]), dtype, device)).MustTril(0, false))
+	z := torch.Of(torch.Must(src.Normal(join(rows, rows[len(rows)-1:]), dtype, device)).T().MustTril(0, false))
 	length := torch.Of(z.Square().T().MustSumDimIntlist([]int64{-1}, true, dtype, false)).Sqrt()
 	below := z.Mul(radius.Unsqueeze(-1).Div(length))
 	// below is rows 2 … K by columns 1 … K−1; the diagonal of those rows lies one column further.

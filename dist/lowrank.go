@@ -121,8 +121,8 @@ func (d lowRankMultivariateNormalDist) solve(v, gram torch.Tensor) torch.Tensor 
 func (d lowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.factor)
 	shape := d.factor.Shape()
-	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device)))
-	own := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	z := torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device))
+	own := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	x := rowsTimes(z, d.factor.Transpose()).Add(own.Mul(d.root))
 	return x.Add(d.loc)
 }

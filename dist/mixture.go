@@ -77,7 +77,7 @@ func mixing(family string, probs any) categoricalDist {
 		if len(w) == 0 {
 			panic(&Error{family, "probs", "empty", "a weight for each component is required"})
 		}
-		d := newCategorical(family, "probs", torch.Of(torch.Must(torch.FromSlice(w))))
+		d := newCategorical(family, "probs", torch.New(w))
 		if err := d.Validate(); err != nil {
 			panic(err)
 		}

@@ -102,18 +102,19 @@ func TestMixtureOfNothing(t *testing.T) {
 			{[]float64{1e-300, 1, 0, 1}, 3},
 			{[]float64{0, 1, 0.3, 2}, -1.5}, // no component has any density here
 		} {
-			leaves := make([]*ts.Tensor, 5)
+			leaves := make([]torch.Tensor, 5)
 			for i, v := range append(slices.Clone(c.p), c.x) {
-				leaves[i] = torch.Must(torch.Leaf(torch.Must(torch.Scalar(v))))
+				leaves[i] = torch.Must(torch.Leaf(torch.Scalar(v)))
 			}
-			weights := ts.MustStack(leaves[:2], 0)
+			weights := torch.Stack(0, leaves[:2])
 			for name, d := range map[string]dist.Distribution{
 				"tensor": dist.Mixture(weights, dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
-				"logits": dist.Mixture(dist.CategoricalLogits(weights.MustLog(false).MustDetach(false)), dist.Normal(leaves[2], 1),
+				"logits": dist.Mixture(dist.CategoricalLogits(weights.T().MustLog(false).MustDetach(false)),
+					dist.Normal(leaves[2], 1),
 					dist.Exponential(leaves[3])),
 				"numbers": dist.Mixture(c.p[:2], dist.Normal(leaves[2], 1), dist.Exponential(leaves[3])),
 			} {
-				logp := d.LogProb(torch.Of(leaves[4])).T()
+				logp := d.LogProb(leaves[4]).T()
 				grads := scalarGrad(logp, leaves)
 				want := reference(bigs(c.p), c.x)
 				if want == nil {
@@ -167,15 +168,15 @@ func TestMixtureOfNothing(t *testing.T) {
 			}
 		}
 		// A component that has no finite density, or no moments, counts for nothing at weight 0.
-		x := torch.Must(torch.Leaf(scalarVec(0.7)))
-		w := torch.Must(torch.Leaf(scalarVec(0, 1)))
+		x := torch.Must(torch.Leaf(torch.Of(scalarVec(0.7))))
+		w := torch.Must(torch.Leaf(torch.Of(scalarVec(0, 1))))
 		d := dist.Mixture(w, dist.Cauchy(0, 1), dist.Beta(2, 3))
 		require.InDelta(t, 0.4, scalarRead(d.Mean().T())[0], 1e-15)
 		require.InDelta(t, 0.04, scalarRead(d.Variance().T())[0], 1e-15)
-		require.InDelta(t, distuv.Beta{Alpha: 2, Beta: 3}.LogProb(0.7), scalarRead(d.LogProb(torch.Of(x)).T())[0], 1e-13)
+		require.InDelta(t, distuv.Beta{Alpha: 2, Beta: 3}.LogProb(0.7), scalarRead(d.LogProb(x).T())[0], 1e-13)
 		end := dist.Mixture(w, dist.Beta(0.5, 1), dist.Normal(0, 1)).LogProb(torch.Of(scalarVec(0))).T()
 		require.InDelta(t, -0.5*math.Log(2*math.Pi), scalarRead(end)[0], 1e-15)
-		for _, g := range scalarGrad(end, []*ts.Tensor{w})[0] {
+		for _, g := range scalarGrad(end, []torch.Tensor{w})[0] {
 			require.False(t, math.IsNaN(g) || math.IsInf(g, 0))
 		}
 	})
@@ -242,10 +243,10 @@ func TestMixtureMomentsCDFAndDraws(t *testing.T) {
 			require.InDelta(t, mean, scalarRead(c.d.Mean().T())[0], 1e-12, c.name)
 			require.InDelta(t, square-mean*mean, scalarRead(c.d.Variance().T())[0], 1e-11, c.name)
 			at := []float64{-5, -1, 0.5, 4}
-			leaf := torch.Must(torch.Leaf(scalarVec(at...)))
-			values := c.d.(dist.CDFer).CDF(torch.Of(leaf)).T()
-			slope := scalarGrad(values, []*ts.Tensor{leaf})[0]
-			density := scalarRead(c.d.LogProb(torch.Of(leaf)).T())
+			leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(at...))))
+			values := c.d.(dist.CDFer).CDF(leaf).T()
+			slope := scalarGrad(values, []torch.Tensor{leaf})[0]
+			density := scalarRead(c.d.LogProb(leaf).T())
 			for i, p := range scalarRead(values) {
 				require.InDelta(t, cdf(at[i]), p, 1e-10, c.name)
 				require.InDelta(t, math.Exp(density[i]), slope[i], 1e-10, "%s: the derivative of the CDF is the density", c.name)
@@ -261,7 +262,7 @@ func TestMixtureMomentsCDFAndDraws(t *testing.T) {
 			require.InDelta(t, mean, got, 4*math.Sqrt((square-mean*mean)/scalarDraws), c.name)
 		}
 		// Gradients of draws go to the component that was drawn.
-		loc := torch.Must(torch.Leaf(scalarVec(-100, 100)))
+		loc := torch.Must(torch.Leaf(torch.Of(scalarVec(-100, 100))))
 		x := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 3)), dist.Normal(loc, 1)).
 			Sample(torch.NewSource(1, 0), 1000).
 			T()
@@ -271,7 +272,7 @@ func TestMixtureMomentsCDFAndDraws(t *testing.T) {
 				left++
 			}
 		}
-		require.Equal(t, []float64{left, 1000 - left}, scalarGrad(x, []*ts.Tensor{loc})[0])
+		require.Equal(t, []float64{left, 1000 - left}, scalarGrad(x, []torch.Tensor{loc})[0])
 	})
 }
 
@@ -307,7 +308,7 @@ func TestMixtureOfCounts(t *testing.T) {
 		// Indices, which are drawn as integers.
 		index := dist.MixtureSameFamily(
 			dist.Categorical(scalarVec(1, 1)),
-			dist.Categorical(torch.Must(torch.FromSlice([]float64{1, 0, 0, 0, 1, 1}, 2, 3))),
+			dist.Categorical(torch.New([]float64{1, 0, 0, 0, 1, 1}, 2, 3)),
 		)
 		require.Equal(t, support.IntegerInterval(0, 2), index.Support())
 		x := index.Sample(torch.NewSource(5, 1), 4000).T()
@@ -316,7 +317,7 @@ func TestMixtureOfCounts(t *testing.T) {
 		require.InDelta(
 			t,
 			math.Log(0.25),
-			countFloats(index.LogProb(torch.Of(torch.Must(torch.FromSlice([]int64{2})))).T())[0],
+			countFloats(index.LogProb(torch.New([]int64{2})).T())[0],
 			1e-15,
 		)
 	})
@@ -325,16 +326,16 @@ func TestMixtureOfCounts(t *testing.T) {
 // Shapes, with vectors as events and batches on all sides, and supports.
 func TestMixtureShapes(t *testing.T) {
 	scoped(t, func() {
-		loc := torch.Must(torch.FromSlice([]float64{1, 2, 3, 4, 5, 6}, 3, 2))
-		normal := dist.MultivariateNormal(loc, torch.Must(torch.FromSlice([]float64{1, 0.5, 0.5, 1}, 2, 2)))
+		loc := torch.New([]float64{1, 2, 3, 4, 5, 6}, 3, 2)
+		normal := dist.MultivariateNormal(loc, torch.New([]float64{1, 0.5, 0.5, 1}, 2, 2))
 		vectors := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 2, 3)), normal)
 		row := func(i int64) dist.Distribution {
 			return dist.MultivariateNormal(
-				loc.MustSelect(0, i, false),
-				torch.Must(torch.FromSlice([]float64{1, 0.5, 0.5, 1}, 2, 2)),
+				loc.T().MustSelect(0, i, false),
+				torch.New([]float64{1, 0.5, 0.5, 1}, 2, 2),
 			)
 		}
-		listed := dist.Mixture(torch.Must(torch.FromSlice([]float64{1, 2, 3, 1, 1, 1}, 2, 3)), row(0), row(1), row(2))
+		listed := dist.Mixture(torch.New([]float64{1, 2, 3, 1, 1, 1}, 2, 3), row(0), row(1), row(2))
 		for i, c := range []struct {
 			d            dist.Distribution
 			batch, event []int64
@@ -448,31 +449,31 @@ func TestMixtureErrors(t *testing.T) {
 // Values, gradients, moments and draws under vmap are those of the loop.
 func TestMixtureVmap(t *testing.T) {
 	scoped(t, func() {
-		weights := torch.Must(torch.FromSlice([]float64{1, 2, 3, 0, 4, 1, 0.5, 0.5, 0}, 3, 3))
-		loc := torch.Must(torch.FromSlice([]float64{0, 1, 2, -1, 3, 1, 5, 0, -2}, 3, 3))
+		weights := torch.New([]float64{1, 2, 3, 0, 4, 1, 0.5, 0.5, 0}, 3, 3)
+		loc := torch.New([]float64{0, 1, 2, -1, 3, 1, 5, 0, -2}, 3, 3)
 		countVmap(t, "MixtureSameFamily", func(p ...any) dist.Distribution {
 			return dist.MixtureSameFamily(dist.Categorical(p[0]), dist.Normal(p[1], 0.7))
-		}, []*ts.Tensor{weights, loc}, scalarVec(0.3, 1, -2))
+		}, []torch.Tensor{weights, loc}, scalarVec(0.3, 1, -2))
 		countVmap(t, "Mixture", func(p ...any) dist.Distribution {
 			return dist.Mixture(p[0], dist.Normal(p[1], 1), dist.Exponential(p[2]), dist.Gamma(2, 1))
-		}, []*ts.Tensor{weights, scalarVec(0, 1, -1), scalarVec(1, 2, 3)}, scalarVec(0.3, 1, -2))
+		}, []torch.Tensor{weights, torch.Of(scalarVec(0, 1, -1)), torch.Of(scalarVec(1, 2, 3))}, scalarVec(0.3, 1, -2))
 		countVmap(t, "Mixture of logits", func(p ...any) dist.Distribution {
 			return dist.Mixture(dist.CategoricalLogits(p[0]), dist.Poisson(p[1]), dist.Geometric(0.3), dist.Poisson(10))
-		}, []*ts.Tensor{loc, scalarVec(4, 1, 2)}, scalarVec(3, 1, 0))
+		}, []torch.Tensor{loc, torch.Of(scalarVec(4, 1, 2))}, scalarVec(3, 1, 0))
 	})
 }
 
 // In float32 densities and draws are float32.
 func TestMixtureFloat32(t *testing.T) {
 	scoped(t, func() {
-		f := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)) }
+		f := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)).T() }
 		for _, d := range []dist.Distribution{
 			dist.Mixture(f(0, 0.4, 0.6), dist.Normal(f(-30), f(1)), dist.Normal(f(0), f(1)), dist.Normal(f(30), f(2))),
 			dist.MixtureSameFamily(dist.Categorical(f(0, 0.4, 0.6)), dist.Normal(f(-30, 0, 30), f(1, 1, 2))),
 		} {
 			x := f(-30)
-			leaf := torch.Must(torch.Leaf(x))
-			logp := d.LogProb(torch.Of(leaf)).T()
+			leaf := torch.Must(torch.Leaf(torch.Of(x)))
+			logp := d.LogProb(leaf).T()
 			require.Equal(t, gotch.Float, logp.DType())
 			require.Equal(t, gotch.Float, d.Sample(torch.NewSource(1, 0), 3).T().DType())
 			require.InDelta(t, -450-0.5*math.Log(2*math.Pi)+math.Log(0.4+0.3*math.Exp(0)), scalarRead(logp)[0], 0.2)
@@ -485,7 +486,7 @@ func TestMixtureFloat32(t *testing.T) {
 				scalarRead(logp)[0],
 				1e-4,
 			)
-			require.False(t, math.IsNaN(scalarGrad(logp, []*ts.Tensor{leaf})[0][0]))
+			require.False(t, math.IsNaN(scalarGrad(logp, []torch.Tensor{leaf})[0][0]))
 		}
 	})
 }
@@ -509,13 +510,13 @@ func TestMixtureAtOpenEnd(t *testing.T) {
 				normal := func(x float64) float64 { return distuv.UnitNormal.LogProb(x) + math.Log(0.25) }
 				want := []float64{normal(0), math.Log(math.Exp(normal(1.5)) + 0.75*math.Exp(alone))}
 				for name, w := range weights {
-					leaf := torch.Must(torch.Leaf(torch.Must(torch.Scalar(a))))
-					logp := dist.Mixture(w, dist.Normal(0, 1), of(torch.Of(leaf))).LogProb(at)
+					leaf := torch.Must(torch.Leaf(torch.Scalar(a)))
+					logp := dist.Mixture(w, dist.Normal(0, 1), of(leaf)).LogProb(at)
 					for i, v := range logp.Values() {
 						require.InDelta(t, want[i], v, 1e-14, "%s, %s at %v", family, name, a)
 					}
-					grad := torch.Must(torch.Grad([]*ts.Tensor{logp.At(0).T()}, []*ts.Tensor{leaf}, nil))
-					require.Zero(t, torch.Of(grad[0]).Item(), "%s, %s at %v", family, name, a)
+					grad := torch.Must(torch.Grad([]torch.Tensor{logp.At(0)}, []torch.Tensor{leaf}, nil))
+					require.Zero(t, grad[0].Item(), "%s, %s at %v", family, name, a)
 				}
 			}
 		}

@@ -94,7 +94,7 @@ func (d multinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	p := d.prob()
 	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
 	shape := join(sample, d.batch)
-	return torch.Of(torch.Must(src.Multinomial(expandTo(n, shape).T(), expandTo(p, join(shape, d.event)).T())))
+	return torch.Must(src.Multinomial(expandTo(n, shape), expandTo(p, join(shape, d.event))))
 }
 
 // Mean is n p.
@@ -204,7 +204,7 @@ func validateLogits(b base, logits torch.Tensor) error {
 
 // eachVector reads the vectors along the last dimension.
 func eachVector(v torch.Tensor, f func([]float64) error) error {
-	values, err := torch.ToSlice[float64](v.T())
+	values, err := torch.ToSlice[float64](v)
 	if err != nil {
 		return err
 	}

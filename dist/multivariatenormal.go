@@ -80,7 +80,7 @@ func (d multivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws loc + L z, or loc + L⁻ᵀ z from a precision, reparameterised.
 func (d multivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.given)
-	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	if d.precision {
 		z = rowsOver(z, d.factor, false)
 	} else {

@@ -84,7 +84,7 @@ func (d multivariateStudentTDist) slope(df, squares torch.Tensor) torch.Tensor {
 func (d multivariateStudentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scaleTril)
 	half := d.df.Mul(0.5)
-	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	log := half.Log().Sub(d.logGamma(src, sample, half, d.scaleTril))
 	return rowsTimes(z, d.factor.Transpose()).Mul(log.Mul(0.5).Exp().Unsqueeze(-1)).Add(d.loc)
 }

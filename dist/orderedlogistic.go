@@ -74,7 +74,7 @@ func log1mexp(x torch.Tensor) torch.Tensor {
 // Sample draws indices, as int64: how many cutpoints a logistic number exceeds.
 func (d orderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.cutpoints)
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
+	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
 	return inPieces(d, func(d orderedLogisticDist, u ...torch.Tensor) torch.Tensor {
 		z := u[0].Log().Sub(u[0].Neg().Log1p()).Add(d.eta)
 		return torch.Of(z.Unsqueeze(-1).Gt(d.cutpoints).T().MustSumDimIntlist([]int64{-1}, false, gotch.Int64, false))

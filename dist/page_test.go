@@ -135,7 +135,7 @@ var examples = map[string]func(p func(v ...float64) torch.Tensor) dist.Distribut
 var built = []string{"ImproperUniform", "Independent", "Mixture", "MixtureSameFamily", "Transformed", "Truncated",
 	"ZeroInflated"}
 
-func eye() torch.Tensor { return torch.Of(torch.Must(torch.FromSlice([]float64{1, 0, 0, 1}, 2, 2))) }
+func eye() torch.Tensor { return torch.New([]float64{1, 0, 0, 1}, 2, 2) }
 
 // constructors are the names and parameters of the public functions that make a distribution.
 func constructors(t *testing.T) map[string]string {
@@ -172,15 +172,15 @@ func constructors(t *testing.T) map[string]string {
 func pageRow(name, params string) (line string) {
 	leaves := func(v ...float64) torch.Tensor {
 		if len(v) == 1 {
-			return torch.Of(torch.Must(torch.Leaf(torch.Must(torch.Scalar(v[0])))))
+			return torch.Must(torch.Leaf(torch.Scalar(v[0])))
 		}
-		return torch.Of(torch.Must(torch.Leaf(torch.Must(torch.FromSlice(v)))))
+		return torch.Must(torch.Leaf(torch.New(v)))
 	}
 	numbers := func(v ...float64) torch.Tensor {
 		if len(v) == 1 {
 			return torch.Of(v[0])
 		}
-		return torch.Of(torch.Must(torch.FromSlice(v)))
+		return torch.New(v)
 	}
 	d := examples[name](numbers)
 	var has []string
@@ -206,7 +206,7 @@ func pageRow(name, params string) (line string) {
 // parameters would never move.
 func TestDiscreteDrawsHaveNoGradient(t *testing.T) {
 	leaf := func(v ...float64) torch.Tensor {
-		return torch.Of(torch.Must(torch.Leaf(torch.Must(torch.FromSlice(v)))))
+		return torch.Must(torch.Leaf(torch.New(v)))
 	}
 	scoped(t, func() {
 		made := map[string]dist.Distribution{

@@ -54,11 +54,11 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 			if torch.Must(foreign.RequiresGrad(y.T())) {
 				return f(d, x...)
 			}
-			whole = ts.MustEmpty(shape, y.T().DType(), torch.Must(torch.DeviceOf(y.T())))
+			whole = ts.MustEmpty(shape, y.T().DType(), torch.Must(torch.DeviceOf(y)))
 		}
 		place := whole.MustNarrow(int64(longest), p.from, p.n, false)
 		place.Copy_(y.T())
-		torch.Free(place, y.T())
+		torch.Free(torch.Of(place), y)
 	}
 	return torch.Of(whole)
 }
@@ -81,10 +81,10 @@ func byPieces(family string, a, t torch.Tensor, f func(a, t torch.Tensor) []torc
 	}
 	a, t = flat(a), flat(t)
 	p := part{back: 1, n: pieceSize}
-	var pieces []*ts.Tensor
+	var pieces []torch.Tensor
 	for ; p.from < n; p.from += p.n {
 		p.n = min(p.n, n-p.from)
-		pieces = append(pieces, tidy(func() torch.Tensor { return torch.Stack(0, f(p.of(a), p.of(t))) }).T())
+		pieces = append(pieces, tidy(func() torch.Tensor { return torch.Stack(0, f(p.of(a), p.of(t))) }))
 	}
 	whole := together(pieces, 1)
 	var out []torch.Tensor
@@ -98,8 +98,8 @@ func byPieces(family string, a, t torch.Tensor, f func(a, t torch.Tensor) []torc
 func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
 
 // together puts pieces together, and frees them.
-func together(all []*ts.Tensor, dim int) torch.Tensor {
-	whole := torch.Of(ts.MustCat(all, int64(dim)))
+func together(all []torch.Tensor, dim int) torch.Tensor {
+	whole := torch.Cat(int(int64(dim)), all)
 	torch.Free(all...)
 	return whole
 }
@@ -108,7 +108,7 @@ func together(all []*ts.Tensor, dim int) torch.Tensor {
 func tidy(f func() torch.Tensor) (y torch.Tensor) {
 	torch.Must(0, torch.Do(func(s *torch.Scope) error {
 		y = f()
-		s.Keep(y.T())
+		s.Keep(y)
 		return nil
 	}))
 	return y
@@ -127,10 +127,10 @@ func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tens
 	if sample[0] <= rows {
 		return f(sample)
 	}
-	all := []*ts.Tensor{}
+	all := []torch.Tensor{}
 	for from := int64(0); from < sample[0]; from += rows {
 		some := join([]int64{min(rows, sample[0]-from)}, sample[1:])
-		all = append(all, tidy(func() torch.Tensor { return f(some) }).T())
+		all = append(all, tidy(func() torch.Tensor { return f(some) }))
 	}
 	return together(all, 0)
 }

@@ -57,7 +57,7 @@ func (d gaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws sums of scale·z, reparameterised.
 func (d gaussianRandomWalkDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scale)
-	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	return torch.Of(z.T().MustCumsum(-1, dtype, false)).Mul(d.column())
 }
 
@@ -71,7 +71,7 @@ func (d gaussianRandomWalkDist) Variance() torch.Tensor {
 		t[i] = float64(i + 1)
 	}
 	dtype, device := like(d.scale)
-	return d.spread(torch.Of(torch.Must(torch.FromSliceOn(device, dtype, t, d.steps))).Mul(d.column().Square()))
+	return d.spread(torch.Must(torch.FromSliceOn(device, dtype, t, d.steps)).Mul(d.column().Square()))
 }
 
 // Params are the parameters by name.

@@ -228,17 +228,17 @@ func (r *reference) names() []string {
 // got is what a family gives, in the order of the figures.
 func (r *reference) got(make func(p ...any) dist.Distribution) [][]float64 {
 	params, leaves := tensors(r.columns[1:])
-	x := torch.Must(torch.Leaf(scalarVec(r.columns[0]...)))
+	x := torch.Must(torch.Leaf(torch.Of(scalarVec(r.columns[0]...))))
 	d := make(params...)
-	logp := d.LogProb(torch.Of(x)).T()
+	logp := d.LogProb(x).T()
 	out := [][]float64{scalarRead(d.Mean().T()), scalarRead(d.Variance().T()), scalarRead(logp)}
 	grads := scalarGrad(logp, append(leaves, x))
 	out = append(out, grads[len(leaves)])
 	out = append(out, grads[:len(leaves)]...)
 	var cdf, survival, p, quantile []float64
 	if c, ok := d.(dist.CDFer); ok {
-		cdf = scalarRead(c.CDF(torch.Of(x)).T())
-		_, upper := dist.TailsOf(d, torch.Of(x))
+		cdf = scalarRead(c.CDF(x).T())
+		_, upper := dist.TailsOf(d, x)
 		survival = scalarRead(upper.Exp().T())
 	}
 	if q, ok := d.(dist.ICDFer); ok {

@@ -169,13 +169,13 @@ func TestScalarDensitiesAtExtremes(t *testing.T) {
 // Gradients at the same places are finite, and zero times infinity does not come up.
 func TestScalarGradientsAtExtremesAreNumbers(t *testing.T) {
 	for _, c := range scalarExtremes {
-		leaves := []*ts.Tensor{torch.Must(torch.Leaf(scalarVec(c.x)))}
+		leaves := []torch.Tensor{torch.Must(torch.Leaf(torch.Of(scalarVec(c.x))))}
 		var params []any
 		for _, p := range c.params {
-			leaves = append(leaves, torch.Must(torch.Leaf(scalarVec(p))))
+			leaves = append(leaves, torch.Must(torch.Leaf(torch.Of(scalarVec(p)))))
 			params = append(params, leaves[len(leaves)-1])
 		}
-		y := scalarFamily(c.family).make(params...).LogProb(torch.Of(leaves[0])).T()
+		y := scalarFamily(c.family).make(params...).LogProb(leaves[0]).T()
 		for i, g := range scalarGrad(y, leaves) {
 			require.False(t, math.IsNaN(g[0]), "%s%v at %v: gradient %d", c.family, c.params, c.x, i)
 		}
@@ -206,10 +206,10 @@ func TestScalarDensitiesOutsideTheSupport(t *testing.T) {
 		{"TruncatedNormal", []float64{0, 1, -1, 2}, []float64{-1.1, 2.1, math.Inf(1)}},
 	} {
 		for _, x := range c.xs {
-			leaves := []*ts.Tensor{torch.Must(torch.Leaf(scalarVec(x)))}
+			leaves := []torch.Tensor{torch.Must(torch.Leaf(torch.Of(scalarVec(x))))}
 			var params []any
 			for _, p := range c.params {
-				leaves = append(leaves, torch.Must(torch.Leaf(scalarVec(p))))
+				leaves = append(leaves, torch.Must(torch.Leaf(torch.Of(scalarVec(p)))))
 				params = append(params, leaves[len(leaves)-1])
 			}
 			f := scalarFamily(c.family)
@@ -221,7 +221,7 @@ func TestScalarDensitiesOutsideTheSupport(t *testing.T) {
 				c.family,
 				x,
 			)
-			y := f.make(params...).LogProb(torch.Of(leaves[0])).T()
+			y := f.make(params...).LogProb(leaves[0]).T()
 			require.Equal(t, math.Inf(-1), scalarRead(y)[0], "%s at %v", c.family, x)
 			for i, g := range scalarGrad(y, leaves) {
 				require.Zero(t, g[0], "%s at %v: gradient %d", c.family, x, i)
@@ -298,12 +298,12 @@ func TestTruncatedNormalGradientsAtExtremes(t *testing.T) {
 					LogProb(torch.Of(scalarVec(p[4]))).
 					T()
 			}
-			leaves := make([]*ts.Tensor, 5)
+			leaves := make([]torch.Tensor, 5)
 			for i, v := range c.p {
-				leaves[i] = torch.Must(torch.Leaf(scalarVec(v)))
+				leaves[i] = torch.Must(torch.Leaf(torch.Of(scalarVec(v))))
 			}
 			got := scalarGrad(
-				dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(torch.Of(leaves[4])).T(),
+				dist.TruncatedNormal(leaves[0], leaves[1], leaves[2], leaves[3]).LogProb(leaves[4]).T(),
 				leaves,
 			)
 			for i := range c.p {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -257,9 +258,9 @@ func scalarFamily(name string) scalarCase {
 	return scalarFamilies[i]
 }
 
-func scalarVec(x ...float64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
+func scalarVec(x ...float64) *ts.Tensor { return torch.New(x).T() }
 
-func scalarRead(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+func scalarRead(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
 
 func scalarNumbers(p []float64) []any {
 	out := make([]any, len(p))
@@ -270,12 +271,13 @@ func scalarNumbers(p []float64) []any {
 }
 
 // scalarGrad is the gradient of the sum.
-func scalarGrad(y *ts.Tensor, leaves []*ts.Tensor) [][]float64 {
+func scalarGrad(y *ts.Tensor, leaves []torch.Tensor) [][]float64 {
 	grads := torch.Must(torch.Grad(
-		[]*ts.Tensor{y.MustSum(gotch.Double, false)}, leaves, &torch.GradOptions{AllowUnused: true, KeepGraph: true}))
+		[]torch.Tensor{torch.Of(y.MustSum(gotch.Double, false))}, leaves, &torch.GradOptions{AllowUnused: true,
+			KeepGraph: true}))
 	out := make([][]float64, len(grads))
 	for i, g := range grads {
-		out[i] = scalarRead(g)
+		out[i] = scalarRead(g.T())
 	}
 	return out
 }
@@ -308,9 +310,9 @@ func row(columns [][]float64, k int) []float64 {
 	return p
 }
 
-func tensors(columns [][]float64) (params []any, leaves []*ts.Tensor) {
+func tensors(columns [][]float64) (params []any, leaves []torch.Tensor) {
 	for _, c := range columns {
-		leaf := torch.Must(torch.Leaf(scalarVec(c...)))
+		leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(c...))))
 		leaves, params = append(leaves, leaf), append(params, leaf)
 	}
 	return params, leaves
@@ -421,8 +423,8 @@ func TestScalarGradients(t *testing.T) {
 		x := scalarRead(d.Sample(torch.NewSource(1, 0)).T())
 		inSupport(f, d, columns, x)
 		all := append(slices.Clone(columns), x)
-		leaf := torch.Must(torch.Leaf(scalarVec(x...)))
-		got := scalarGrad(d.LogProb(torch.Of(leaf)).T(), append(leaves, leaf))
+		leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(x...))))
+		got := scalarGrad(d.LogProb(leaf).T(), append(leaves, leaf))
 		for i := range all {
 			on := support.Real
 			if i == len(columns) {
@@ -498,10 +500,10 @@ func TestScalarCDF(t *testing.T) {
 		have++
 		x := scalarRead(d.(dist.Distribution).Sample(torch.NewSource(1, 0)).T())
 		inSupport(f, d.(dist.Distribution), columns, x)
-		leaf := torch.Must(torch.Leaf(scalarVec(x...)))
-		tensor := d.CDF(torch.Of(leaf)).T()
+		leaf := torch.Must(torch.Leaf(torch.Of(scalarVec(x...))))
+		tensor := d.CDF(leaf).T()
 		p, density := scalarRead(tensor), scalarRead(d.(dist.Distribution).LogProb(torch.Of(scalarVec(x...))).T())
-		grads := scalarGrad(tensor, append([]*ts.Tensor{leaf}, leaves[len(leaves)-1:]...)[:1])
+		grads := scalarGrad(tensor, append([]torch.Tensor{leaf}, leaves[len(leaves)-1:]...)[:1])
 		for k := range x {
 			same(t, f.law(row(columns, k)).cdf(x[k]), p[k], 1e-9, "CDF of %v at %v", row(columns, k), x[k])
 			// The derivative of the CDF is the density.
@@ -515,11 +517,11 @@ func TestScalarCDF(t *testing.T) {
 		for k := range u {
 			u[k] = rng.Float64()
 		}
-		p1 := torch.Must(torch.Leaf(scalarVec(u...)))
-		q := inverse.ICDF(torch.Of(p1)).T()
+		p1 := torch.Must(torch.Leaf(torch.Of(scalarVec(u...))))
+		q := inverse.ICDF(p1).T()
 		back, at := scalarRead(d.CDF(torch.Of(q)).T()), scalarRead(q)
 		density = scalarRead(d.(dist.Distribution).LogProb(torch.Of(q)).T())
-		slope := scalarGrad(q, []*ts.Tensor{p1})[0]
+		slope := scalarGrad(q, []torch.Tensor{p1})[0]
 		for k := range u {
 			same(t, u[k], back[k], 1e-9, "CDF of the quantile of %v", row(columns, k))
 			same(t, math.Exp(-density[k]), slope[k], 1e-8, "slope of the quantile of %v", row(columns, k))
@@ -599,7 +601,7 @@ func TestScalarSamples(t *testing.T) {
 // The mean of a normal number above a is the hazard λ = φ(a)/Φ(−a), at a = 40 from 60-digit arithmetic.
 func TestTruncatedNormalFarOut(t *testing.T) {
 	scoped(t, func() {
-		low := torch.Must(torch.Leaf(scalarVec(slices.Repeat([]float64{40}, scalarDraws)...)))
+		low := torch.Must(torch.Leaf(torch.Of(scalarVec(slices.Repeat([]float64{40}, scalarDraws)...))))
 		d := dist.TruncatedNormal(0, 1, low, math.Inf(1))
 		draws := d.Sample(torch.NewSource(3, 0)).T()
 		x := scalarRead(draws)
@@ -614,7 +616,7 @@ func TestTruncatedNormalFarOut(t *testing.T) {
 		}
 		require.InDelta(t, hazard, mean, 4*math.Sqrt(square/scalarDraws))
 		require.InDelta(t, hazard, scalarRead(d.Mean().T())[0], 1e-10)
-		g := scalarGrad(draws, []*ts.Tensor{low})[0]
+		g := scalarGrad(draws, []torch.Tensor{low})[0]
 		var slope, spread float64
 		for _, v := range g {
 			slope += v / scalarDraws
@@ -704,7 +706,7 @@ func TestScalarVmap(t *testing.T) {
 		_, leaves := tensors(columns)
 		in := make([]*ts.Tensor, len(leaves))
 		for i := range in {
-			in[i] = leaves[i].MustReshape([]int64{rows, size}, false)
+			in[i] = leaves[i].T().MustReshape([]int64{rows, size}, false)
 		}
 		dims := make([]any, len(leaves))
 		for i := range dims {
@@ -713,38 +715,38 @@ func TestScalarVmap(t *testing.T) {
 		x := f.make(dims...).Sample(torch.NewSource(1, 0)).T().MustDetach(false)
 		xs := scalarRead(x)
 		inSupport(f, nil, columns, xs)
-		x = torch.Must(torch.FromSlice(xs, rows, size))
-		run := func(in []*ts.Tensor, s *torch.Source) ([]*ts.Tensor, error) {
+		x = torch.New(xs, rows, size).T()
+		run := func(in []torch.Tensor, s *torch.Source) ([]torch.Tensor, error) {
 			params := make([]any, len(leaves))
 			for i := range params {
 				params[i] = in[i]
 			}
 			d := f.make(params...)
-			out := []*ts.Tensor{d.LogProb(torch.Of(in[len(leaves)])).T(), d.Sample(s, 2).T()}
+			out := []torch.Tensor{d.LogProb(in[len(leaves)]), d.Sample(s, 2)}
 			if c, ok := d.(dist.CDFer); ok {
-				out = append(out, c.CDF(torch.Of(in[len(leaves)])).T())
+				out = append(out, c.CDF(in[len(leaves)]))
 			}
 			if c, ok := d.(dist.ICDFer); ok {
-				out = append(out, c.ICDF(torch.Of(scalarVec(0.1, 0.5, 0.6, 0.9))).T())
+				out = append(out, c.ICDF(torch.Of(scalarVec(0.1, 0.5, 0.6, 0.9))))
 			}
 			return out, nil
 		}
 		streams := torch.NewStreams(8, rows)
 		all := append(slices.Clone(in), x)
-		got := torch.Must(torch.VmapSources(run, all, &streams, nil))
+		got := torch.Must(torch.VmapSources(run, raw.All(all), &streams, nil))
 		for k := range rows {
-			var one []*ts.Tensor
+			var one []torch.Tensor
 			for _, t := range all {
-				one = append(one, t.MustSelect(0, int64(k), false))
+				one = append(one, torch.Of(t.MustSelect(0, int64(k), false)))
 			}
 			want, err := run(one, torch.NewSource(8, uint64(k)))
 			require.NoError(t, err)
 			for i := range want {
-				mine := got[i].MustSelect(0, int64(k), false)
-				require.Equal(t, torch.Must(torch.Shape(want[i])), torch.Must(torch.Shape(mine)))
-				scalarNear(t, scalarRead(want[i]), scalarRead(mine), "output %d of row %d", i, k)
-				if i < 2 && torch.Must(want[i].RequiresGrad()) {
-					w, g := scalarGrad(want[i], leaves), scalarGrad(mine, leaves)
+				mine := got[i].T().MustSelect(0, int64(k), false)
+				require.Equal(t, want[i].Shape(), torch.Of(mine).Shape())
+				scalarNear(t, scalarRead(want[i].T()), scalarRead(mine), "output %d of row %d", i, k)
+				if i < 2 && torch.Must(want[i].T().RequiresGrad()) {
+					w, g := scalarGrad(want[i].T(), leaves), scalarGrad(mine, leaves)
 					for j := range w {
 						scalarNear(t, w[j], g[j], "gradient %d of output %d of row %d", j, i, k)
 					}
@@ -754,10 +756,10 @@ func TestScalarVmap(t *testing.T) {
 		// A parameter that is not mapped, beside a value that is.
 		d := f.make(scalarNumbers(row(columns, 0))...)
 		plain := scalarRead(d.LogProb(torch.Of(x)).T())
-		mapped := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{d.LogProb(torch.Of(in[0])).T()}, nil
-		}, []*ts.Tensor{x}, nil))
-		scalarNear(t, plain, scalarRead(mapped[0]), "numbers as parameters")
+		mapped := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{d.LogProb(in[0])}, nil
+		}, []torch.Tensor{torch.Of(x)}, nil))
+		scalarNear(t, plain, scalarRead(mapped[0].T()), "numbers as parameters")
 	})
 }
 
@@ -783,14 +785,14 @@ func TestScalarShapes(t *testing.T) {
 		x := wide.Sample(torch.NewSource(1, 0), 2).T()
 		for _, s := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(1))).T(),
 			wide.LogProb(torch.Of(scalarVec(1, 2, 3))).T()} {
-			require.Equal(t, []int64{5, 3}, torch.Must(torch.Shape(s)))
+			require.Equal(t, []int64{5, 3}, torch.Of(s).Shape())
 		}
-		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(x)))
-		require.Equal(t, []int64{2, 5, 3}, torch.Must(torch.Shape(wide.LogProb(torch.Of(x)).T())))
+		require.Equal(t, []int64{2, 5, 3}, torch.Of(x).Shape())
+		require.Equal(t, []int64{2, 5, 3}, wide.LogProb(torch.Of(x)).Shape())
 		require.Equal(
 			t,
 			[]int64{7, 5, 3},
-			torch.Must(torch.Shape(wide.LogProb(torch.Of(torch.Must(torch.FromSlice(make([]float64, 7), 7, 1, 1)))).T())),
+			wide.LogProb(torch.New(make([]float64, 7), 7, 1, 1)).Shape(),
 		)
 		if f.name != "Delta" {
 			draws := scalarRead(x)
@@ -800,13 +802,13 @@ func TestScalarShapes(t *testing.T) {
 		for i, p := range params { // one tensor, the rest numbers
 			mixed := scalarNumbers(row(columns, 1))
 			mixed[i] = p.(*ts.Tensor).MustSlice(0, []int64{1}, []int64{2}, 1, false)
-			require.Equal(t, []int64{1}, torch.Must(torch.Shape(f.make(mixed...).LogProb(torch.Of(scalarVec(1))).T())))
-			require.Equal(t, []int64{4, 1}, torch.Must(torch.Shape(f.make(mixed...).Sample(torch.NewSource(1, 0), 4).T())))
+			require.Equal(t, []int64{1}, f.make(mixed...).LogProb(torch.Of(scalarVec(1))).Shape())
+			require.Equal(t, []int64{4, 1}, f.make(mixed...).Sample(torch.NewSource(1, 0), 4).Shape())
 		}
 		number := f.make(scalarNumbers(row(columns, 1))...)
 		require.Empty(t, number.BatchShape())
-		require.Empty(t, torch.Must(torch.Shape(number.Sample(torch.NewSource(1, 0)).T())))
-		require.Empty(t, torch.Must(torch.Shape(number.Mean().T())))
+		require.Empty(t, number.Sample(torch.NewSource(1, 0)).Shape())
+		require.Empty(t, number.Mean().Shape())
 		require.Equal(t, f.name == "Delta", d.Support().Kind == support.KindPoint)
 		require.Len(t, d.(dist.Parameterised).Params(), len(params))
 	})
@@ -820,13 +822,13 @@ func TestScalarFloat32(t *testing.T) {
 		wide := make([]any, len(columns))
 		for i, c := range columns {
 			x := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, c))
-			narrow[i], wide[i] = x, x.MustTotype(gotch.Double, false)
+			narrow[i], wide[i] = x, x.T().MustTotype(gotch.Double, false)
 		}
 		d := f.make(narrow...)
 		x := d.Sample(torch.NewSource(1, 0)).T()
-		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(x)))
+		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(torch.Of(x))))
 		got := d.LogProb(torch.Of(x)).T()
-		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(got)))
+		require.Equal(t, gotch.Float, torch.Must(torch.DTypeOfTensor(torch.Of(got))))
 		want := scalarRead(f.make(wide...).LogProb(torch.Of(x.MustTotype(gotch.Double, false))).T())
 		for k, v := range scalarRead(got) {
 			require.InDelta(t, want[k], v, 2e-4*math.Max(1, math.Abs(want[k])), "%v", row(columns, k))
@@ -969,23 +971,23 @@ func TestImproperUniform(t *testing.T) {
 		d := dist.ImproperUniform(support.Positive, []int64{2}, []int64{3})
 		require.Equal(t, 1, d.Support().EventDims())
 		require.NoError(t, d.Validate())
-		x := torch.Must(torch.Leaf(torch.Must(torch.FromSlice(make([]float64, 12), 4, 1, 3))))
-		y := d.LogProb(torch.Of(x)).T()
-		require.Equal(t, []int64{4, 2}, torch.Must(torch.Shape(y)))
+		x := torch.Must(torch.Leaf(torch.New(make([]float64, 12), 4, 1, 3)))
+		y := d.LogProb(x).T()
+		require.Equal(t, []int64{4, 2}, torch.Of(y).Shape())
 		require.Equal(t, make([]float64, 8), scalarRead(y))
-		require.Equal(t, make([]float64, 12), scalarGrad(y, []*ts.Tensor{x})[0])
+		require.Equal(t, make([]float64, 12), scalarGrad(y, []torch.Tensor{x})[0])
 		require.Equal(t, []int64{5, 2}, d.Expand(5, 2).BatchShape())
-		require.Equal(t, []int64{2, 3}, torch.Must(torch.Shape(d.Mean().T())))
+		require.Equal(t, []int64{2, 3}, d.Mean().Shape())
 		require.True(t, math.IsNaN(scalarRead(d.Variance().T())[0]))
 	})
 }
 
 func TestDeltaDraws(t *testing.T) {
 	scoped(t, func() {
-		v := torch.Must(torch.Leaf(scalarVec(1, 2)))
+		v := torch.Must(torch.Leaf(torch.Of(scalarVec(1, 2))))
 		x := dist.Delta(v).Expand(3, 2).Sample(nil, 2).T()
 		require.Equal(t, []float64{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}, scalarRead(x))
-		require.Equal(t, []float64{6, 6}, scalarGrad(x, []*ts.Tensor{v})[0])
+		require.Equal(t, []float64{6, 6}, scalarGrad(x, []torch.Tensor{v})[0])
 		require.Equal(t, []float64{1, 2}, scalarRead(dist.Delta(v).Mean().T()))
 		require.Equal(t, []float64{0, 0}, scalarRead(dist.Delta(v).Variance().T()))
 		require.Equal(t, []float64{0, math.Inf(-1)}, scalarRead(dist.Delta(v).LogProb(torch.Of(scalarVec(1, 1))).T()))

@@ -188,18 +188,18 @@ func (b base) positivePart(value torch.Tensor, c float64, f func(x torch.Tensor)
 // uniform draws uniform numbers in the shape of a draw.
 func (b base) uniform(src *Source, sample []int64, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
-	return torch.Of(torch.Must(src.Uniform(join(sample, b.batch), dtype, device)))
+	return torch.Must(src.Uniform(join(sample, b.batch), dtype, device))
 }
 
 // normal draws standard normal numbers in the shape of a draw.
 func (b base) normal(src *Source, sample []int64, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
-	return torch.Of(torch.Must(src.Normal(join(sample, b.batch), dtype, device)))
+	return torch.Must(src.Normal(join(sample, b.batch), dtype, device))
 }
 
 // logGamma draws logarithms of gamma numbers with rate 1.
 func (b base) logGamma(src *Source, sample []int64, shape torch.Tensor, params ...torch.Tensor) torch.Tensor {
-	return torch.Of(torch.Must(src.LogGamma(filled(shape, join(sample, b.batch), params...).T())))
+	return torch.Must(src.LogGamma(filled(shape, join(sample, b.batch), params...)))
 }
 
 // moment is a moment as a tensor of the batch shape; where the parameter is at most the bound it is c instead.
@@ -221,11 +221,11 @@ func (b base) constantLike(c float64, params ...torch.Tensor) torch.Tensor {
 // validateAbove reads two parameters, and returns an error that names the first element at which high is not above low.
 func (b base) validateAbove(name string, low, high torch.Tensor) error {
 	l, h := b.spread(low), b.spread(high)
-	ls, err := torch.ToSlice[float64](l.T())
+	ls, err := torch.ToSlice[float64](l)
 	if err != nil {
 		return err
 	}
-	hs, err := torch.ToSlice[float64](h.T())
+	hs, err := torch.ToSlice[float64](h)
 	if err != nil {
 		return err
 	}

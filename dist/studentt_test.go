@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/kelvin-ppl/kelvin/dist"
@@ -60,21 +59,21 @@ func TestStudentTICDF(t *testing.T) {
 // Derivatives of the CDF in its value and in all parameters, on both sides and in the middle, by central differences.
 func TestStudentTCDFGradients(t *testing.T) {
 	for _, at := range [][]float64{{3, 0.2, 1.5, -2.1}, {0.8, 0.2, 1.5, 4}, {12, -1, 0.7, -1.3}} {
-		f := func(p *ts.Tensor) *ts.Tensor {
-			v := torch.Of(p)
+		f := func(p torch.Tensor) torch.Tensor {
+			v := p
 			d := dist.StudentT(v.At(0), v.At(1), v.At(2))
-			return d.(dist.CDFer).CDF(v.At(3)).Sum().T()
+			return d.(dist.CDFer).CDF(v.At(3)).Sum()
 		}
 		at := scalarVec(at...)
-		_, grad, err := torch.ValueAndGrad(f, at)
+		_, grad, err := torch.ValueAndGrad(f, torch.Of(at))
 		require.NoError(t, err)
-		x, g := scalarRead(at), scalarRead(grad)
+		x, g := scalarRead(at), scalarRead(grad.T())
 		for k := range x {
 			const h = 1e-5
 			step := func(sign float64) (y float64) {
 				z := append([]float64{}, x...)
 				z[k] += sign * h
-				scoped(t, func() { y = scalarRead(f(scalarVec(z...)))[0] })
+				scoped(t, func() { y = scalarRead(f(torch.Of(scalarVec(z...))).T())[0] })
 				return y
 			}
 			// Differences of a value good to 1e-15 in steps of 1e-5, and a term of h².
@@ -85,13 +84,13 @@ func TestStudentTCDFGradients(t *testing.T) {
 
 // In the middle the derivative in the value is the density.
 func TestStudentTCDFGradientInTheMiddle(t *testing.T) {
-	_, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-		return dist.StudentT(12, -1, 0.7).(dist.CDFer).CDF(torch.Of(x)).T()
-	}, torch.Must(torch.Scalar(-1)))
+	_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+		return dist.StudentT(12, -1, 0.7).(dist.CDFer).CDF(x)
+	}, torch.Scalar(-1))
 	require.NoError(t, err)
 	g, _ := math.Lgamma(6.5)
 	f, _ := math.Lgamma(6)
-	require.InEpsilon(t, math.Exp(g-f)/math.Sqrt(12*math.Pi)/0.7, scalarRead(grad)[0], 1e-13)
+	require.InEpsilon(t, math.Exp(g-f)/math.Sqrt(12*math.Pi)/0.7, scalarRead(grad.T())[0], 1e-13)
 }
 
 // A half-Student-t is twice the density on one side, with draws there, for chains of parameters under vmap as well.
@@ -105,11 +104,11 @@ func TestHalfStudentT(t *testing.T) {
 		draws := half.Sample(torch.NewSource(3, 0), 4000).Values()
 		require.Less(t, ks(draws, func(x float64) float64 { return 1 - 2*lowerT(3, -x/2.5) }), 2.28)
 		scales := scalarVec(1, 2.5)
-		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{dist.Truncated(dist.StudentT(3, 0, in[0]), 0, math.Inf(1)).LogProb(x).T()}, nil
-		}, []*ts.Tensor{scales}, nil)
+		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{dist.Truncated(dist.StudentT(3, 0, in[0]), 0, math.Inf(1)).LogProb(x)}, nil
+		}, []torch.Tensor{torch.Of(scales)}, nil)
 		require.NoError(t, err)
-		require.InDeltaSlice(t, want, scalarRead(out[0])[4:], 1e-12)
+		require.InDeltaSlice(t, want, scalarRead(out[0].T())[4:], 1e-12)
 	})
 }
 

@@ -56,13 +56,13 @@ func (p *partial) plus(c float64, v torch.Tensor, all float64) {
 	} else {
 		c *= all
 	}
-	p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.T()})
+	p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v})
 }
 
 // plusProduct adds c Σ v w.
 func (p *partial) plusProduct(c float64, v, w torch.Tensor, all float64) {
 	if a, b := v.Shape(), w.Shape(); len(a) == 1 && slices.Equal(a, b) && float64(a[0]) == all {
-		p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.Dot(w).T()})
+		p.terms = append(p.terms, torch.Term{Coeff: c, Tensor: v.Dot(w)})
 		return
 	}
 	p.plus(c, v.Mul(w), all)
@@ -82,7 +82,7 @@ func (p *partial) minusLog(s torch.Tensor, all float64, k Known) {
 		}
 		return []torch.Tensor{log}
 	})
-	p.terms = append(p.terms, torch.Term{Coeff: -all / count64(shape), Tensor: log[0].T()})
+	p.terms = append(p.terms, torch.Term{Coeff: -all / count64(shape), Tensor: log[0]})
 }
 
 func (p *partial) result() ([]torch.Term, float64, bool) { return p.terms, p.constant, true }
@@ -276,7 +276,7 @@ func (d poissonDist) SumLogProb(value torch.Tensor, known Known) ([]torch.Term, 
 		outside := torch.Of(x.Lt(0).T().MustLogicalOr(x.T().MustFrac(false).MustNe(ts.FloatScalar(0), false), false))
 		peak := fill(peakTensor(x), outside, math.Inf(-1))
 		if !ts.KelvinRecorded() {
-			if greatest, err := torch.Item(x.T().MustMax(false)); err == nil && greatest <= plainCounts {
+			if greatest, err := torch.Item(torch.Of(x.T().MustMax(false))); err == nil && greatest <= plainCounts {
 				return []torch.Tensor{x, fill(x.Add(1).Lgamma(), outside, math.Inf(1)).Sum()}
 			}
 		}

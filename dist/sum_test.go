@@ -93,7 +93,7 @@ func sumCases() []sumCase {
 }
 
 // sums are the short and the long sum of the log density as functions of [params, values]. alone is what Known says.
-func (c sumCase) sums(t *testing.T, alone bool) (short, long func(both *ts.Tensor) *ts.Tensor) {
+func (c sumCase) sums(t *testing.T, alone bool) (short, long func(both torch.Tensor) torch.Tensor) {
 	split := func(both *ts.Tensor) (dist.Distribution, *ts.Tensor) {
 		d, x := c.of(both.MustSelect(0, 0, false)), both.MustSelect(0, 1, false)
 		if d.Support().Discrete() { // there is no gradient in a count
@@ -101,24 +101,24 @@ func (c sumCase) sums(t *testing.T, alone bool) (short, long func(both *ts.Tenso
 		}
 		return d, x
 	}
-	short = func(both *ts.Tensor) *ts.Tensor {
-		d, x := split(both)
+	short = func(both torch.Tensor) torch.Tensor {
+		d, x := split(both.T())
 		terms, constant, ok := d.(dist.Summer).SumLogProb(torch.Of(x), dist.Known{Inside: true, Alone: alone})
 		if !ok {
 			t.Errorf("%s has no short sum", c.name)
 		}
-		sum := both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false)
+		sum := both.T().MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false)
 		for _, term := range terms {
-			sum = sum.MustAdd(term.Tensor.MustMulScalar(ts.FloatScalar(term.Coeff), false), false)
+			sum = sum.MustAdd(term.Tensor.T().MustMulScalar(ts.FloatScalar(term.Coeff), false), false)
 		}
-		return sum.MustAddScalar(ts.FloatScalar(constant), false)
+		return torch.Of(sum.MustAddScalar(ts.FloatScalar(constant), false))
 	}
-	long = func(both *ts.Tensor) *ts.Tensor {
-		d, x := split(both)
-		return d.LogProb(torch.Of(x)).
+	long = func(both torch.Tensor) torch.Tensor {
+		d, x := split(both.T())
+		return torch.Of(d.LogProb(torch.Of(x)).
 			T().
 			MustSum(gotch.Double, false).
-			MustAdd(both.MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false)
+			MustAdd(both.T().MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(0), false), false))
 	}
 	return short, long
 }
@@ -134,13 +134,13 @@ func TestSumLogProbIsTheSum(t *testing.T) {
 			require.NoError(t, err)
 			want, wantGrad, err := torch.ValueAndGrad(long, both)
 			require.NoError(t, err)
-			requireClose(t, want, have, 1e-11)
-			requireClose(t, wantGrad, haveGrad, 1e-9)
+			requireClose(t, want.T(), have.T(), 1e-11)
+			requireClose(t, wantGrad.T(), haveGrad.T(), 1e-9)
 			one, _ := c.sums(t, true)
 			have, haveGrad, err = torch.ValueAndGrad(one, both)
 			require.NoError(t, err)
-			requireClose(t, want, have, 1e-11)
-			requireClose(t, wantGrad, haveGrad, 1e-9)
+			requireClose(t, want.T(), have.T(), 1e-11)
+			requireClose(t, wantGrad.T(), haveGrad.T(), 1e-9)
 
 			// Three rows at once are the rows one by one.
 			rows, err := torch.FromSlice(
@@ -156,7 +156,7 @@ func TestSumLogProbIsTheSum(t *testing.T) {
 			require.NoError(t, err)
 			many, _, err := torch.VmapValueAndGrad(short, rows)
 			require.NoError(t, err)
-			requireClose(t, want.MustExpand([]int64{3}, true, false), many, 1e-11)
+			requireClose(t, want.T().MustExpand([]int64{3}, true, false), many.T(), 1e-11)
 		})
 	}
 }
@@ -173,7 +173,7 @@ func TestSumLogProbOfLargeShapes(t *testing.T) {
 					continue
 				}
 				for _, term := range terms {
-					got += term.Coeff * torch.Of(term.Tensor).Item()
+					got += term.Coeff * term.Tensor.Item()
 				}
 				require.InEpsilon(t, want, got, 1e-12, "%s of %v", d.Name(), n)
 			}
@@ -184,9 +184,9 @@ func TestSumLogProbOfLargeShapes(t *testing.T) {
 // requireClose compares elements relative to the greatest of them; infinities must be equal.
 func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
 	t.Helper()
-	w, err := torch.ToSlice[float64](want)
+	w, err := torch.ToSlice[float64](torch.Of(want))
 	require.NoError(t, err)
-	h, err := torch.ToSlice[float64](have)
+	h, err := torch.ToSlice[float64](torch.Of(have))
 	require.NoError(t, err)
 	require.Len(t, h, len(w))
 	for i := range w {
@@ -198,39 +198,39 @@ func requireClose(t *testing.T, want, have *ts.Tensor, tolerance float64) {
 
 // A value, a parameter or a batch that is smaller than the others counts as often as it is broadcast.
 func TestSumLogProbBroadcasts(t *testing.T) {
-	scalar := torch.Must(torch.Scalar(0.7))
-	vector := torch.Must(torch.FromSlice([]float64{1, 2, 3}))
-	column := torch.Must(torch.FromSlice([]float64{0.5, 2}, 2, 1))
-	counts := torch.Must(torch.FromSlice([]float64{1, 0, 3}))
-	large := torch.Must(torch.FromSlice([]float64{1, 0, 1e6}))
+	scalar := torch.Scalar(0.7)
+	vector := torch.New([]float64{1, 2, 3})
+	column := torch.New([]float64{0.5, 2}, 2, 1)
+	counts := torch.New([]float64{1, 0, 3})
+	large := torch.New([]float64{1, 0, 1e6})
 	for name, c := range map[string]struct {
 		d dist.Distribution
 		x *ts.Tensor
 	}{
-		"scalar value, vector loc":        {dist.Normal(vector, 2), scalar},
-		"vector value, scalar loc":        {dist.Normal(scalar, 2), vector},
-		"column scale":                    {dist.Normal(0, column), vector},
-		"column loc":                      {dist.Normal(column, vector), scalar},
-		"numbers and a batch":             {dist.Normal(0, 2).Expand(5), scalar},
-		"numbers and a larger value":      {dist.Normal(0, 2).Expand(3), column},
-		"exponential":                     {dist.Exponential(column), vector},
-		"half-Cauchy":                     {dist.HalfCauchy(column), vector},
-		"gamma":                           {dist.Gamma(2, 3).Expand(2, 3), vector},
-		"beta":                            {dist.Beta(2, 3).Expand(2, 3), scalar},
-		"logits of a column":              {dist.BernoulliLogits(column), counts.MustGt(ts.FloatScalar(0), false)},
-		"one logit":                       {dist.BernoulliLogits(scalar), counts.MustGt(ts.FloatScalar(0), false)},
-		"small counts, a column of rates": {dist.PoissonLog(column), counts},
-		"one count, rates":                {dist.PoissonLog(vector), torch.Must(torch.Scalar(2))},
-		"one large count, rates":          {dist.PoissonLog(vector), torch.Must(torch.Scalar(1e5))},
-		"large counts, one rate":          {dist.PoissonLog(scalar), large},
-		"large counts, a column of rates": {dist.PoissonLog(column), large},
-		"counts as integers":              {dist.PoissonLog(scalar), counts.MustTotype(gotch.Int64, false)},
-		"negative counts are impossible":  {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, -1}))},
-		"fractions are impossible":        {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1, 2.5}))},
-		"large fractions are impossible":  {dist.PoissonLog(scalar), torch.Must(torch.FromSlice([]float64{1e5, 2.5}))},
-		"a coin has two sides":            {dist.BernoulliLogits(scalar), torch.Must(torch.FromSlice([]float64{1, 2}))},
-		"a rate of zero with counts of one": {dist.PoissonLog(torch.Must(torch.FromSlice([]float64{math.Inf(-1), 0}))),
-			torch.Must(torch.FromSlice([]float64{1, 1}))},
+		"scalar value, vector loc":        {dist.Normal(vector, 2), scalar.T()},
+		"vector value, scalar loc":        {dist.Normal(scalar, 2), vector.T()},
+		"column scale":                    {dist.Normal(0, column), vector.T()},
+		"column loc":                      {dist.Normal(column, vector), scalar.T()},
+		"numbers and a batch":             {dist.Normal(0, 2).Expand(5), scalar.T()},
+		"numbers and a larger value":      {dist.Normal(0, 2).Expand(3), column.T()},
+		"exponential":                     {dist.Exponential(column), vector.T()},
+		"half-Cauchy":                     {dist.HalfCauchy(column), vector.T()},
+		"gamma":                           {dist.Gamma(2, 3).Expand(2, 3), vector.T()},
+		"beta":                            {dist.Beta(2, 3).Expand(2, 3), scalar.T()},
+		"logits of a column":              {dist.BernoulliLogits(column), counts.T().MustGt(ts.FloatScalar(0), false)},
+		"one logit":                       {dist.BernoulliLogits(scalar), counts.T().MustGt(ts.FloatScalar(0), false)},
+		"small counts, a column of rates": {dist.PoissonLog(column), counts.T()},
+		"one count, rates":                {dist.PoissonLog(vector), torch.Scalar(2).T()},
+		"one large count, rates":          {dist.PoissonLog(vector), torch.Scalar(1e5).T()},
+		"large counts, one rate":          {dist.PoissonLog(scalar), large.T()},
+		"large counts, a column of rates": {dist.PoissonLog(column), large.T()},
+		"counts as integers":              {dist.PoissonLog(scalar), counts.T().MustTotype(gotch.Int64, false)},
+		"negative counts are impossible":  {dist.PoissonLog(scalar), torch.New([]float64{1, -1}).T()},
+		"fractions are impossible":        {dist.PoissonLog(scalar), torch.New([]float64{1, 2.5}).T()},
+		"large fractions are impossible":  {dist.PoissonLog(scalar), torch.New([]float64{1e5, 2.5}).T()},
+		"a coin has two sides":            {dist.BernoulliLogits(scalar), torch.New([]float64{1, 2}).T()},
+		"a rate of zero with counts of one": {dist.PoissonLog(torch.New([]float64{math.Inf(-1), 0})),
+			torch.New([]float64{1, 1}).T()},
 	} {
 		var sums [2]float64
 		for i, alone := range []bool{false, true} {
@@ -244,7 +244,7 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 			sums[i] = sum
 		}
 		sum := sums[0]
-		want, err := torch.Item(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false))
+		want, err := torch.Item(torch.Of(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false)))
 		require.NoError(t, err)
 		if math.IsInf(want, -1) {
 			require.False(t, sum > math.Inf(-1), "%s: %v", name, sum) // not a finite density: the point is refused
@@ -259,7 +259,7 @@ func TestSumLogProbBroadcasts(t *testing.T) {
 func TestSumLogProbLeavesTheOutsideToLogProb(t *testing.T) {
 	for _, d := range []dist.Distribution{dist.HalfNormal(1), dist.HalfCauchy(1), dist.Exponential(1), dist.Gamma(1, 1),
 		dist.Beta(1, 1)} {
-		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(torch.Must(torch.Scalar(-1))), dist.Known{})
+		_, _, ok := d.(dist.Summer).SumLogProb(torch.Scalar(-1), dist.Known{})
 		require.False(t, ok, d.Name())
 	}
 }
@@ -270,9 +270,9 @@ func TestSumLogProbKeeps(t *testing.T) {
 	known := dist.Known{
 		Keep: func(_ torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor { kept[name]++; return f() },
 	}
-	x := torch.Must(torch.FromSlice([]float64{1, 0}))
+	x := torch.New([]float64{1, 0})
 	for _, d := range []dist.Distribution{dist.Normal(0, x), dist.PoissonLog(x), dist.BernoulliLogits(x)} {
-		_, _, ok := d.(dist.Summer).SumLogProb(torch.Of(x), known)
+		_, _, ok := d.(dist.Summer).SumLogProb(x, known)
 		require.True(t, ok)
 	}
 	require.Equal(t, map[string]int{"log": 1, "poisson": 1, "sign": 1}, kept)
@@ -280,20 +280,21 @@ func TestSumLogProbKeeps(t *testing.T) {
 
 // Whole numbers stored as integers are computed in double precision, also with parameters that are numbers.
 func TestIntegerValuesAreExact(t *testing.T) {
-	x := torch.Must(torch.FromSlice([]int64{100_000_001}))
-	small := torch.Must(torch.FromSlice([]int64{3}))
+	x := torch.New([]int64{100_000_001})
+	small := torch.New([]int64{3})
 	for _, c := range []struct {
 		d    dist.Distribution
 		x    *ts.Tensor
 		want float64
 	}{
-		{dist.Normal(1e8, 1), x, -0.5 - 0.5*math.Log(2*math.Pi)},
-		{dist.Laplace(1e8, 1), x, -1 - math.Ln2},
-		{dist.Cauchy(1e8, 1), x, -math.Log(2 * math.Pi)},
-		{dist.Exponential(0.1), small, math.Log(0.1) - 0.3},
-		{dist.Truncated(dist.Exponential(0.1), 1, 7), small, math.Log(0.1) - 0.3 - math.Log(math.Exp(-0.1)-math.Exp(-0.7))},
+		{dist.Normal(1e8, 1), x.T(), -0.5 - 0.5*math.Log(2*math.Pi)},
+		{dist.Laplace(1e8, 1), x.T(), -1 - math.Ln2},
+		{dist.Cauchy(1e8, 1), x.T(), -math.Log(2 * math.Pi)},
+		{dist.Exponential(0.1), small.T(), math.Log(0.1) - 0.3},
+		{dist.Truncated(dist.Exponential(0.1), 1, 7), small.T(),
+			math.Log(0.1) - 0.3 - math.Log(math.Exp(-0.1)-math.Exp(-0.7))},
 	} {
-		have, err := torch.Item(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false))
+		have, err := torch.Item(torch.Of(c.d.LogProb(torch.Of(c.x)).T().MustSum(gotch.Double, false)))
 		require.NoError(t, err)
 		require.InEpsilon(t, c.want, have, 1e-13, c.d.Name())
 	}

@@ -214,9 +214,9 @@ func TestTransformedVmapAndGradients(t *testing.T) {
 		base := dist.Independent(dist.Normal(p.MustNarrow(-1, 0, 3, false), p.MustNarrow(-1, 3, 3, false).MustExp(false)), 1)
 		return dist.Transformed(base, bijector.Affine(p.MustNarrow(-1, 6, 3, false), 0.5), bijector.StickBreaking())
 	}
-	logp := func(flat *ts.Tensor) *ts.Tensor {
-		x := flat.MustNarrow(-1, 9, 4, false).MustSoftmax(-1, gotch.Double, false)
-		return make(flat.MustNarrow(-1, 0, 9, false)).LogProb(torch.Of(x)).T()
+	logp := func(flat torch.Tensor) torch.Tensor {
+		x := flat.T().MustNarrow(-1, 9, 4, false).MustSoftmax(-1, gotch.Double, false)
+		return make(flat.T().MustNarrow(-1, 0, 9, false)).LogProb(torch.Of(x))
 	}
 	draw := func(flat *ts.Tensor, src *dist.Source) *ts.Tensor {
 		return make(flat.MustNarrow(-1, 0, 9, false)).Sample(src, 2).T().MustSquare(false).MustSum(gotch.Double, false)
@@ -224,37 +224,38 @@ func TestTransformedVmapAndGradients(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		const k, n = 3, 13
 		rows := vectorNormals(rand.New(rand.NewPCG(1, 1)), k*n)
-		values, grads, err := torch.VmapValueAndGrad(logp, vectorTensor(rows, k, n))
+		values, grads, err := torch.VmapValueAndGrad(logp, torch.Of(vectorTensor(rows, k, n)))
 		require.NoError(t, err)
-		leaf := torch.Must(torch.Leaf(vectorTensor(rows, k, n)))
+		leaf := torch.Must(torch.Leaf(torch.Of(vectorTensor(rows, k, n))))
 		streams := torch.NewStreams(7, k)
-		mapped, err := torch.VmapSources(func(in []*ts.Tensor, src *torch.Source) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{draw(in[0], src)}, nil
-		}, []*ts.Tensor{leaf}, &streams, nil)
+		mapped, err := torch.VmapSources(func(in []torch.Tensor, src *torch.Source) ([]torch.Tensor, error) {
+			return []torch.Tensor{torch.Of(draw(in[0].T(), src))}, nil
+		}, []torch.Tensor{leaf}, &streams, nil)
 		require.NoError(t, err)
 		all := torch.Must(torch.Grad(
-			[]*ts.Tensor{mapped[0].MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))
+			[]torch.Tensor{torch.Of(mapped[0].T().MustSum(gotch.Double,
+				false))}, []torch.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))
 		for i := 0; i < k; i++ {
 			row := rows[i*n : (i+1)*n]
-			v, g, err := torch.ValueAndGrad(logp, vectorTensor(row, n))
+			v, g, err := torch.ValueAndGrad(logp, torch.Of(vectorTensor(row, n)))
 			require.NoError(t, err)
-			vectorNear(t, vectorFloats(v), vectorFloats(values)[i:i+1], 1e-13)
-			vectorNear(t, vectorFloats(g), vectorFloats(grads)[i*n:(i+1)*n], 1e-11)
+			vectorNear(t, vectorFloats(v.T()), vectorFloats(values.T())[i:i+1], 1e-13)
+			vectorNear(t, vectorFloats(g.T()), vectorFloats(grads.T())[i*n:(i+1)*n], 1e-11)
 			vectorNear(
 				t,
-				vectorSlope(func(x []float64) float64 { return vectorFloats(logp(vectorTensor(x, n)))[0] }, row),
-				vectorFloats(g),
+				vectorSlope(func(x []float64) float64 { return vectorFloats(logp(torch.Of(vectorTensor(x, n))).T())[0] }, row),
+				vectorFloats(g.T()),
 				1e-8,
 			)
-			f := func(x *ts.Tensor) *ts.Tensor { return draw(x, torch.NewSource(7, uint64(i))) }
-			v, g, err = torch.ValueAndGrad(f, vectorTensor(row, n))
+			f := func(x torch.Tensor) torch.Tensor { return torch.Of(draw(x.T(), torch.NewSource(7, uint64(i)))) }
+			v, g, err = torch.ValueAndGrad(f, torch.Of(vectorTensor(row, n)))
 			require.NoError(t, err)
-			vectorNear(t, vectorFloats(v), vectorFloats(mapped[0])[i:i+1], 1e-13)
-			vectorNear(t, vectorFloats(g), vectorFloats(all[0])[i*n:(i+1)*n], 1e-12)
+			vectorNear(t, vectorFloats(v.T()), vectorFloats(mapped[0].T())[i:i+1], 1e-13)
+			vectorNear(t, vectorFloats(g.T()), vectorFloats(all[0].T())[i*n:(i+1)*n], 1e-12)
 			vectorNear(
 				t,
-				vectorSlope(func(x []float64) float64 { return vectorFloats(f(vectorTensor(x, n)))[0] }, row),
-				vectorFloats(g),
+				vectorSlope(func(x []float64) float64 { return vectorFloats(f(torch.Of(vectorTensor(x, n))).T())[0] }, row),
+				vectorFloats(g.T()),
 				1e-9,
 			)
 		}

@@ -175,7 +175,7 @@ func (d truncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 // probability.
 func (d truncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := typeOf(d.of)
-	return d.ICDF(torch.Of(torch.Must(src.Uniform(join(sample, d.batch), dtype, device))))
+	return d.ICDF(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
 }
 
 // ICDF is the quantile function. Where d has none, it is by Newton's method on the logarithm of the nearer tail.
@@ -346,7 +346,7 @@ func (d truncatedDist) column(x []float64) torch.Tensor {
 	}
 	shape[0] = int64(len(x))
 	dtype, device := typeOf(d.of)
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, shape...)))
+	return torch.Must(torch.FromSliceOn(device, dtype, x, shape...))
 }
 
 // nodesOf is a rule for integrals over (0, 1): logarithms of the nodes and of 1 minus them, and weights.
@@ -384,7 +384,7 @@ func (d truncatedDist) Validate() error {
 		return err
 	}
 	_, lost := d.mass()
-	dead, err := torch.ToSlice[float64](lost.T().MustTotype(gotch.Double, false))
+	dead, err := torch.ToSlice[float64](torch.Of(lost.T().MustTotype(gotch.Double, false)))
 	if err != nil {
 		return err
 	}

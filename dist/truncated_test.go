@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -81,7 +82,7 @@ func TestTruncatedLaw(t *testing.T) {
 	eachTruncated(t, func(t *testing.T, c truncatedCase) {
 		base := c.make(scalarNumbers(c.p)...)
 		density := func(x float64) float64 {
-			return math.Exp(scalarRead(base.LogProb(torch.Of(torch.Must(torch.Scalar(x)))).T())[0])
+			return math.Exp(scalarRead(base.LogProb(torch.Scalar(x)).T())[0])
 		}
 		// The density is tabulated once: quadratures of functions of it are on the same grid.
 		const n = 2000
@@ -206,16 +207,16 @@ func TestTruncatedGradients(t *testing.T) {
 		}
 		constants := func(v []float64) (out []*ts.Tensor) {
 			for _, x := range v {
-				out = append(out, torch.Must(torch.Scalar(x)))
+				out = append(out, torch.Scalar(x).T())
 			}
 			return out
 		}
-		leaves := make([]*ts.Tensor, len(at))
+		leaves := make([]torch.Tensor, len(at))
 		for i, l := range constants(at) {
-			leaves[i] = torch.Must(torch.Leaf(l))
+			leaves[i] = torch.Must(torch.Leaf(torch.Of(l)))
 		}
 		var got [][][]float64
-		for _, y := range run(leaves) {
+		for _, y := range run(raw.Pointers(leaves)) {
 			got = append(got, scalarGrad(y, leaves))
 		}
 		for i := range at {
@@ -421,36 +422,36 @@ func TestTruncatedVmap(t *testing.T) {
 			}
 		}
 		_, leaves := tensors(columns)
-		run := func(in []*ts.Tensor, s *torch.Source) ([]*ts.Tensor, error) {
+		run := func(in []torch.Tensor, s *torch.Source) ([]torch.Tensor, error) {
 			p := make([]any, len(c.p))
 			for i := range p {
 				p[i] = in[i]
 			}
 			d := dist.Truncated(c.make(p...), in[len(p)], in[len(p)+1])
-			return []*ts.Tensor{
-				d.LogProb(torch.Of(in[len(p)+2])).T(),
-				d.Sample(s, 2).T(),
-				d.(dist.CDFer).CDF(torch.Of(in[len(p)+2])).T(),
-				d.Mean().T(),
-				d.Variance().T(),
+			return []torch.Tensor{
+				d.LogProb(in[len(p)+2]),
+				d.Sample(s, 2),
+				d.(dist.CDFer).CDF(in[len(p)+2]),
+				d.Mean(),
+				d.Variance(),
 			}, nil
 		}
 		streams := torch.NewStreams(8, rows)
 		got := torch.Must(torch.VmapSources(run, leaves, &streams, nil))
 		for k := range rows {
-			var one []*ts.Tensor
+			var one []torch.Tensor
 			for _, l := range leaves {
-				one = append(one, l.MustSelect(0, int64(k), false))
+				one = append(one, torch.Of(l.T().MustSelect(0, int64(k), false)))
 			}
 			want := torch.Must(run(one, torch.NewSource(8, uint64(k))))
 			for i := range want {
-				mine := got[i].MustSelect(0, int64(k), false)
-				require.Equal(t, countShape(want[i]), countShape(mine))
-				for j, v := range scalarRead(want[i]) {
+				mine := got[i].T().MustSelect(0, int64(k), false)
+				require.Equal(t, countShape(want[i].T()), countShape(mine))
+				for j, v := range scalarRead(want[i].T()) {
 					countClose(t, v, scalarRead(mine)[j], 1e-11, 1e-13, "output %d of row %d", i, k)
 				}
 				if i < 3 {
-					w, g := scalarGrad(want[i], leaves), scalarGrad(mine, leaves)
+					w, g := scalarGrad(want[i].T(), leaves), scalarGrad(mine, leaves)
 					for j := range w {
 						for e := range w[j] {
 							countClose(t, w[j][e], g[j][e], 1e-9, 1e-11, "gradient %d of output %d of row %d", j, i, k)

@@ -149,7 +149,7 @@ func (d truncatedCountsDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := typeOf(d.of)
 	table, _ := d.table()
 	logits := torch.Of(table.T().MustMovedimInt(0, -1, false))
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch, []int64{d.size}), gotch.Double, device)))
+	u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.size}), gotch.Double, device))
 	index := torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
 	return torch.Of(index.T().MustTotype(dtype, false)).Add(float64(d.low))
 }

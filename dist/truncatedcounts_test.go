@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -83,27 +82,27 @@ func TestTruncatedCounts(t *testing.T) {
 func TestTruncatedCountsGradientsAndVmap(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		rates := []float64{0.3, 2, 9}
-		logp := func(rate *ts.Tensor) *ts.Tensor {
-			return dist.Truncated(dist.Poisson(rate), 1, 7).LogProb(torch.Of(4)).T()
+		logp := func(rate torch.Tensor) torch.Tensor {
+			return dist.Truncated(dist.Poisson(rate), 1, 7).LogProb(torch.Of(4))
 		}
-		values, grads, err := torch.VmapValueAndGrad(logp, countTensor(rates))
+		values, grads, err := torch.VmapValueAndGrad(logp, torch.Of(countTensor(rates)))
 		require.NoError(t, err)
 		for i, rate := range rates {
-			v, g, err := torch.ValueAndGrad(logp, torch.Must(torch.Scalar(rate)))
+			v, g, err := torch.ValueAndGrad(logp, torch.Scalar(rate))
 			require.NoError(t, err)
-			require.InDelta(t, countFloats(v)[0], countFloats(values)[i], 1e-14)
+			require.InDelta(t, countFloats(v.T())[0], countFloats(values.T())[i], 1e-14)
 			mean := countFloats(dist.Truncated(dist.Poisson(rate), 1, 7).Mean().T())[0]
-			require.InDelta(t, (4-mean)/rate, countFloats(g)[0], 1e-12)
-			require.InDelta(t, (4-mean)/rate, countFloats(grads)[i], 1e-12)
+			require.InDelta(t, (4-mean)/rate, countFloats(g.T())[0], 1e-12)
+			require.InDelta(t, (4-mean)/rate, countFloats(grads.T())[i], 1e-12)
 		}
 		streams := torch.NewStreams(5, 3)
-		mapped, err := torch.VmapSources(func(in []*ts.Tensor, src *torch.Source) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{dist.Truncated(dist.Poisson(in[0]), 1, 7).Sample(src, 6).T()}, nil
-		}, []*ts.Tensor{countTensor(rates)}, &streams, nil)
+		mapped, err := torch.VmapSources(func(in []torch.Tensor, src *torch.Source) ([]torch.Tensor, error) {
+			return []torch.Tensor{dist.Truncated(dist.Poisson(in[0]), 1, 7).Sample(src, 6)}, nil
+		}, []torch.Tensor{torch.Of(countTensor(rates))}, &streams, nil)
 		require.NoError(t, err)
 		for i, rate := range rates {
 			one := dist.Truncated(dist.Poisson(rate), 1, 7).Sample(torch.NewSource(5, uint64(i)), 6).T()
-			require.Equal(t, countFloats(one), countFloats(mapped[0].MustSelect(0, int64(i), false)))
+			require.Equal(t, countFloats(one), countFloats(mapped[0].T().MustSelect(0, int64(i), false)))
 		}
 		return nil
 	}))

@@ -371,11 +371,11 @@ func (c vectorCase) random(rng *rand.Rand) (p [][]float64) {
 }
 
 func vectorTensor(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, append([]int64{}, shape...)...))
+	return torch.New(data, append([]int64{}, shape...)...).T()
 }
 
-func vectorFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
-func vectorShape(t *ts.Tensor) []int64    { return torch.Must(torch.Shape(t)) }
+func vectorFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
+func vectorShape(t *ts.Tensor) []int64    { return torch.Of(t).Shape() }
 
 func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 	for i, s := range c.raw {
@@ -406,9 +406,9 @@ func (c vectorCase) flat(p [][]float64, x []float64) (out []float64) {
 	return append(out, x...)
 }
 
-func (c vectorCase) logp(flat *ts.Tensor) *ts.Tensor {
-	p, x := c.unpack(flat)
-	return c.make(p).LogProb(torch.Of(x)).T()
+func (c vectorCase) logp(flat torch.Tensor) torch.Tensor {
+	p, x := c.unpack(flat.T())
+	return c.make(p).LogProb(torch.Of(x))
 }
 
 func (c vectorCase) value(rng *rand.Rand) []float64 {
@@ -474,16 +474,16 @@ func TestVectorGradients(t *testing.T) {
 				}
 			}
 			flat := c.flat(p, x)
-			_, grad, err := torch.ValueAndGrad(c.logp, vectorTensor(flat, int64(len(flat))))
+			_, grad, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(flat, int64(len(flat)))))
 			require.NoError(t, err)
 			want := vectorSlope(func(v []float64) (out float64) {
 				torch.Must(0, torch.Do(func(*torch.Scope) error {
-					out = vectorFloats(c.logp(vectorTensor(v, int64(len(v)))))[0]
+					out = vectorFloats(c.logp(torch.Of(vectorTensor(v, int64(len(v))))).T())[0]
 					return nil
 				}))
 				return out
 			}, flat)
-			vectorNear(t, want, vectorFloats(grad), 1e-8)
+			vectorNear(t, want, vectorFloats(grad.T()), 1e-8)
 		}
 	})
 }
@@ -499,13 +499,13 @@ func TestVectorVmap(t *testing.T) {
 			rows = append(rows, each[len(each)-1]...)
 		}
 		n := int64(len(each[0]))
-		values, grads, err := torch.VmapValueAndGrad(c.logp, vectorTensor(rows, k, n))
+		values, grads, err := torch.VmapValueAndGrad(c.logp, torch.Of(vectorTensor(rows, k, n)))
 		require.NoError(t, err)
 		for i, row := range each {
-			v, g, err := torch.ValueAndGrad(c.logp, vectorTensor(row, n))
+			v, g, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(row, n)))
 			require.NoError(t, err)
-			vectorNear(t, vectorFloats(v), vectorFloats(values)[i:i+1], 1e-13)
-			vectorNear(t, vectorFloats(g), vectorFloats(grads)[i*int(n):(i+1)*int(n)], 1e-11)
+			vectorNear(t, vectorFloats(v.T()), vectorFloats(values.T())[i:i+1], 1e-13)
+			vectorNear(t, vectorFloats(g.T()), vectorFloats(grads.T())[i*int(n):(i+1)*int(n)], 1e-11)
 		}
 
 		draw := func(flat *ts.Tensor, src *dist.Source) *ts.Tensor {
@@ -516,23 +516,24 @@ func TestVectorVmap(t *testing.T) {
 		slope := func(y *ts.Tensor, leaf *ts.Tensor) []float64 {
 			total := y.MustMul(weights, false).MustSum(gotch.Double, false)
 			return vectorFloats(
-				torch.Must(torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, &torch.GradOptions{KeepGraph: true}))[0],
+				torch.Must(torch.Grad([]torch.Tensor{torch.Of(total)}, []torch.Tensor{torch.Of(leaf)},
+					&torch.GradOptions{KeepGraph: true}))[0].T(),
 			)
 		}
-		leaf := torch.Must(torch.Leaf(vectorTensor(rows, k, n)))
+		leaf := torch.Must(torch.Leaf(torch.Of(vectorTensor(rows, k, n))))
 		streams := torch.NewStreams(7, k)
-		mapped, err := torch.VmapSources(func(in []*ts.Tensor, src *torch.Source) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{draw(in[0], src)}, nil
-		}, []*ts.Tensor{leaf}, &streams, nil)
+		mapped, err := torch.VmapSources(func(in []torch.Tensor, src *torch.Source) ([]torch.Tensor, error) {
+			return []torch.Tensor{torch.Of(draw(in[0].T(), src))}, nil
+		}, []torch.Tensor{leaf}, &streams, nil)
 		require.NoError(t, err)
-		all := slope(mapped[0], leaf)
+		all := slope(mapped[0].T(), leaf.T())
 		for i, row := range each {
-			one := torch.Must(torch.Leaf(vectorTensor(row, n)))
-			want := draw(one, torch.NewSource(7, uint64(i)))
-			got := mapped[0].MustSelect(0, int64(i), false)
+			one := torch.Must(torch.Leaf(torch.Of(vectorTensor(row, n))))
+			want := draw(one.T(), torch.NewSource(7, uint64(i)))
+			got := mapped[0].T().MustSelect(0, int64(i), false)
 			require.Equal(t, vectorShape(want), vectorShape(got))
 			vectorNear(t, vectorFloats(want), vectorFloats(got), 1e-13)
-			vectorNear(t, slope(want, one), all[i*int(n):(i+1)*int(n)], 1e-11)
+			vectorNear(t, slope(want, one.T()), all[i*int(n):(i+1)*int(n)], 1e-11)
 		}
 	})
 }
@@ -590,14 +591,14 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 		flat := c.flat(c.random(rng), c.value(rng))
 		n := int64(len(flat))
 		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
-		f := func(flat *ts.Tensor) *ts.Tensor {
-			p, _ := c.unpack(flat)
-			return c.make(p).Sample(torch.NewSource(3, 0), 2).T().MustMul(weights, false).MustSum(gotch.Double, false)
+		f := func(flat torch.Tensor) torch.Tensor {
+			p, _ := c.unpack(flat.T())
+			return torch.Of(c.make(p).Sample(torch.NewSource(3, 0), 2).T().MustMul(weights, false).MustSum(gotch.Double, false))
 		}
-		_, grad, err := torch.ValueAndGrad(f, vectorTensor(flat, n))
+		_, grad, err := torch.ValueAndGrad(f, torch.Of(vectorTensor(flat, n)))
 		require.NoError(t, err)
-		want := vectorSlope(func(v []float64) float64 { return vectorFloats(f(vectorTensor(v, n)))[0] }, flat)
-		vectorNear(t, want, vectorFloats(grad), 1e-9)
+		want := vectorSlope(func(v []float64) float64 { return vectorFloats(f(torch.Of(vectorTensor(v, n))).T())[0] }, flat)
+		vectorNear(t, want, vectorFloats(grad.T()), 1e-9)
 	})
 }
 
@@ -608,9 +609,10 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	check := func(d func(leaf *ts.Tensor) *ts.Tensor, value []float64, want []float64) {
 		t.Helper()
 		k := int64(len(value))
-		wide := torch.Must(torch.Leaf(vectorTensor(value, k).MustExpand([]int64{n, k}, true, false).MustContiguous(false)))
-		total := d(wide).MustSquare(false).MustSum(gotch.Double, false)
-		g := vectorFloats(torch.Must(torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{wide}, nil))[0])
+		wide := torch.Must(torch.Leaf(torch.Of(vectorTensor(value, k).MustExpand([]int64{n, k}, true,
+			false).MustContiguous(false))))
+		total := d(wide.T()).MustSquare(false).MustSum(gotch.Double, false)
+		g := vectorFloats(torch.Must(torch.Grad([]torch.Tensor{torch.Of(total)}, []torch.Tensor{wide}, nil))[0].T())
 		for j := range value {
 			m, s := 0.0, 0.0
 			for i := range n {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
@@ -54,7 +53,7 @@ func designMatrix() torch.Tensor {
 	for _, row := range design {
 		flat = append(flat, row...)
 	}
-	return torch.Of(torch.Must(torch.FromSlice(flat, 4, 2)))
+	return torch.New(flat, 4, 2)
 }
 
 // correlationFactor is by its partial correlations.
@@ -208,15 +207,15 @@ func compareLine(t *testing.T, e *errors, line []string) {
 
 func compareVector(t *testing.T, e *errors, x, p []float64, want []string) {
 	f := vectorFamily(t, e.family)
-	xs, ps := torch.Must(torch.Leaf(scalarVec(x...))), torch.Must(torch.Leaf(scalarVec(p...)))
-	d := f.make(numbers{torch.Of(ps)}, torch.Of(xs))
-	value := f.of(torch.Of(xs))
+	xs, ps := torch.Must(torch.Leaf(torch.Of(scalarVec(x...)))), torch.Must(torch.Leaf(torch.Of(scalarVec(p...))))
+	d := f.make(numbers{ps}, xs)
+	value := f.of(xs)
 	if len(x) == 1 {
 		value = value.At(0)
 	}
 	logp := d.LogProb(value).Sum().T()
 	got := append(scalarRead(logp), make([]float64, 0, len(want))...)
-	for _, g := range scalarGrad(logp, []*ts.Tensor{xs, ps}) {
+	for _, g := range scalarGrad(logp, []torch.Tensor{xs, ps}) {
 		got = append(got, g...)
 	}
 	if want[len(got)] != "-" {

@@ -64,7 +64,7 @@ func (d vonMisesDist) logI0e() torch.Tensor {
 // Sample draws angles.
 func (d vonMisesDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	k := torch.Of(filled(d.concentration, join(sample, d.batch), d.loc, d.concentration).T().MustDetach(false))
-	x := torch.Of(torch.Must(src.VonMises(k.T()))).Add(torch.Of(d.loc.T().MustDetach(false)))
+	x := torch.Must(src.VonMises(k)).Add(torch.Of(d.loc.T().MustDetach(false)))
 	// Back to −π … π.
 	turns := torch.Of(x.Add(math.Pi).Mul(1 / (2 * math.Pi)).T().MustFloor(false))
 	return x.Sub(turns.Mul(2 * math.Pi)).AtLeast(-math.Pi).AtMost(math.Pi)

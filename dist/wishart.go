@@ -100,7 +100,7 @@ func (d wishartCholeskyDist) rows(from, step float64) torch.Tensor {
 		x[i] = from + step*float64(i)
 	}
 	dtype, device := like(d.scaleTril)
-	return torch.Of(torch.Must(torch.FromSliceOn(device, dtype, x, d.event[0])))
+	return torch.Must(torch.FromSliceOn(device, dtype, x, d.event[0]))
 }
 
 // halves are half the degrees of freedom of the chi numbers on the diagonal.
@@ -118,11 +118,11 @@ func (d wishartCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	shape := join(sample, d.batch)
 	half := expandTo(d.halves(), join(shape, d.event[:1]))
 	diagonal := tidy(func() torch.Tensor {
-		roots := torch.Of(torch.Must(src.LogGamma(half.T()))).Add(math.Ln2).Mul(0.5).Exp()
+		roots := torch.Must(src.LogGamma(half)).Add(math.Ln2).Mul(0.5).Exp()
 		return torch.Of(roots.T().MustDiagEmbed(0, -2, -1, false))
 	})
 	m := tidy(func() torch.Tensor {
-		z := torch.Of(torch.Must(src.Normal(join(shape, d.event), dtype, device)))
+		z := torch.Must(src.Normal(join(shape, d.event), dtype, device))
 		return lower(z, -1).Add(diagonal)
 	})
 	if !d.inverse {

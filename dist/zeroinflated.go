@@ -67,7 +67,7 @@ func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws counts and sets some to 0.
 func (d zeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	_, device := like(d.gate)
-	u := torch.Of(torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device)))
+	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
 	x := d.counts.Expand(d.batch...).Sample(src, sample...)
 	keep := u.Ge(tensorOf(d.gate, gotch.Double, device))
 	return x.Mul(torch.Of(keep.T().MustTotype(x.T().DType(), false)))

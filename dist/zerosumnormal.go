@@ -46,7 +46,7 @@ func (d zeroSumNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws scale·(z − mean of z), reparameterised.
 func (d zeroSumNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := like(d.scale)
-	z := torch.Of(torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device)))
+	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	return z.Sub(operand.SumLast(z, 1).Unsqueeze(-1).Div(float64(d.event[0]))).Mul(wide(d.scale))
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -85,9 +86,9 @@ func (s *session) dependence(start Params) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		single := point.Flat.DType() != gotch.Double
+		single := point.Flat.T().DType() != gotch.Double
 		for _, name := range a.names {
-			single = single || slices.Contains([]gotch.DType{gotch.Float, gotch.Half, gotch.BFloat16}, a.pool[name].DType())
+			single = single || slices.Contains([]gotch.DType{gotch.Float, gotch.Half, gotch.BFloat16}, a.pool[name].T().DType())
 		}
 		if a.share = 1e-6; single {
 			a.share = 1e-4
@@ -131,7 +132,7 @@ func near(start Params, by float64) (Params, error) {
 	if err != nil {
 		return p, err
 	}
-	return p.To(device, start.Flat.DType())
+	return p.To(device, start.Flat.T().DType())
 }
 
 // additive has the rows of the first batch, or of the first two where batches are single rows. It is nil where these
@@ -165,7 +166,7 @@ func (s *session) additive() (*additive, error) {
 	}
 	a.pool = maps.Clone(first)
 	for _, name := range a.names {
-		if a.pool[name], err = ts.Cat([]*ts.Tensor{first[name], next()[name]}, 0); err != nil {
+		if a.pool[name], err = raw.Of(ts.Cat([]*ts.Tensor{first[name].T(), next()[name].T()}, 0)); err != nil {
 			return nil, err
 		}
 	}
@@ -174,11 +175,11 @@ func (s *session) additive() (*additive, error) {
 }
 
 // rowsOf is how many rows a tensor has; -1 where it has none.
-func rowsOf(t *ts.Tensor) int64 {
-	if t == nil {
+func rowsOf(t torch.Tensor) int64 {
+	if t == (torch.Tensor{}) {
 		return -1
 	}
-	if shape := torch.Must(torch.Shape(t)); len(shape) > 0 {
+	if shape := t.Shape(); len(shape) > 0 {
 		return shape[0]
 	}
 	return -1
@@ -194,7 +195,8 @@ func (s *session) columns(first Batch, next func() Batch) (names []string, n int
 		func(name string) bool { return rowsOf(first[name]) != rowsOf(all[name]) },
 		func(name string) bool {
 			x, y := first[name], next()[name]
-			return x != nil && y != nil && !(x == y || slices.Equal(x.MustSize(), y.MustSize()) && x.MustEqual(y, false))
+			return x != (torch.Tensor{}) && y != (torch.Tensor{}) &&
+				!(x == y || slices.Equal(x.T().MustSize(), y.T().MustSize()) && x.T().MustEqual(y.T(), false))
 		},
 	} {
 		part := Batch{}
@@ -208,7 +210,7 @@ func (s *session) columns(first Batch, next func() Batch) (names []string, n int
 			n = size
 			return err == nil
 		}
-		if len(part) > 0 && !slices.Contains(slices.Collect(maps.Values(part)), nil) && same() {
+		if len(part) > 0 && !slices.Contains(slices.Collect(maps.Values(part)), torch.Tensor{}) && same() {
 			return part.names(), n
 		}
 	}
@@ -224,8 +226,8 @@ func (a *additive) take(at []int64, fixed func(name string) bool) Batch {
 			index = make([]int64, len(at))
 		}
 		device := torch.Must(torch.DeviceOf(a.pool[name]))
-		moved := torch.Must(torch.To(torch.Must(torch.FromSlice(index)), device, gotch.Int64))
-		out[name] = a.pool[name].MustIndexSelect(0, moved, false)
+		moved := torch.Must(torch.To(torch.New(index), device, gotch.Int64))
+		out[name] = torch.Of(a.pool[name].T().MustIndexSelect(0, moved.T(), false))
 	}
 	return out
 }

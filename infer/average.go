@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Average is the time average of each chain over the updates after burn-in. With step sizes ε_t that change, points do
@@ -24,12 +23,12 @@ type Average struct {
 // mean' = mean + (w/W')(θ − mean) and square' = square + w(θ − mean)(θ − mean').
 type averager struct {
 	weight       float64
-	mean, square *ts.Tensor
+	mean, square torch.Tensor
 }
 
 const averageMean, averageSquare = "average.mean", "average.square"
 
-func (a *averager) add(theta *ts.Tensor, weight float64) error {
+func (a *averager) add(theta torch.Tensor, weight float64) error {
 	if !(weight > 0) {
 		return nil
 	}
@@ -42,7 +41,7 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 		if theta, err = torch.To(theta, device, torch.DTypeOf[float64]()); err != nil {
 			return err
 		}
-		if a.mean == nil {
+		if a.mean == (torch.Tensor{}) {
 			if a.mean, err = torch.Combine(torch.Term{Coeff: 0, Tensor: theta}); err != nil {
 				return err
 			}
@@ -61,12 +60,12 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 			return err
 		}
 		// (θ − mean)(θ − mean') = (W/W')(θ − mean)²
-		product, err := off.Square(false)
+		product, err := off.T().Square(false)
 		if err != nil {
 			return err
 		}
 		square, err := torch.Combine(torch.Term{Coeff: 1, Tensor: a.square},
-			torch.Term{Coeff: weight * a.weight / total, Tensor: product})
+			torch.Term{Coeff: weight * a.weight / total, Tensor: torch.Of(product)})
 		if err != nil {
 			return err
 		}
@@ -79,7 +78,7 @@ func (a *averager) add(theta *ts.Tensor, weight float64) error {
 
 // result is the average; nil when nothing was added.
 func (a *averager) result(l *Layout) (*Average, error) {
-	if a.mean == nil {
+	if a.mean == (torch.Tensor{}) {
 		return nil, nil
 	}
 	variance, err := torch.Combine(torch.Term{Coeff: 1 / a.weight, Tensor: a.square})
@@ -95,7 +94,7 @@ func (a *averager) result(l *Layout) (*Average, error) {
 }
 
 func (a *averager) save() Tensors {
-	if a.mean == nil {
+	if a.mean == (torch.Tensor{}) {
 		return nil
 	}
 	return Tensors{averageMean: a.mean, averageSquare: a.square}

@@ -24,13 +24,14 @@ func TestBatchSize(t *testing.T) {
 		"nil":        {nil, "the batch is empty"},
 		"no tensors": {infer.Batch{}, "the batch is empty"},
 		"no data":    {infer.Batch{"x": vec(nil, 0, 3)}, "the batch is empty"},
-		"a scalar": {infer.Batch{"x": torch.Must(torch.Scalar(1))},
+		"a scalar": {infer.Batch{"x": torch.Scalar(1)},
 			`batch tensor "x" has shape []: its first dimension must count the data`},
 		"unequal sizes": {infer.Batch{"a": vec(make([]float64, 4)), "b": vec(make([]float64, 8), 2, 4)},
 			`batch tensor "b" has 2 data, others 4`},
 		"one empty": {infer.Batch{"a": vec(nil, 0, 1), "b": vec(make([]float64, 4))},
 			`batch tensor "b" has 4 data, others 0`},
-		"a nil tensor": {infer.Batch{"x": nil}, `batch tensor "x": libtorch: Describe(nil): an operand is nil`},
+		"not set": {infer.Batch{"x": torch.Tensor{}},
+			`batch tensor "x" has shape []: its first dimension must count the data`},
 		"freed": {infer.Batch{"x": freed},
 			`batch tensor "x": libtorch: Describe(freed): a tensor was used after it was freed`},
 	} {
@@ -42,8 +43,8 @@ func TestBatchSize(t *testing.T) {
 // Get gives the tensor itself. What is not there panics with a typed error that names what is; a nil
 // tensor is not there.
 func TestBatchGet(t *testing.T) {
-	b := infer.Batch{"x": vec([]float64{1}), "y": vec([]float64{2}), "none": nil}
-	assert.Same(t, b["y"], b.Get("y").T())
+	b := infer.Batch{"x": vec([]float64{1}), "y": vec([]float64{2}), "none": torch.Tensor{}}
+	assert.Same(t, b["y"].T(), b.Get("y").T())
 	for _, name := range []string{"z", "none"} {
 		err := torch.Do(func(*torch.Scope) error { b.Get(name).T(); return nil })
 		var e *infer.ModelError

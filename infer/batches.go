@@ -11,22 +11,24 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
-// Batch is the data of one update: named tensors whose first dimension counts the data.
-type Batch map[string]*ts.Tensor
+// Batch is the data of one update: named tensors whose first dimension counts the data. A Go number, torch.Of(3), is
+// read as a tensor of shape []. A density reads it by Get, which names what is missing; of an unknown name the map
+// itself gives the zero Tensor, which counts as 0.
+type Batch map[string]torch.Tensor
 
 // Get is a tensor of the batch. It is meant for use inside a model: an unknown name panics with an error that the
 // caller of the model returns.
 func (b Batch) Get(name string) torch.Tensor {
 	t, ok := b[name]
-	if !ok || t == nil {
+	if !ok || t == (torch.Tensor{}) {
 		panic(&ModelError{Name: name, What: "batch tensor",
-			Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == nil })})
+			Have: slices.DeleteFunc(b.names(), func(n string) bool { return b[n] == (torch.Tensor{}) })})
 	}
-	return torch.Of(t)
+	return t
 }
 
 // Size is the number of data: the common size of the first dimensions.
@@ -59,11 +61,11 @@ const epochEntry = "(batches of an epoch)"
 // count, that the mean over the epoch is the sum over all data. It is 0 where all batches have the same size, N/n times
 // count then, and in a part of such a batch.
 func (b Batch) PerEpoch() int64 {
-	t := b[epochEntry]
-	if t == nil {
+	t, ok := b[epochEntry]
+	if !ok {
 		return 0
 	}
-	if shape := torch.Must(torch.Shape(t)); len(shape) == 4 && shape[0] == shape[2] {
+	if shape := t.Shape(); len(shape) == 4 && shape[0] == shape[2] {
 		return shape[1]
 	}
 	return 0
@@ -82,11 +84,25 @@ func (b Batch) SetPerEpoch(batches int64) error {
 
 // Alone is the batch as data of their own: N/n times count, as for methods that add up batches themselves.
 func (b Batch) Alone() Batch {
-	if b[epochEntry] == nil {
+	if _, ok := b[epochEntry]; !ok {
 		return b
 	}
 	out := maps.Clone(b)
 	delete(out, epochEntry)
+	return out
+}
+
+// Tensors is the batch with its Go numbers made into tensors, once; b itself where it has none.
+func (b Batch) Tensors() Batch {
+	out, copied := b, false
+	for name, t := range b {
+		if _, number := t.Number(); number && t != (torch.Tensor{}) {
+			if !copied {
+				out, copied = maps.Clone(b), true
+			}
+			out[name] = torch.Of(t.T())
+		}
+	}
 	return out
 }
 
@@ -258,7 +274,7 @@ func (m *minibatches) Next() (Batch, error) {
 		if err != nil {
 			return err
 		}
-		moved := map[string]*ts.Tensor{}
+		moved := map[string]torch.Tensor{}
 		for name, t := range data {
 			device, err := torch.DeviceOf(t)
 			if err != nil {
@@ -271,7 +287,7 @@ func (m *minibatches) Next() (Batch, error) {
 				}
 				moved[device.Name] = at
 			}
-			if out[name], err = t.IndexSelect(0, at, false); err != nil {
+			if out[name], err = raw.Of(t.T().IndexSelect(0, at.T(), false)); err != nil {
 				return fmt.Errorf("batch tensor %q: %w", name, err)
 			}
 			s.Keep(out[name])

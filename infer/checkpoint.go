@@ -18,7 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Checkpoint says where and how often a run saves itself. A run that was killed, in its warm-up or after, goes on from
@@ -103,7 +102,7 @@ func (g *group) inFolder(err error) error {
 }
 
 // openCheckpoint takes the folder, and reads the checkpoint that is to be resumed. at is a point of the run.
-func openCheckpoint(g *group, at *ts.Tensor) (*checkpointer, error) {
+func openCheckpoint(g *group, at torch.Tensor) (*checkpointer, error) {
 	c := g.checkpoint
 	if c.Dir == "" {
 		return nil, &FieldError{Type: "infer.Checkpoint", Field: "Dir", Value: `""`, Allowed: "a folder is required"}
@@ -232,7 +231,7 @@ func (f *checkpointer) identity() string {
 	if err != nil {
 		text = []byte(err.Error())
 	}
-	if start := f.g.o.Start; start.Flat != nil {
+	if start := f.g.o.Start; start.Flat != (torch.Tensor{}) {
 		x, err := start.Values()
 		text = fmt.Appendf(text, "%v %v", x, err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // A checkpoint file is the magic line, the length of a JSON header and the header, the tensors' bytes in the header's
@@ -149,7 +148,7 @@ const (
 	begunName      = "begun" // is there until the first checkpoint is
 )
 
-func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {
+func describe(name string, t torch.Tensor) (savedTensorInfo, error) {
 	shape, err := torch.Shape(t)
 	if err != nil {
 		return savedTensorInfo{}, err
@@ -159,7 +158,7 @@ func describe(name string, t *ts.Tensor) (savedTensorInfo, error) {
 }
 
 // saveTensor copies the values of a tensor, without loss.
-func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
+func saveTensor(name string, t torch.Tensor) (savedTensorInfo, []byte, error) {
 	info, err := describe(name, t)
 	if err != nil {
 		return info, nil, err
@@ -176,12 +175,12 @@ func saveTensor(name string, t *ts.Tensor) (savedTensorInfo, []byte, error) {
 }
 
 // restoreTensor makes the tensor again, on the device of the one that it replaces.
-func restoreTensor(info savedTensorInfo, blob []byte, like *ts.Tensor) (*ts.Tensor, error) {
+func restoreTensor(info savedTensorInfo, blob []byte, like torch.Tensor) (torch.Tensor, error) {
 	device := torch.CPU
-	if like != nil {
+	if like != (torch.Tensor{}) {
 		var err error
 		if device, err = torch.DeviceOf(like); err != nil {
-			return nil, err
+			return torch.Tensor{}, err
 		}
 	}
 	if info.dtype() == gotch.Float {

@@ -89,7 +89,7 @@ func TestCheckpointOfAModelThatIsNotTheSameTwice(t *testing.T) {
 	data, w := infer.Batch{}, map[string]float64{}
 	for j := range 8 {
 		name := fmt.Sprint("x", j)
-		data[name], w[name] = vec(scattered(1000, float64(j+3))).MustTotype(gotch.Float, false), float64(j)
+		data[name], w[name] = torch.Of(vec(scattered(1000, float64(j+3))).T().MustTotype(gotch.Float, false)), float64(j)
 	}
 	program, err := ppl.Compile(func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, 1)) }, data)
 	require.NoError(t, err)

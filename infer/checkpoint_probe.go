@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // probe is the log density of a run's target, per datum, at a point that depends on the layout alone, on the first
@@ -19,7 +18,7 @@ type probe struct {
 
 // probe has a point of the type and the device of like. The gradients are eager, so that the number does not depend on
 // compiling.
-func (g *group) probe(like *ts.Tensor) (p probe, err error) {
+func (g *group) probe(like torch.Tensor) (p probe, err error) {
 	position := g.batches.Position()
 	var values [2]float64
 	g.tally.Aside(func() {
@@ -41,7 +40,7 @@ func (g *group) probe(like *ts.Tensor) (p probe, err error) {
 }
 
 // probeAt evaluates the density, as often as there are values.
-func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err error) {
+func (g *group) probeAt(like torch.Tensor, values []float64) (exact bool, err error) {
 	at := make([]float64, g.layout.Dim())
 	for i := range at {
 		at[i] = 0.1 * float64(i%7-3)
@@ -54,7 +53,7 @@ func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if p, err = p.To(device, like.DType()); err != nil {
+	if p, err = p.To(device, like.T().DType()); err != nil {
 		return false, err
 	}
 	if err := g.batches.Seek(Position{}); err != nil {
@@ -78,9 +77,10 @@ func (g *group) probeAt(like *ts.Tensor, values []float64) (exact bool, err erro
 	if err != nil {
 		return false, err
 	}
-	exact = like.DType() == gotch.Double
+	exact = like.T().DType() == gotch.Double
 	for _, x := range batch {
-		exact = exact && (x == nil || x.DType() != gotch.Float && x.DType() != gotch.Half && x.DType() != gotch.BFloat16)
+		exact = exact && (x == (torch.Tensor{}) || x.T().DType() != gotch.Float && x.T().DType() != gotch.Half &&
+			x.T().DType() != gotch.BFloat16)
 	}
 	for i := range values {
 		e, err := gradient.ValueAndGrad(p, batch, 0)

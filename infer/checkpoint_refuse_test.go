@@ -17,6 +17,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // stopped is the folder of a run that was cancelled with 8 draws of 3 chains.
@@ -323,7 +324,7 @@ func TestCheckpointFolderErrors(t *testing.T) {
 // A state with a tensor whose values a checkpoint would not keep exactly is an error when it is saved, not later.
 func TestCheckpointOfAnOddTensor(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {}})
-	p := infer.Params{Layout: l, Flat: ts.MustOnes([]int64{1}, gotch.Int64, gotch.CPU)}
+	p := infer.Params{Layout: l, Flat: torch.Of(ts.MustOnes([]int64{1}, gotch.Int64, gotch.CPU))}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := infertest.Run(ctx, restorable{}, p, infer.Full(nil),

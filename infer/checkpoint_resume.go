@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // resumeDriven puts the run where the checkpoint says, and returns the snapshot to go on from.
@@ -41,11 +41,11 @@ func (f *checkpointer) resumeUpdates(r *updater) error {
 	if i >= 0 && h.Tensors[i].String() != point.String() {
 		return fmt.Errorf("it is of another run: its point is %v, this run's %v: %w", h.Tensors[i], point, ErrCheckpoint)
 	}
-	tensors := map[string]*ts.Tensor{}
+	tensors := map[string]torch.Tensor{}
 	before := r.state.Save().Tensors
 	for i, info := range h.Tensors {
 		like := before[info.Name]
-		if like == nil {
+		if like == (torch.Tensor{}) {
 			like = r.state.Position().Flat
 		}
 		t, err := restoreTensor(info, f.blobs[i], like)

@@ -16,6 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/internal/testkit"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The two files in the folder of a run.
@@ -113,7 +114,7 @@ func TestResumeAfterCancel(t *testing.T) {
 				got := j.resume(t, dir)
 				sameResult(t, want, got)
 				if j.single {
-					assert.Equal(t, gotch.Float, got.State.Position().Flat.DType())
+					assert.Equal(t, gotch.Float, got.State.Position().Flat.T().DType())
 				}
 			}
 		})
@@ -309,13 +310,15 @@ func TestResumeCountsHeldUpdates(t *testing.T) {
 func TestCheckpointKeepsTensors(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {}})
 	for name, p := range map[string]infer.Params{
-		"one number":  pointOf(t, l, 0.1),
-		"one row":     {Layout: l, Flat: vec([]float64{0.1}, 1, 1)},
-		"denormal":    pointOf(t, l, 5e-324, -5e-324, 1e-310),
-		"large":       pointOf(t, l, -1.7976931348623157e308, 0x1p-1022),
-		"half":        {Layout: l, Flat: vec([]float64{0.1, 65504, -6e-8}, 3, 1).MustTotype(gotch.Half, false)},
-		"brain float": {Layout: l, Flat: vec([]float64{0.1, 3e38, -6e-38}, 3, 1).MustTotype(gotch.BFloat16, false)},
-		"float32":     {Layout: l, Flat: vec([]float64{0.1, 3e38, -1e-45}, 3, 1).MustTotype(gotch.Float, false)},
+		"one number": pointOf(t, l, 0.1),
+		"one row":    {Layout: l, Flat: vec([]float64{0.1}, 1, 1)},
+		"denormal":   pointOf(t, l, 5e-324, -5e-324, 1e-310),
+		"large":      pointOf(t, l, -1.7976931348623157e308, 0x1p-1022),
+		"half":       {Layout: l, Flat: torch.Of(vec([]float64{0.1, 65504, -6e-8}, 3, 1).T().MustTotype(gotch.Half, false))},
+		"brain float": {Layout: l, Flat: torch.Of(vec([]float64{0.1, 3e38, -6e-38}, 3, 1).T().MustTotype(gotch.BFloat16,
+			false))},
+		"float32": {Layout: l, Flat: torch.Of(vec([]float64{0.1, 3e38, -1e-45}, 3, 1).T().MustTotype(gotch.Float,
+			false))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -9,9 +9,9 @@ import (
 	"weak"
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Compile makes native code of a target on the batch b, for points like start, of shape [d] or [K, d]. The function's
@@ -43,16 +43,16 @@ func compileFor(t Target, start Params, b Batch, o native.Options, rows bool) (*
 		}
 		return nil
 	}
-	source.Whole = func(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (values, grads *ts.Tensor,
-		aux map[string]*ts.Tensor, err error) {
+	source.Whole = func(x torch.Tensor, batch map[string]torch.Tensor, weight float64) (values, grads torch.Tensor,
+		aux map[string]torch.Tensor, err error) {
 		values, grads, aux, err = differentiate(t.Density(weight), Params{Layout: l, Flat: x}, batch)
 		if err == nil {
 			err = unchanged(batch)
 		}
 		return values, grads, aux, err
 	}
-	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
-		aux map[string]*ts.Tensor, err error) {
+	source.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+		aux map[string]torch.Tensor, err error) {
 		functions := []LogPosterior{t.LogPosterior}
 		if t.LogJacobian != nil {
 			functions = append(functions, tied(t.LogJacobian))
@@ -96,12 +96,12 @@ func compiledFor(l *Layout) *native.Cache {
 }
 
 // form is a tensor of the form of the points that a function is asked for: all rows, or the first.
-func form(start Params, rows bool) (*ts.Tensor, error) {
+func form(start Params, rows bool) (torch.Tensor, error) {
 	n, err := start.rows()
 	if err != nil || rows || n == 0 {
 		return start.Flat, err
 	}
-	return start.Flat.Select(0, 0, false)
+	return raw.Of(start.Flat.T().Select(0, 0, false))
 }
 
 // unfit says why points cannot be those of a plan; "" where they can.
@@ -146,19 +146,20 @@ func recordingPoints(start Params) ([][]float64, error) {
 
 // differentiate evaluates a density with its gradient and aux, at a single point or mapped over the rows. The tensors
 // belong to the scope that is open.
-func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, aux map[string]*ts.Tensor, err error) {
+func differentiate(f LogPosterior, p Params, b Batch) (value, grad torch.Tensor, aux map[string]torch.Tensor,
+	err error) {
 	rows, err := p.rows()
 	if err != nil {
-		return nil, nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	evaluate := torch.ValueAndGradAux
 	if rows > 0 {
 		evaluate = torch.VmapValueAndGradAux
 	}
 	var names []string
-	var more []*ts.Tensor
+	var more []torch.Tensor
 	err = retied(func(tie bool) (err error) {
-		value, grad, more, err = evaluate(func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+		value, grad, more, err = evaluate(func(flat torch.Tensor) (torch.Tensor, []torch.Tensor) {
 			value, aux := evaluateAt(f, Params{Layout: p.Layout, Flat: flat, tied: tie}, b)
 			names = Batch(aux).names()
 			return value, aux.sorted()
@@ -166,9 +167,9 @@ func differentiate(f LogPosterior, p Params, b Batch) (value, grad *ts.Tensor, a
 		return err
 	})
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("log posterior: %w", err)
+		return torch.Tensor{}, torch.Tensor{}, nil, fmt.Errorf("log posterior: %w", err)
 	}
-	aux = map[string]*ts.Tensor{}
+	aux = map[string]torch.Tensor{}
 	for i, name := range names {
 		aux[name] = more[i]
 	}

@@ -69,7 +69,7 @@ func TestCompile(t *testing.T) {
 // What cannot be recorded is eager, with a reason that names it; where native code is required, that is the error.
 func TestNotCompiled(t *testing.T) {
 	calls := 0
-	var kept *ts.Tensor
+	var kept torch.Tensor
 	own := vec([]float64{1, 1})
 	table := map[string]struct {
 		f      infer.LogPosterior
@@ -77,7 +77,7 @@ func TestNotCompiled(t *testing.T) {
 	}{
 		"a value is read": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			x := p.Get("x").Sum()
-			if torch.Must(torch.Item(x.T())) > 100 {
+			if x.Item() > 100 {
 				return x.Neg(), nil
 			}
 			return x.Square().Neg(), nil
@@ -110,16 +110,16 @@ func TestNotCompiled(t *testing.T) {
 		"a tensor of the call before": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			x := p.Get("x")
 			before := kept
-			if before == nil {
+			if before == (torch.Tensor{}) {
 				before = vec([]float64{1, 1})
 			}
-			kept = torch.Must(torch.Copy(x.T().MustDetach(false)))
+			kept = torch.Must(torch.Copy(torch.Of(x.T().MustDetach(false))))
 			torch.Detach(kept)
-			return x.Mul(torch.Of(before)).Square().Sum().Neg(), nil
+			return x.Mul(before).Square().Sum().Neg(), nil
 		}, ""},
 		"a tensor of the program is written to": {func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-			own.MustAddScalar_(ts.FloatScalar(1))
-			return p.Get("x").Mul(torch.Of(own)).Square().Sum().Neg(), nil
+			own.T().MustAddScalar_(ts.FloatScalar(1))
+			return p.Get("x").Mul(own).Square().Sum().Neg(), nil
 		}, ""},
 	}
 	start := pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.2)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/floats"
 )
 
@@ -36,7 +35,7 @@ func versions(b Batch) ([]int64, error) {
 		if torch.Freed(b[name]) {
 			return nil, fmt.Errorf("batch tensor %q was freed: %w", name, ErrConfig)
 		}
-		out = append(out, b[name].Must_Version(false))
+		out = append(out, b[name].T().Must_Version(false))
 	}
 	return out, nil
 }
@@ -141,7 +140,7 @@ func (c *compiled) key(p Params, b Batch, jacobian bool) (string, error) {
 		return key, err
 	}
 	shape, err := torch.Shape(p.Flat)
-	return fmt.Sprint(key, shape, p.Flat.DType()), err
+	return fmt.Sprint(key, shape, p.Flat.T().DType()), err
 }
 
 // replays says whether a replay is for points like p.
@@ -151,7 +150,7 @@ func replays(f *native.Func, p Params) bool {
 		return false
 	}
 	device, err := torch.DeviceOf(p.Flat)
-	return err == nil && f.Replays(shape, p.Flat.DType(), device)
+	return err == nil && f.Replays(shape, p.Flat.T().DType(), device)
 }
 
 // evaluateReplay does a recorded evaluation again, at points like those that it was recorded at.
@@ -160,12 +159,12 @@ func evaluateReplay(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 	if err != nil {
 		return e, err
 	}
-	flat, err := p.Flat.Contiguous(false)
+	flat, err := p.Flat.T().Contiguous(false)
 	if err != nil {
 		return e, err
 	}
-	var aux map[string]*ts.Tensor
-	if e.Value, e.Grad, aux, err = f.Tensors(flat, jacobian); err != nil {
+	var aux map[string]torch.Tensor
+	if e.Value, e.Grad, aux, err = f.Tensors(torch.Of(flat), jacobian); err != nil {
 		return e, err
 	}
 	e.Aux = aux

@@ -3,10 +3,9 @@ package infer_test
 import (
 	"fmt"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -23,7 +22,7 @@ type counter struct {
 // counterState is the state of counter. The constant is one tensor that all states of a run share.
 type counterState struct {
 	params   infer.Params
-	constant *ts.Tensor
+	constant torch.Tensor
 	n        int64
 }
 
@@ -31,7 +30,7 @@ var errCounter = fmt.Errorf("the counter is stuck")
 
 func (c counter) Init(p infer.Params) (infer.State, error) {
 	// It keeps the point as it is, without a copy.
-	return counterState{params: p, constant: torch.Must(torch.Scalar(1))}, nil
+	return counterState{params: p, constant: torch.Scalar(1)}, nil
 }
 
 func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.Info, error) {
@@ -63,7 +62,7 @@ func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.In
 			info.Stats["also"] = append(info.Stats["also"], float64(i))
 		}
 	}
-	s.params.Flat, err = s.params.Flat.Add(s.constant, false)
+	s.params.Flat, err = raw.Of(s.params.Flat.T().Add(s.constant.T(), false))
 	return s, info, err
 }
 
@@ -102,13 +101,13 @@ func (p *preparing) Prepare(s infer.State, epoch bool, next func() (infer.Batch,
 		if err != nil {
 			return nil, err
 		}
-		*p.prepared = append(*p.prepared, floats(b.Get("x").T())...)
+		*p.prepared = append(*p.prepared, floats(b.Get("x"))...)
 	}
 	return s, nil
 }
 
 func (p *preparing) Update(s infer.State, b infer.Batch) (infer.State, infer.Info, error) {
-	*p.seen = append(*p.seen, floats(b.Get("x").T())...)
+	*p.seen = append(*p.seen, floats(b.Get("x"))...)
 	return p.counter.Update(s, b)
 }
 

@@ -42,8 +42,8 @@ const (
 // Curved ridges are followed where asked for. The point is where chains "ended" or "began".
 func (s *session) endless(at Params, where string, ridges bool) []draws.Note {
 	dim := s.layout.Dim()
-	if at.Flat == nil || dim > endlessDim || s.data*float64(endlessPoints*dim*20) > endlessTerms ||
-		at.Flat.DType() != gotch.Double {
+	if at.Flat == (torch.Tensor{}) || dim > endlessDim || s.data*float64(endlessPoints*dim*20) > endlessTerms ||
+		at.Flat.T().DType() != gotch.Double {
 		return nil
 	}
 	target := s.program.Target()

@@ -21,7 +21,7 @@ import (
 )
 
 func column(x []float64, shape ...int64) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSlice(x, shape...)))
+	return torch.New(x, shape...)
 }
 
 // regression is of y on the columns x, whose coefficients have a prior.
@@ -68,8 +68,8 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 		p := c.Sample("p", dist.Beta(0.5, 0.5))
 		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Bernoulli(p), c.Data("y")) })
 	}
-	separated := infer.Batch{"x": column([]float64{-2, -1, 1, 2}).T(), "y": column([]float64{0, 0, 1, 1}).T()}
-	collinear := infer.Batch{"x": column(twice, 6, 2).T(), "y": column(y).T()}
+	separated := infer.Batch{"x": column([]float64{-2, -1, 1, 2}), "y": column([]float64{0, 0, 1, 1})}
+	collinear := infer.Batch{"x": column(twice, 6, 2), "y": column(y)}
 	for _, e := range []struct {
 		name  string
 		model ppl.Model
@@ -78,18 +78,18 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 		other string
 		modes string // the text of methods that look for the mode
 	}{
-		{"data that do not vary", scale, infer.Batch{"y": column(make([]float64, 9)).T()}, "rises as s falls", "", ""},
-		{"data that do not vary about a mean", centre, infer.Batch{"y": column(same).T()}, "rises as s falls", "", ""},
-		{"data that vary little about a mean", centre, infer.Batch{"y": column(nearly).T()}, "", "", ""},
-		{"a hierarchy", hierarchy, infer.Batch{"y": column(y).T()}, "", "", "rises as tau falls"},
+		{"data that do not vary", scale, infer.Batch{"y": column(make([]float64, 9))}, "rises as s falls", "", ""},
+		{"data that do not vary about a mean", centre, infer.Batch{"y": column(same)}, "rises as s falls", "", ""},
+		{"data that vary little about a mean", centre, infer.Batch{"y": column(nearly)}, "", "", ""},
+		{"a hierarchy", hierarchy, infer.Batch{"y": column(y)}, "", "", "rises as tau falls"},
 		{"separation", separable(dist.Flat()), separated, "rises as b grows", "", ""},
 		{"collinear", regression(dist.Flat(2)), collinear, // (2, -1)/√5
 			"along -0.894 w[0] +0.447 w[1]", "along +0.894 w[0] -0.447 w[1]", ""},
-		{"a column of zeros", regression(dist.Flat(2)), infer.Batch{"x": column(zero, 6, 2).T(), "y": column(y).T()},
+		{"a column of zeros", regression(dist.Flat(2)), infer.Batch{"x": column(zero, 6, 2), "y": column(y)},
 			"rises as w[1] grows and as it falls", "", ""},
 		{"collinear, wide prior", regression(dist.Independent(dist.Normal(torch.Zeros(2), 1e4), 1)), collinear, "", "", ""},
 		{"separation, heavy tails", separable(dist.Cauchy(0, 2.5)), separated, "", "", ""},
-		{"infinite at 0", beta, infer.Batch{"y": column(make([]float64, 3)).T()}, "", "", ""},
+		{"infinite at 0", beta, infer.Batch{"y": column(make([]float64, 3))}, "", "", ""},
 	} {
 		p := torch.Must(ppl.Compile(e.model, e.batch))
 		for _, m := range []infer.Method{hmc.NUTS{}, optim.LBFGS{}, optim.Adam{LR: infer.Constant(0.05)}, vi.Diag{},

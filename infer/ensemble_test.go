@@ -17,8 +17,8 @@ import (
 
 // wells is log p = Σ (x² − x⁴/10), with modes at ±√5.
 func wells(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	square := p.Flat.MustSquare(false)
-	return torch.Of(sum(square.MustSub(scaled(square.MustSquare(false), 0.1), false))), nil
+	square := p.Flat.Square().T()
+	return sum(torch.Of(square.MustSub(scaled(torch.Of(square.MustSquare(false)), 0.1).T(), false))), nil
 }
 
 // ensembleOf is an ensemble of 10 chains of SGHMC from different points, in groups.

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Evaluator evaluates a target at points in the memory of Go, for methods whose chains are Go code: values alone, or
@@ -184,10 +183,10 @@ func (e *Evaluator) tensors(x []float64, weight float64, values, grads []float64
 func (e *Evaluator) plainValues(p Params, weight float64, values []float64) error {
 	density := e.target.Density(weight)
 	err := torch.NoGrad(func() error {
-		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 			value, _ := evaluateAt(density, Params{Layout: e.layout, Flat: in[0]}, e.batch)
-			return []*ts.Tensor{value}, nil
-		}, []*ts.Tensor{p.Flat}, nil)
+			return []torch.Tensor{value}, nil
+		}, []torch.Tensor{p.Flat}, nil)
 		if err != nil {
 			return err
 		}

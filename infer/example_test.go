@@ -19,7 +19,7 @@ const exampleData = 4
 
 func exampleModel(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 	mu := p.Get("mu").T()
-	r := b.Get("y").T().MustSub(mu, false)
+	r := b.Get("y").Sub(mu).T()
 	logLikelihood := r.MustMul(r, false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	logPrior := mu.MustMul(mu, false).MustMulScalar(ts.FloatScalar(-0.5/exampleData), false)
 	return torch.Of(logLikelihood.MustAdd(logPrior, false)), nil
@@ -30,7 +30,7 @@ func exampleStart() (infer.Params, infer.Batch) {
 	if err != nil {
 		panic(err)
 	}
-	y := torch.Must(torch.FromSlice([]float64{1, 2, 3, 4}))
+	y := torch.New([]float64{1, 2, 3, 4})
 	return torch.Must(infer.Zeros(layout)), infer.Batch{"y": y}
 }
 
@@ -123,7 +123,7 @@ func ExampleSubspace() {
 }
 
 func ExampleMinibatches() {
-	x := torch.Must(torch.FromSlice([]float64{0, 10, 20, 30, 40}))
+	x := torch.New([]float64{0, 10, 20, 30, 40})
 	batches, err := infer.Minibatches(infer.Batch{"x": x}, infer.MinibatchOptions{Size: 2, Seed: 1})
 	if err != nil {
 		fmt.Println(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -48,21 +49,21 @@ type columns struct {
 
 // beside evaluates the external parts of a point, and returns the point with them beside it, of shape [d + Σ m] or
 // [K, d + Σ m].
-func (a *autograd) beside(p Params, b Batch, rows int64) (*ts.Tensor, columns, error) {
+func (a *autograd) beside(p Params, b Batch, rows int64) (torch.Tensor, columns, error) {
 	c := columns{sizes: []int64{int64(p.Layout.Dim())}}
 	parts, err := a.external.Load().Evaluate(p, b)
 	if err != nil {
-		return nil, c, err
+		return torch.Tensor{}, c, err
 	}
 	device, err := torch.DeviceOf(p.Flat)
 	if err != nil {
-		return nil, c, err
+		return torch.Tensor{}, c, err
 	}
 	dtype, err := torch.DTypeOfTensor(p.Flat)
 	if err != nil {
-		return nil, c, err
+		return torch.Tensor{}, c, err
 	}
-	all := []*ts.Tensor{p.Flat}
+	all := []torch.Tensor{p.Flat}
 	for name := range parts {
 		c.names = append(c.names, name)
 	}
@@ -70,29 +71,29 @@ func (a *autograd) beside(p Params, b Batch, rows int64) (*ts.Tensor, columns, e
 	for _, name := range c.names {
 		shape, err := torch.Shape(parts[name])
 		if err != nil {
-			return nil, c, err
+			return torch.Tensor{}, c, err
 		}
 		if n := len(shape); n == 0 || n != min(int(rows), 1)+1 || n == 2 && shape[0] != rows {
-			return nil, c, fmt.Errorf("the external part %q has shape %v, expected [m], or [%d, m] for %d chains: %w", name,
-				shape, rows, rows, ErrLayout)
+			return torch.Tensor{}, c, fmt.Errorf("the external part %q has shape %v, expected [m], or [%d, m] for %d chains: %w",
+				name, shape, rows, rows, ErrLayout)
 		}
 		c.sizes = append(c.sizes, shape[len(shape)-1])
 		t, err := torch.To(parts[name], device, dtype)
 		if err != nil {
-			return nil, c, err
+			return torch.Tensor{}, c, err
 		}
 		all = append(all, t)
 	}
-	x, err := ts.Cat(all, -1)
+	x, err := raw.Of(ts.Cat(raw.Pointers(all), -1))
 	return x, c, err
 }
 
 // cut takes the point and the external parts of one chain apart.
-func (c columns) cut(x *ts.Tensor) (*ts.Tensor, Tensors) {
-	parts := torch.Must(x.SplitWithSizes(c.sizes, 0))
+func (c columns) cut(x torch.Tensor) (torch.Tensor, Tensors) {
+	parts := torch.Must(x.T().SplitWithSizes(c.sizes, 0))
 	external := Tensors{}
 	for i, name := range c.names {
-		external[name] = torch.Must(parts[i+1].Detach(false))
+		external[name] = torch.Of(torch.Must(parts[i+1].Detach(false)))
 	}
-	return parts[0], external
+	return torch.Of(parts[0]), external
 }

@@ -10,18 +10,17 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // fuser is a transform whose updates can be written as operations on elements, for states that are small.
 type fuser interface {
 	FusedGradient() Gradient
 	// FusedParts are the tensors of a state that updates change, θ first; nil where they need tensors.
-	FusedParts(State) ([]*ts.Tensor, torch.Streams)
+	FusedParts(State) ([]torch.Tensor, torch.Streams)
 	// FusedWriter gives a function that adds one update to a program, and what the update tells about itself.
 	FusedWriter(*fuse.Program) (info *Info, write func(step int64, value, record bool) (tau float64, err error))
 	// FusedState is a state with other tensors.
-	FusedState(s State, steps int64, offset uint64, tensors []*ts.Tensor) State
+	FusedState(s State, steps int64, offset uint64, tensors []torch.Tensor) State
 }
 
 // fused makes the updates of a group in native code, many in a call, and none of them with tensors: see package fuse.

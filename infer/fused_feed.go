@@ -102,7 +102,7 @@ func (m *walk) take(n int64, index []int64) []int64 {
 type window struct {
 	batch   Batch
 	rows    []fuse.Rows
-	tensors []*ts.Tensor
+	tensors []torch.Tensor
 }
 
 // widths are the bytes of the elements that native code reads.
@@ -112,21 +112,21 @@ var widths = map[gotch.DType]int{gotch.Double: 8, gotch.Float: 4, gotch.Int64: 8
 func newWindow(data Batch, n, size int64) (*window, error) {
 	w := &window{batch: Batch{}}
 	for _, name := range data.names() {
-		from, err := data[name].Contiguous(false)
+		from, err := data[name].T().Contiguous(false)
 		if err != nil {
 			return nil, err
 		}
-		to, err := torch.Copy(torch.Must(from.Narrow(0, 0, size, false)))
+		to, err := torch.Copy(torch.Of(torch.Must(from.Narrow(0, 0, size, false))))
 		if err != nil {
 			return nil, err
 		}
-		torch.Detach(from, to)
-		w.tensors = append(w.tensors, from, to)
-		device, err := torch.DeviceOf(from)
+		torch.Detach(torch.Of(from), to)
+		w.tensors = append(w.tensors, torch.Of(from), to)
+		device, err := torch.DeviceOf(torch.Of(from))
 		if err != nil {
 			return nil, err
 		}
-		dtype, err := torch.DTypeOfTensor(from)
+		dtype, err := torch.DTypeOfTensor(torch.Of(from))
 		if err != nil {
 			return nil, err
 		}
@@ -134,16 +134,16 @@ func newWindow(data Batch, n, size int64) (*window, error) {
 			w.free()
 			return nil, nil
 		}
-		count, err := torch.Numel(from)
+		count, err := torch.Numel(torch.Of(from))
 		if err != nil {
 			return nil, err
 		}
 		r := fuse.Rows{Bytes: count / int(n) * widths[dtype]}
 		for _, a := range []struct {
-			of *ts.Tensor
+			of torch.Tensor
 			to *unsafe.Pointer
-		}{{from, &r.From}, {to, &r.To}} {
-			if *a.to, err = ts.KelvinData(a.of, int(dtype.CInt())); err != nil {
+		}{{torch.Of(from), &r.From}, {to, &r.To}} {
+			if *a.to, err = ts.KelvinData(a.of.T(), int(dtype.CInt())); err != nil {
 				return nil, err
 			}
 		}

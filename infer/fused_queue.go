@@ -106,7 +106,7 @@ func newShelf(b Batch) (*shelf, error) {
 	s := &shelf{}
 	total := 0
 	for _, name := range b.names() {
-		d, err := b[name].KelvinDescribe()
+		d, err := b[name].T().KelvinDescribe()
 		if err != nil {
 			return nil, nil // which find says better
 		}
@@ -134,10 +134,10 @@ func newShelf(b Batch) (*shelf, error) {
 		if err != nil {
 			return nil, err
 		}
-		torch.Detach(to, stock)
-		s.window.tensors, s.window.batch[t.name] = append(s.window.tensors, to, stock), to
+		torch.Detach(to, torch.Of(stock))
+		s.window.tensors, s.window.batch[t.name] = append(s.window.tensors, to, torch.Of(stock)), to
 		r := fuse.Rows{Bytes: t.bytes}
-		if r.To, err = ts.KelvinData(to, t.dtype); err != nil {
+		if r.To, err = ts.KelvinData(to.T(), t.dtype); err != nil {
 			return nil, err
 		}
 		if r.From, err = ts.KelvinData(stock, int(gotch.Uint8.CInt())); err != nil {
@@ -157,10 +157,10 @@ func (s *shelf) fits(b Batch) bool {
 	for i := range s.slots {
 		t := &s.slots[i]
 		x := b[t.name]
-		if x == nil {
+		if x == (torch.Tensor{}) {
 			return false
 		}
-		d, err := x.KelvinDescribe()
+		d, err := x.T().KelvinDescribe()
 		if err != nil || d.Device >= 0 || !d.Contiguous || d.DType != t.dtype || !slices.Equal(d.Shape, t.shape) {
 			return false
 		}
@@ -172,7 +172,7 @@ func (s *shelf) fits(b Batch) bool {
 func (s *shelf) put(b Batch, at int64) error {
 	for i := range s.slots {
 		t := &s.slots[i]
-		x := b[t.name]
+		x := b[t.name].T()
 		if err := ts.KelvinHold(x); err != nil {
 			return fmt.Errorf("batch tensor %q: %w", t.name, err)
 		}

@@ -93,7 +93,7 @@ func TestGradientFloat32(t *testing.T) {
 	e := evaluate(t, m.logPosterior, p, m.batch())
 	e32 := evaluate(t, m.logPosterior, in32(t, p), m.batch32(t))
 	assert.Equal(t, []gotch.DType{gotch.Float, gotch.Float, gotch.Float},
-		[]gotch.DType{e32.Value.DType(), e32.Grad.DType(), e32.Aux["eta"].DType()})
+		[]gotch.DType{e32.Value.T().DType(), e32.Grad.T().DType(), e32.Aux["eta"].T().DType()})
 	assert.InDeltaSlice(t, e.Values, e32.Values, 1e-6)
 	assert.InDeltaSlice(t, floats(e.Grad), floats(e32.Grad), 1e-6)
 }
@@ -106,7 +106,8 @@ func TestGradientAux(t *testing.T) {
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		x := b.Get("x").T()
 		eta := x.MustMv(p.Get("w").T(), false)
-		return torch.Of(sum(eta)), infer.Aux{"eta": eta, "data": x, "w": p.Get("w").T(), "twice": scaled(sum(eta), 2)}
+		return sum(torch.Of(eta)), infer.Aux{"eta": torch.Of(eta), "data": torch.Of(x), "w": p.Get("w"),
+			"twice": scaled(sum(torch.Of(eta)), 2)}
 	}
 	one := evaluate(t, f, pointOf(t, l, 1, 10), b)
 	assert.Equal(t, []float64{21, 43, 65}, floats(one.Aux["eta"])) // 1+20, 3+40, 5+60
@@ -126,10 +127,10 @@ func TestGradientAux(t *testing.T) {
 	} {
 		assert.Equal(t, want.shape, shapeOf(e.Aux[name]), name)
 		assert.Equal(t, want.values, floats(e.Aux[name]), name)
-		assert.False(t, e.Aux[name].MustRequiresGrad(), name)
+		assert.False(t, e.Aux[name].T().MustRequiresGrad(), name)
 	}
 	none := evaluate(t, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(sum(p.Flat)),
+		return sum(p.Flat),
 			nil
 	}, pointOf(t, l, 1, 2), nil)
 	assert.Nil(t, none.Aux)
@@ -140,10 +141,10 @@ func TestGradientAux(t *testing.T) {
 func TestDiverged(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {}})
 	root := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("w").T().MustSqrt(false)), nil
+		return p.Get("w").Sqrt(), nil
 	}
 	logarithm := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("w").T().MustLog(false)), nil
+		return p.Get("w").Log(), nil
 	}
 	e := evaluate(t, root, pointOf(t, l, 4, 0, 1), nil)
 	assert.Equal(t, []float64{2, 0, 1}, e.Values)

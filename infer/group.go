@@ -3,6 +3,7 @@ package infer
 import (
 	"cmp"
 	"fmt"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"path/filepath"
 	"time"
 )
@@ -63,7 +64,7 @@ func part(p Params, from, size int) (Params, error) {
 	if !p.Batched() || size == p.Chains() {
 		return p.copy()
 	}
-	view, err := p.with(p.Flat.Narrow(0, int64(from), int64(size), false))
+	view, err := p.with(raw.Of(p.Flat.T().Narrow(0, int64(from), int64(size), false)))
 	if err != nil {
 		return p, err
 	}

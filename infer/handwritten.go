@@ -35,7 +35,7 @@ func (h handwritten) Batch() Batch    { return h.data }
 
 // Start is the start given, or a point for each chain at which density and gradient are finite.
 func (h handwritten) Start(batch Batch, chains int, seed uint64) (Params, error) {
-	if h.start.Flat != nil {
+	if h.start.Flat != (torch.Tensor{}) {
 		if k := h.start.Chains(); h.start.Batched() && k != chains {
 			return Params{}, fmt.Errorf(
 				"the start has %d chains and the run %d: set infer.Options{Chains: %d}, or start at one point: %w", k, chains, k,

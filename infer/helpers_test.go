@@ -19,21 +19,23 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+func vec(data []float64, shape ...int64) torch.Tensor {
+	return torch.New(data, shape...)
 }
 
 // floats are the values of a tensor, as float64.
-func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+func floats(t torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
 
 // shapeOf is the shape of a tensor.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
 
 // sum is the sum of all elements, of shape [].
-func sum(t *ts.Tensor) *ts.Tensor { return t.MustSum(t.DType(), false) }
+func sum(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSum(t.T().DType(), false)) }
 
 // scaled is c·t.
-func scaled(t *ts.Tensor, c float64) *ts.Tensor { return t.MustMulScalar(ts.FloatScalar(c), false) }
+func scaled(t torch.Tensor, c float64) torch.Tensor {
+	return torch.Of(t.T().MustMulScalar(ts.FloatScalar(c), false))
+}
 
 func layoutOf(t testing.TB, shapes infer.Shapes) *infer.Layout {
 	t.Helper()
@@ -128,8 +130,8 @@ func (m logistic) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, inf
 	x, y := b.Get("x").T(), b.Get("y").T()
 	eta := x.MustMv(p.Get("w").T(), false).MustAdd(p.Get("b").T(), false)
 	logLikelihood := eta.MustMul(y, false).MustLogSigmoid(false).MustMean(y.DType(), false)
-	logPrior := scaled(p.Flat.MustDot(p.Flat, false), -0.5/float64(m.n))
-	return torch.Of(logPrior.MustAdd(logLikelihood, false)), infer.Aux{"eta": eta}
+	logPrior := scaled(p.Flat.Dot(p.Flat), -0.5/float64(m.n))
+	return logPrior.Add(logLikelihood), infer.Aux{"eta": torch.Of(eta)}
 }
 
 // value is the log posterior at one point, written out in Go; the flat order is b, w.
@@ -207,7 +209,7 @@ func saved(s infer.State) savedState {
 	out := savedState{Type: fmt.Sprintf("%T", s), Steps: parts.Steps, Streams: parts.Streams,
 		Tensors: map[string]savedTensor{}}
 	for name, x := range parts.Tensors {
-		out.Tensors[name] = savedTensor{Shape: shapeOf(x), DType: x.DType(), Bits: bitsOf(floats(x))}
+		out.Tensors[name] = savedTensor{Shape: shapeOf(x), DType: x.T().DType(), Bits: bitsOf(floats(x))}
 	}
 	return out
 }

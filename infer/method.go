@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Method is a configuration that can be built. Build checks every field.
@@ -113,7 +112,7 @@ func freeBut(s, next State) {
 }
 
 // tensorsOf are the tensors that a state owns, and those that it shares.
-func tensorsOf(s State) []*ts.Tensor {
+func tensorsOf(s State) []torch.Tensor {
 	owned, shared := s.Tensors()
 	return slices.AppendSeq(slices.Collect(maps.Values(owned)), maps.Values(shared))
 }
@@ -143,13 +142,13 @@ type Info struct {
 }
 
 // Tensors are the named tensors of a state.
-type Tensors = map[string]*ts.Tensor
+type Tensors = map[string]torch.Tensor
 
 // Tensor is a tensor of a saved state; a name that is not there is an error.
-func (s Saved) Tensor(name string) (*ts.Tensor, error) {
+func (s Saved) Tensor(name string) (torch.Tensor, error) {
 	t, ok := s.Tensors[name]
 	if !ok {
-		return nil, fmt.Errorf("the saved state has no %q: it is of another method: %w", name, ErrCheckpoint)
+		return torch.Tensor{}, fmt.Errorf("the saved state has no %q: it is of another method: %w", name, ErrCheckpoint)
 	}
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // None is the value of a count whose zero value stands for its default, where none at all is wanted.
@@ -87,7 +88,7 @@ func (o Options) resolved(m Method, t Transform) (Options, error) {
 			}
 		}
 	}
-	if o.Start.Flat != nil && o.Start.Batched() && o.Chains == 0 {
+	if o.Start.Flat != (torch.Tensor{}) && o.Start.Batched() && o.Chains == 0 {
 		o.Chains = o.Start.Chains()
 	}
 	for _, f := range []struct {

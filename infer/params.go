@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -13,8 +14,8 @@ import (
 
 // Params is a point θ: a flat tensor of shape [d], or [K, d] for K chains, and the layout that names its parts.
 type Params struct {
-	Layout *Layout    // the names and shapes of the sites
-	Flat   *ts.Tensor // the values, of shape [d] or [K, d]
+	Layout *Layout      // the names and shapes of the sites
+	Flat   torch.Tensor // the values, of shape [d] or [K, d]
 
 	// External is what Go code computed for this point; see the type [External]. Nil for nothing.
 	External Tensors
@@ -26,9 +27,9 @@ type Params struct {
 
 // cut are the parts of a flat vector, one for each site of a layout.
 type cut struct {
-	of    *ts.Tensor
+	of    torch.Tensor
 	by    *Layout
-	parts []*ts.Tensor
+	parts []torch.Tensor
 }
 
 // Alone reports that this is one point that libtorch evaluates as it is: it is not one of several in a vmap, and
@@ -55,7 +56,7 @@ func NewParams(l *Layout, flat []float64) (Params, error) {
 func Zeros(l *Layout) (Params, error) { return NewParams(l, make([]float64, l.Dim())) }
 
 // FromTensors makes a point, and its layout, from named tensors of one type on one device.
-func FromTensors(values map[string]*ts.Tensor) (Params, error) {
+func FromTensors(values map[string]torch.Tensor) (Params, error) {
 	shapes := Shapes{}
 	for name, t := range values {
 		shape, err := torch.Shape(t)
@@ -70,21 +71,21 @@ func FromTensors(values map[string]*ts.Tensor) (Params, error) {
 	}
 	p := Params{Layout: l}
 	err = torch.Do(func(s *torch.Scope) error {
-		parts := make([]*ts.Tensor, len(l.Sites))
+		parts := make([]torch.Tensor, len(l.Sites))
 		for i, site := range l.Sites {
 			// libtorch would convert them all to the widest type without a word.
-			if dtype, first := values[site.Name].DType(), values[l.Sites[0].Name].DType(); dtype != first {
+			if dtype, first := values[site.Name].T().DType(), values[l.Sites[0].Name].T().DType(); dtype != first {
 				return fmt.Errorf("infer.FromTensors: site %q is %v and site %q is %v: they must be of one type: %w",
 					site.Name, dtype, l.Sites[0].Name, first, ErrLayout)
 			}
-			if parts[i], err = values[site.Name].Reshape([]int64{-1}, false); err != nil {
+			if parts[i], err = raw.Of(values[site.Name].T().Reshape([]int64{-1}, false)); err != nil {
 				return err
 			}
 		}
-		if p.Flat, err = ts.Cat(parts, 0); err != nil {
+		if p.Flat, err = raw.Of(ts.Cat(raw.Pointers(parts), 0)); err != nil {
 			return err
 		}
-		p.Flat, err = p.Flat.Detach(false)
+		p.Flat, err = raw.Of(p.Flat.T().Detach(false))
 		s.Keep(p.Flat)
 		return err
 	})
@@ -101,18 +102,18 @@ func (p Params) Get(name string) torch.Tensor {
 		panic(&ModelError{Name: name, What: "site", Have: p.Layout.Names()})
 	}
 	shape := site.Shape
-	if part := p.part(site); part != nil {
+	if part := p.part(site); part != (torch.Tensor{}) {
 		if len(shape) == 1 {
-			return torch.Of(part)
+			return part
 		}
-		return torch.Of(torch.Must(part.Reshape(shape, false)))
+		return torch.Of(torch.Must(part.T().Reshape(shape, false)))
 	}
 	if batched > 0 {
 		shape = append([]int64{batched}, shape...)
 	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
-		return torch.Of(torch.Must(p.Flat.ShallowClone()))
+		return torch.Of(torch.Must(p.Flat.T().ShallowClone()))
 	}
-	view := torch.Must(p.Flat.Narrow(-1, int64(site.Offset), int64(site.Size), false))
+	view := torch.Must(p.Flat.T().Narrow(-1, int64(site.Offset), int64(site.Size), false))
 	if len(site.Shape) == 1 {
 		return torch.Of(view)
 	}
@@ -135,23 +136,23 @@ func (p Params) Split() (Params, error) {
 	for i, s := range p.Layout.Sites {
 		sizes[i] = int64(s.Size)
 	}
-	parts, err := p.Flat.SplitWithSizes(sizes, 0)
+	parts, err := p.Flat.T().SplitWithSizes(sizes, 0)
 	if err != nil {
 		return p, err
 	}
-	p.cut = &cut{p.Flat, p.Layout, parts}
+	p.cut = &cut{p.Flat, p.Layout, raw.All(parts)}
 	return p, nil
 }
 
 // Join is a point whose sites are the parts, each of shape [size], in the order of the layout. What reads the flat
 // vector itself sees flat, which has the same numbers.
-func (l *Layout) Join(flat *ts.Tensor, parts []*ts.Tensor) Params {
+func (l *Layout) Join(flat torch.Tensor, parts []torch.Tensor) Params {
 	return Params{Layout: l, Flat: flat, cut: &cut{flat, l, parts}}
 }
 
 // Parts are the sites of a point that was split or joined, as vectors in the order of its layout; nil of any other, and
 // where its tensor or layout was replaced.
-func (p Params) Parts() []*ts.Tensor {
+func (p Params) Parts() []torch.Tensor {
 	if p.cut == nil || p.cut.of != p.Flat || p.cut.by != p.Layout || slices.ContainsFunc(p.cut.parts, torch.Freed) {
 		return nil
 	}
@@ -159,14 +160,14 @@ func (p Params) Parts() []*ts.Tensor {
 }
 
 // part is a site's part of the flat vector when it is split, else nil.
-func (p Params) part(site Site) *ts.Tensor {
+func (p Params) part(site Site) torch.Tensor {
 	if p.cut == nil || p.cut.of != p.Flat || p.cut.by != p.Layout {
-		return nil
+		return torch.Tensor{}
 	}
 	i, ok := slices.BinarySearchFunc(p.Layout.Sites, site.Name,
 		func(s Site, n string) int { return strings.Compare(s.Name, n) })
 	if !ok || torch.Freed(p.cut.parts[i]) {
-		return nil
+		return torch.Tensor{}
 	}
 	return p.cut.parts[i]
 }
@@ -233,7 +234,7 @@ func (p Params) Repeat(k int) (Params, error) {
 	if rows > 0 || k < 1 {
 		return Params{}, fmt.Errorf("infer: cannot repeat params with %d chains %d times: %w", p.Chains(), k, ErrLayout)
 	}
-	return p.with(p.Flat.Repeat([]int64{int64(k), 1}, false))
+	return p.with(raw.Of(p.Flat.T().Repeat([]int64{int64(k), 1}, false)))
 }
 
 // copy returns the point with a tensor of its own.
@@ -269,6 +270,6 @@ func (p Params) Site(name string) ([]float64, error) {
 	return slices.Clip(out), nil
 }
 
-func (p Params) with(flat *ts.Tensor, err error) (Params, error) {
+func (p Params) with(flat torch.Tensor, err error) (Params, error) {
 	return Params{Layout: p.Layout, Flat: flat}, err
 }

@@ -32,8 +32,8 @@ func TestParamsGet(t *testing.T) {
 				shape  []int64
 			}{"m": {c.m, []int64{2, 2}}, "s": {c.s, nil}, "v": {c.v, []int64{2}}} {
 				got := p.Get(site).T()
-				assert.Equal(t, want.values, floats(got), site)
-				assert.Equal(t, append(append([]int64{}, c.lead...), want.shape...), shapeOf(got), site)
+				assert.Equal(t, want.values, floats(torch.Of(got)), site)
+				assert.Equal(t, append(append([]int64{}, c.lead...), want.shape...), shapeOf(torch.Of(got)), site)
 				values, err := p.Site(site)
 				require.NoError(t, err)
 				assert.Equal(t, want.values, values, site)
@@ -53,7 +53,7 @@ func TestParamsGetIsAView(t *testing.T) {
 			l := layoutOf(t, shapes)
 			p, err := infer.Zeros(l)
 			require.NoError(t, err)
-			require.NoError(t, torch.CopyFrom(p.Get("w").T(), []float64{7, 8, 9}))
+			require.NoError(t, torch.CopyFrom(p.Get("w"), []float64{7, 8, 9}))
 			want := make([]float64, l.Dim())
 			copy(want[l.Dim()-3:], []float64{7, 8, 9})
 			assert.Equal(t, want, floats(p.Flat))
@@ -81,12 +81,12 @@ func TestGradientsFlowThroughGet(t *testing.T) {
 				p, err := pointOf(t, l, numbers(k*d, 3)...).To(torch.CPU, dtype)
 				require.NoError(t, err)
 				g, err := infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-					total := torch.Must(torch.Scalar(0)).MustTotype(dtype, false)
+					total := torch.Scalar(0).T().MustTotype(dtype, false)
 					for _, s := range l.Sites {
 						x := p.Get(s.Name).T()
-						require.Equal(t, append([]int64{}, s.Shape...), append([]int64{}, shapeOf(x)...))
-						total = total.MustAdd(sum(x.MustMul(vec(c[s.Offset:s.Offset+s.Size],
-							append([]int64{}, s.Shape...)...).MustTotype(dtype, false), false)), false)
+						require.Equal(t, append([]int64{}, s.Shape...), append([]int64{}, shapeOf(torch.Of(x))...))
+						total = total.MustAdd(sum(torch.Of(x.MustMul(vec(c[s.Offset:s.Offset+s.Size],
+							append([]int64{}, s.Shape...)...).T().MustTotype(dtype, false), false))).T(), false)
 					}
 					return torch.Of(total), nil
 				}, 1))
@@ -98,7 +98,7 @@ func TestGradientsFlowThroughGet(t *testing.T) {
 					want = append(want, c...)
 				}
 				assert.Equal(t, want, floats(e.Grad), "%s, %d chains, %v", name, k, dtype)
-				assert.Equal(t, dtype, e.Grad.DType())
+				assert.Equal(t, dtype, e.Grad.T().DType())
 				assert.Equal(t, shapeOf(p.Flat), shapeOf(e.Grad))
 			}
 		}
@@ -111,7 +111,7 @@ func TestGradientsFlowThroughGetOfChains(t *testing.T) {
 	leaf, err := torch.Leaf(vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3))
 	require.NoError(t, err)
 	v := infer.Params{Layout: l, Flat: leaf}.Get("v").T()
-	grads, err := torch.Grad([]*ts.Tensor{sum(v.MustMul(v, false))}, []*ts.Tensor{leaf}, nil)
+	grads, err := torch.Grad([]torch.Tensor{sum(torch.Of(v.MustMul(v, false)))}, []torch.Tensor{leaf}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{0, 4, 6, 0, 10, 12}, floats(grads[0]))
 }
@@ -119,19 +119,19 @@ func TestGradientsFlowThroughGetOfChains(t *testing.T) {
 func TestParamsFromTensors(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 		// not contiguous: 1 4 2 5 3 6
-		m := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3).MustTotype(dtype, false).MustTranspose(0, 1, false)
-		s := vec([]float64{7}).MustReshape([]int64{}, false).MustTotype(dtype, false)
-		p, err := infer.FromTensors(map[string]*ts.Tensor{"s": s, "m": m})
+		m := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3).T().MustTotype(dtype, false).MustTranspose(0, 1, false)
+		s := vec([]float64{7}).T().MustReshape([]int64{}, false).MustTotype(dtype, false)
+		p, err := infer.FromTensors(map[string]torch.Tensor{"s": torch.Of(s), "m": torch.Of(m)})
 		require.NoError(t, err)
 		assert.Equal(t, "m[3 2] s[]", p.Layout.String())
 		assert.Equal(t, []float64{1, 4, 2, 5, 3, 6, 7}, floats(p.Flat))
-		assert.Equal(t, dtype, p.Flat.DType())
-		assert.Equal(t, []int64{3, 2}, shapeOf(p.Get("m").T()))
+		assert.Equal(t, dtype, p.Flat.T().DType())
+		assert.Equal(t, []int64{3, 2}, shapeOf(p.Get("m")))
 		assert.NoError(t, p.Check())
 
 		// The point has memory of its own.
-		require.NoError(t, torch.CopyFrom(s, []float64{70}))
-		assert.Equal(t, []float64{7}, floats(p.Get("s").T()))
+		require.NoError(t, torch.CopyFrom(torch.Of(s), []float64{70}))
+		assert.Equal(t, []float64{7}, floats(p.Get("s")))
 	}
 }
 
@@ -178,7 +178,7 @@ func TestParamsFloat32(t *testing.T) {
 	assert.Equal(t, []float64{0.1, 2, 3}, floats(p.Flat), "the point that was converted is not changed")
 	same, err := p.To(torch.CPU, gotch.Double)
 	require.NoError(t, err)
-	assert.Same(t, p.Flat, same.Flat, "where nothing is to be done, nothing is copied")
+	assert.Same(t, p.Flat.T(), same.Flat.T(), "where nothing is to be done, nothing is copied")
 
 	// 1e39 is beyond float32.
 	assert.ErrorIs(t, in32(t, pointOf(t, p.Layout, 1, 1e39, 1)).Check(), infer.ErrNonFinite)
@@ -218,7 +218,7 @@ func TestParamsErrors(t *testing.T) {
 				Flat: vec(make([]float64, 4), 1, 1, 4)}.Check()
 		}, "params of shape [1 1 4] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
 			infer.ErrLayout},
-		"a scalar": {func() error { return infer.Params{Layout: l, Flat: torch.Must(torch.Scalar(1))}.Check() },
+		"a scalar": {func() error { return infer.Params{Layout: l, Flat: torch.Scalar(1)}.Check() },
 			"params of shape [] for the layout b[] w[3]: expected [4], or [K, 4] for K chains: layout does not fit",
 			infer.ErrLayout},
 		"no chains": {func() error { return infer.Params{Layout: l, Flat: vec(nil, 0, 4)}.Check() },
@@ -237,14 +237,14 @@ func TestParamsErrors(t *testing.T) {
 		"nothing to lay out": {func() error { _, err := infer.FromTensors(nil); return err },
 			"infer.NewLayout: there are no sites: layout does not fit", infer.ErrLayout},
 		"a tensor without any": {func() error {
-			_, err := infer.FromTensors(map[string]*ts.Tensor{"e": vec(nil,
+			_, err := infer.FromTensors(map[string]torch.Tensor{"e": vec(nil,
 				0)})
 			return err
 		}, `infer.NewLayout: site "e" has shape [0]: sizes must be positive: layout does not fit`, infer.ErrLayout},
 		// libtorch would make all of them float64.
 		"mixed types": {func() error {
-			_, err := infer.FromTensors(map[string]*ts.Tensor{"a": vec([]float64{1}),
-				"b": torch.Must(torch.FromSlice([]float32{1}))})
+			_, err := infer.FromTensors(map[string]torch.Tensor{"a": vec([]float64{1}),
+				"b": torch.New([]float32{1})})
 			return err
 		}, `infer.FromTensors: site "b" is Float and site "a" is Double: they must be of one type: layout does not fit`,
 			infer.ErrLayout},
@@ -290,20 +290,21 @@ func TestParamsGetOfABadPoint(t *testing.T) {
 	}
 }
 
-// A tensor that was never made, or whose scope is closed, is an error that says so.
+// A tensor whose scope is closed is an error that says so; one that was not set has the wrong shape.
 func TestParamsFreed(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"w": {3}})
 	freed := vec([]float64{1, 2, 3})
 	torch.Free(freed)
+	assert.ErrorIs(t, infer.Params{Layout: l}.Check(), infer.ErrLayout)
 	for name, c := range map[string]struct {
-		flat *ts.Tensor
+		flat torch.Tensor
 		want string
-	}{"nil": {nil, "an operand is nil"}, "freed": {freed, "a tensor was used after it was freed"}} {
+	}{"freed": {freed, "a tensor was used after it was freed"}} {
 		p := infer.Params{Layout: l, Flat: c.flat}
 		_, siteErr := p.Site("w")
 		_, valuesErr := p.Values()
 		_, repeatErr := p.Repeat(2)
-		_, fromErr := infer.FromTensors(map[string]*ts.Tensor{"w": c.flat})
+		_, fromErr := infer.FromTensors(map[string]torch.Tensor{"w": c.flat})
 		for _, err := range []error{p.Check(), siteErr, valuesErr, repeatErr, fromErr} {
 			var e *torch.Error
 			require.ErrorAs(t, err, &e, name)
@@ -324,39 +325,39 @@ func TestSplitChangesNothing(t *testing.T) {
 	q, err := p.Split()
 	require.NoError(t, err)
 	for _, site := range l.Names() {
-		require.Equal(t, floats(p.Get(site).T()), floats(q.Get(site).T()))
-		require.Equal(t, shapeOf(p.Get(site).T()), shapeOf(q.Get(site).T()))
+		require.Equal(t, floats(p.Get(site)), floats(q.Get(site)))
+		require.Equal(t, shapeOf(p.Get(site)), shapeOf(q.Get(site)))
 	}
 	again, err := q.Split()
 	require.NoError(t, err)
 	require.Equal(t, q, again, "split already")
 	moved := q
 	moved.Flat = vec(numbers(11, 5))
-	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c").T()), "another tensor")
+	require.Equal(t, floats(moved.Flat)[7:], floats(moved.Get("c")), "another tensor")
 	renamed := q
 	renamed.Layout = layoutOf(t, infer.Shapes{"x": {4}, "y": {2, 3}, "z": {}})
-	require.Equal(t, floats(p.Flat)[:4], floats(renamed.Get("x").T()), "another layout")
+	require.Equal(t, floats(p.Flat)[:4], floats(renamed.Get("x")), "another layout")
 	renamed, err = renamed.Split()
 	require.NoError(t, err)
-	require.Equal(t, floats(p.Flat)[10:], floats(renamed.Get("z").T()), "another layout, split")
-	torch.Free(q.Get("c").T())
-	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c").T()), "freed")
+	require.Equal(t, floats(p.Flat)[10:], floats(renamed.Get("z")), "another layout, split")
+	torch.Free(q.Get("c"))
+	require.Equal(t, floats(p.Flat)[7:], floats(q.Get("c")), "freed")
 
-	f := func(p infer.Params) *ts.Tensor { // Σ a·b² + c³: every site in a way of its own
-		a := p.Get("a").T().MustMul(sum(p.Get("b").T().MustSquare(false)), false)
-		return a.MustAdd(sum(p.Get("c").T().MustPowTensorScalar(ts.IntScalar(3), false)), false)
+	f := func(p infer.Params) torch.Tensor { // Σ a·b² + c³: every site in a way of its own
+		a := p.Get("a").Mul(sum(p.Get("b").Square())).T()
+		return torch.Of(a.MustAdd(sum(torch.Of(p.Get("c").T().MustPowTensorScalar(ts.IntScalar(3), false))).T(), false))
 	}
-	for _, points := range []*ts.Tensor{vec(numbers(11, 0)), vec(numbers(33, 1), 3, 11)} {
+	for _, points := range []torch.Tensor{vec(numbers(11, 0)), vec(numbers(33, 1), 3, 11)} {
 		var got [2][]float64
 		for i, split := range []bool{false, true} {
-			model := func(flat *ts.Tensor) *ts.Tensor {
+			model := func(flat torch.Tensor) torch.Tensor {
 				p := infer.Params{Layout: l, Flat: flat}
 				if split {
 					p = torch.Must(p.Split())
 				}
 				return f(p)
 			}
-			var grad *ts.Tensor
+			var grad torch.Tensor
 			if len(shapeOf(points)) == 2 {
 				_, grad, err = torch.VmapValueAndGrad(model, points)
 			} else {

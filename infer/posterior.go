@@ -5,14 +5,14 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Evaluation is a log posterior with its gradient at one point or at K.
 type Evaluation struct {
-	Value *ts.Tensor // shape [], or [K]
-	Grad  *ts.Tensor // shape [d], or [K, d]
+	Value torch.Tensor // shape [], or [K]
+	Grad  torch.Tensor // shape [d], or [K, d]
 	Aux   Aux
 
 	Values []float64 // Value in Go, K numbers
@@ -91,7 +91,7 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		}
 	}
 	tie := false
-	f := func(flat *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+	f := func(flat torch.Tensor) (torch.Tensor, []torch.Tensor) {
 		var external Tensors
 		if len(beside.names) > 0 {
 			flat, external = beside.cut(flat)
@@ -102,7 +102,7 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		return value, aux.sorted()
 	}
 	var e Evaluation
-	var more []*ts.Tensor
+	var more []torch.Tensor
 	evaluate := torch.ValueAndGradAux
 	if rows > 0 {
 		evaluate = torch.VmapValueAndGradAux
@@ -116,10 +116,10 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
 	}
 	if len(beside.names) > 0 {
-		if e.Grad, err = e.Grad.Narrow(-1, 0, beside.sizes[0], false); err != nil {
+		if e.Grad, err = raw.Of(e.Grad.T().Narrow(-1, 0, beside.sizes[0], false)); err != nil {
 			return Evaluation{}, err
 		}
-		if e.Grad, err = e.Grad.Contiguous(false); err != nil {
+		if e.Grad, err = raw.Of(e.Grad.T().Contiguous(false)); err != nil {
 			return Evaluation{}, err
 		}
 	}
@@ -137,20 +137,20 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 }
 
 // evaluateAt evaluates a density at a single point, cut into its sites. It panics with an error, as a model does.
-func evaluateAt(density LogPosterior, p Params, b Batch) (*ts.Tensor, Aux) {
+func evaluateAt(density LogPosterior, p Params, b Batch) (torch.Tensor, Aux) {
 	point, err := p.Split()
 	logp, aux := density(torch.Must(point, err), b)
 	for _, name := range Batch(aux).names() {
-		if aux[name] == nil {
+		if aux[name] == (torch.Tensor{}) {
 			torch.Must(logp, fmt.Errorf("it returned nil as aux %q", name))
 		}
 	}
-	return logp.T(), aux
+	return torch.Of(logp.T()), aux
 }
 
 // sorted are the tensors in the order of their names.
-func (a Aux) sorted() []*ts.Tensor {
-	var out []*ts.Tensor
+func (a Aux) sorted() []torch.Tensor {
+	var out []torch.Tensor
 	for _, name := range Batch(a).names() {
 		out = append(out, a[name])
 	}

@@ -35,14 +35,14 @@ func perceptron(t *testing.T) (infer.Program, infer.Batch) {
 	}
 	density := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		h := b.Get("x").MatMul(p.Get("w")).Add(p.Get("b"))
-		logits := torch.Of(h.T().MustRelu(false)).MatMul(p.Get("v")).Add(p.Get("c"))
+		logits := h.Relu().MatMul(p.Get("v")).Add(p.Get("c"))
 		fit := logits.LogSoftmax(-1).Gather(1, b.Get("y").Unsqueeze(1)).Mean()
-		return fit.Sub(torch.Of(p.Flat).Square().Sum().Mul(0.5 / 20)), infer.Aux{"fit": fit.T()}
+		return fit.Sub(p.Flat.Square().Sum().Mul(0.5 / 20)), infer.Aux{"fit": fit}
 	}
 	p := in32(t, pointOf(t, layout, start...))
 	data := infer.Batch{
 		"x": torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x, 20, 6)),
-		"y": torch.Must(torch.FromSlice(y)),
+		"y": torch.New(y),
 	}
 	return infer.Handwritten(infer.Mean(density, 20), p, nil), data
 }
@@ -96,8 +96,8 @@ func TestReplayOfProducts(t *testing.T) {
 		}
 		data := infer.Batch{"x": torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x, 20, inputs))}
 		target := infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-			h := torch.Of(b.Get("x").MatMul(p.Get("w")).T().MustTanh(false))
-			return h.MatMul(p.Get("v")).Sub(1).Square().Sum().Add(torch.Of(p.Flat).Square().Sum()).Neg(), nil
+			h := b.Get("x").MatMul(p.Get("w")).Tanh()
+			return h.MatMul(p.Get("v")).Sub(1).Square().Sum().Add(p.Flat.Square().Sum()).Neg(), nil
 		}, 20)
 		var rows [][]float64
 		for _, tier := range []native.Tier{native.Replay, native.Eager} {
@@ -165,7 +165,7 @@ func sameWithOtherRows(t *testing.T, view bool) {
 		}
 		return p.Get("x").Square().Sum().Neg().Mul(torch.Of(n.MustTotype(gotch.Double, false)).Exp().Sum()), nil
 	}, 1)
-	counts := func(y ...int64) infer.Batch { return infer.Batch{"y": torch.Must(torch.FromSlice(y))} }
+	counts := func(y ...int64) infer.Batch { return infer.Batch{"y": torch.New(y)} }
 	program := infer.Handwritten(target, pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.25), nil)
 	var rows [][]float64
 	for _, tier := range []native.Tier{native.Replay, native.Eager} {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -56,7 +57,7 @@ func (s *session) finish(r *Result) error {
 	if r.Unconstrained == nil || r.Unconstrained.Total() == 0 {
 		return s.rows.save()
 	}
-	if r.Last.Flat == nil { // a method that drives itself ends at its last draws
+	if r.Last.Flat == (torch.Tensor{}) { // a method that drives itself ends at its last draws
 		if r.Last, err = lastRows(r.Unconstrained, s.layout); err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func averaged(groups []*Average, l *Layout) (*Average, error) {
 		return groups[0], nil
 	}
 	a := &Average{Mean: Params{Layout: l}, Variance: Params{Layout: l}, Weight: groups[0].Weight}
-	var means, variances []*ts.Tensor
+	var means, variances []torch.Tensor
 	for _, g := range groups {
 		means, variances = append(means, g.Mean.Flat), append(variances, g.Variance.Flat)
 	}
@@ -166,15 +167,15 @@ func averaged(groups []*Average, l *Layout) (*Average, error) {
 }
 
 // stacked puts points of shape [d] or [K, d] below each other.
-func stacked(points []*ts.Tensor, d int) (out *ts.Tensor, err error) {
+func stacked(points []torch.Tensor, d int) (out torch.Tensor, err error) {
 	err = torch.Do(func(s *torch.Scope) error {
-		rows := make([]*ts.Tensor, len(points))
+		rows := make([]torch.Tensor, len(points))
 		for i, p := range points {
-			if rows[i], err = p.Reshape([]int64{-1, int64(d)}, false); err != nil {
+			if rows[i], err = raw.Of(p.T().Reshape([]int64{-1, int64(d)}, false)); err != nil {
 				return err
 			}
 		}
-		out, err = ts.Cat(rows, 0)
+		out, err = raw.Of(ts.Cat(raw.Pointers(rows), 0))
 		s.Keep(out)
 		return err
 	})

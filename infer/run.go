@@ -405,7 +405,7 @@ func (r *updater) end(failed bool) error {
 	if s.o.Group < s.o.Chains {
 		defer Free(r.state)
 	}
-	if r.average == nil || r.average.mean == nil {
+	if r.average == nil || r.average.mean == (torch.Tensor{}) {
 		return errors.Join(err, copyErr)
 	}
 	average, averageErr := r.average.result(r.layout)

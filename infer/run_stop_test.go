@@ -86,8 +86,7 @@ func TestRunErrorsOfMethods(t *testing.T) {
 	assert.EqualValues(t, 4, r.State.Steps())
 
 	fussy := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(sum(p.Flat).MustMul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].DType(), false),
-			false)), nil
+		return sum(p.Flat).Mul(b.Get("y").T().MustView([]int64{4}, false).MustMean(b["y"].T().DType(), false)), nil
 	}
 	r, err = infertest.Run(context.Background(), build(t, optim.SGD{LR: infer.Constant(1)}, fussy), p,
 		minibatches(t, m.batch(), infer.MinibatchOptions{Size: 4}), infer.Options{Warmup: infer.None, Draws: 9})
@@ -99,10 +98,10 @@ func TestRunErrorsOfMethods(t *testing.T) {
 // that has it, and its value.
 func TestRunNotFiniteAtTheStart(t *testing.T) {
 	logarithm := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("w").T().MustLog(false)), nil
+		return p.Get("w").Log(), nil
 	}
 	root := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("w").T().MustSqrt(false)), nil
+		return p.Get("w").Sqrt(), nil
 	}
 	l := layoutOf(t, infer.Shapes{"w": {}})
 	for name, c := range map[string]struct {
@@ -144,7 +143,7 @@ func cliff(edge float64) infer.LogPosterior {
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
 		gone := w.MustMulScalar(ts.FloatScalar(-1), false).MustAddScalar(ts.FloatScalar(edge), false).MustLog(false)
-		return torch.Of(w.MustAdd(scaled(gone, 0), false)), nil
+		return torch.Of(w.MustAdd(scaled(torch.Of(gone), 0).T(), false)), nil
 	}
 }
 

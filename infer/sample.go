@@ -12,7 +12,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Program is what is sampled: a compiled model (*ppl.Program), or a target of your own ([Handwritten]).
@@ -113,7 +114,7 @@ type session struct {
 	began     time.Time
 
 	state     State
-	last      []*ts.Tensor
+	last      []torch.Tensor
 	averages  []*Average
 	updates   int64
 	held      int64
@@ -147,10 +148,10 @@ func run(name string, ctx context.Context, program Program, method Method, o Opt
 	err := guard("model", func() error {
 		err := s.run(method)
 		at, where := s.mode, "ended"
-		if at.Flat == nil && errors.Is(err, ErrNonFinite) && s.updates > 0 {
+		if at.Flat == (torch.Tensor{}) && errors.Is(err, ErrNonFinite) && s.updates > 0 {
 			at, where = s.origin, "began"
 		}
-		if err != nil && at.Flat != nil && s.ctx.Err() == nil { // a fit about a mode that does not exist
+		if err != nil && at.Flat != (torch.Tensor{}) && s.ctx.Err() == nil { // a fit about a mode that does not exist
 			for _, n := range s.endless(at, where, false) {
 				err = fmt.Errorf("%w. %s %s", err, n.Text, n.Advice)
 			}
@@ -256,7 +257,7 @@ func (s *session) prepare(method Method, o Options) error {
 // start is where the chains start, of shape [Chains, d], or [d] for a single chain given so.
 func (s *session) start() (Params, error) {
 	p := s.o.Start
-	if p.Flat == nil {
+	if p.Flat == (torch.Tensor{}) {
 		data, err := s.whole()
 		if err != nil {
 			return p, err
@@ -305,7 +306,7 @@ func (s *session) climb(finder ModeFinder, start Params) (Params, error) {
 	s.gradients += r.Gradients
 	s.mode, s.changed = r.Last, r.changed
 	if !start.Batched() { // the mode of a single point is one
-		return r.Last.with(r.Last.Flat.Reshape([]int64{-1}, false))
+		return r.Last.with(raw.Of(r.Last.Flat.T().Reshape([]int64{-1}, false)))
 	}
 	return r.Last, nil
 }

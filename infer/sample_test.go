@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -330,17 +329,17 @@ func TestHandwrittenStart(t *testing.T) {
 func TestTargetDensity(t *testing.T) {
 	l := layoutOf(t, infer.Shapes{"x": {}})
 	const n = 5
-	prior := func(x *ts.Tensor) *ts.Tensor { return scaled(x.MustSquare(false), -0.5) }
-	likelihood := func(x *ts.Tensor) *ts.Tensor { return scaled(x, 3) }
+	prior := func(x torch.Tensor) torch.Tensor { return scaled(x.Square(), -0.5) }
+	likelihood := func(x torch.Tensor) torch.Tensor { return scaled(x, 3) }
 	jacobian := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return p.Get("x").Mul(7), nil }
 	apart := infer.FromParts(func(p infer.Params, _ infer.Batch) (torch.Tensor, torch.Tensor) {
 		x := p.Get("x").T()
-		return torch.Of(prior(x)), torch.Of(likelihood(x))
+		return prior(torch.Of(x)), likelihood(torch.Of(x))
 	}, n)
 	apart.LogJacobian = jacobian
 	sum := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Get("x").T()
-		return torch.Of(prior(x).MustAdd(likelihood(x), false)), nil
+		return prior(torch.Of(x)).Add(likelihood(torch.Of(x))), nil
 	}, n)
 	sum.LogJacobian = jacobian
 	const x = 1.25

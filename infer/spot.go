@@ -7,6 +7,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -106,7 +107,7 @@ func coded(f *native.Func, like Params, x []float64, weight float64) (p Params, 
 	if err != nil {
 		return p, 0, nil, nil, err
 	}
-	flat, err := torch.FromSliceOn(device, like.Flat.DType(), x, int64(len(x)))
+	flat, err := torch.FromSliceOn(device, like.Flat.T().DType(), x, int64(len(x)))
 	return Params{Layout: like.Layout, Flat: flat}, weight, values, grad, err
 }
 
@@ -124,7 +125,7 @@ func (s *spots) look(t Target, b Batch, compiled func() (Params, float64, []floa
 				return err
 			}
 			bound := spotNear
-			if p.Flat.DType() != gotch.Double {
+			if p.Flat.T().DType() != gotch.Double {
 				bound = spotSingle
 			}
 			if k := differs(bound, values, grads, want, wantGrads, want, wantGrads); k < 0 {
@@ -174,7 +175,7 @@ func (s *spots) note() []draws.Note {
 func (t Target) anew(p Params, b Batch, weight float64) (values, grads []float64, err error) {
 	own := Batch{}
 	for name, x := range b {
-		if own[name], err = x.Detach(false); err != nil {
+		if own[name], err = raw.Of(x.T().Detach(false)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -192,7 +193,7 @@ func (t Target) anew(p Params, b Batch, weight float64) (values, grads []float64
 // beside is a point that rounding might make of one, each coordinate in another direction than the next.
 func (p Params) beside() Params {
 	eps := 8 * 0x1p-52
-	if p.Flat.DType() != gotch.Double {
+	if p.Flat.T().DType() != gotch.Double {
 		eps = 8 * 0x1p-23
 	}
 	factors := make([]float64, p.Layout.Dim())
@@ -200,8 +201,8 @@ func (p Params) beside() Params {
 		factors[i] = 1 + eps*float64(1-2*(i%2))
 	}
 	device := torch.Must(torch.DeviceOf(p.Flat))
-	by := torch.Must(torch.FromSliceOn(device, p.Flat.DType(), factors, int64(len(factors))))
-	p.Flat = p.Flat.MustMul(by, false)
+	by := torch.Must(torch.FromSliceOn(device, p.Flat.T().DType(), factors, int64(len(factors))))
+	p.Flat = p.Flat.Mul(by)
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -74,18 +75,18 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 		if !sub.Layout.Equal(layout) {
 			return Params{}, fmt.Errorf("infer.Subspace: params with layout %v, expected %v: %w", sub.Layout, layout, ErrLayout)
 		}
-		parts := make([]*ts.Tensor, len(full.Layout.Sites))
+		parts := make([]torch.Tensor, len(full.Layout.Sites))
 		for i, site := range full.Layout.Sites {
 			if at, ok := layout.Site(site.Name); ok {
-				parts[i], err = sub.Flat.Narrow(-1, int64(at.Offset), int64(at.Size), false)
+				parts[i], err = raw.Of(sub.Flat.T().Narrow(-1, int64(at.Offset), int64(at.Size), false))
 			} else if parts[i] = held[site.Name]; rows > 0 {
-				parts[i], err = parts[i].Expand([]int64{rows, int64(site.Size)}, true, false)
+				parts[i], err = raw.Of(parts[i].T().Expand([]int64{rows, int64(site.Size)}, true, false))
 			}
 			if err != nil {
 				return Params{}, err
 			}
 		}
-		flat, err := ts.Cat(parts, -1)
+		flat, err := raw.Of(ts.Cat(raw.Pointers(parts), -1))
 		return Params{Layout: full.Layout, Flat: flat}, err
 	}
 	restricted := func(sub Params, b Batch) (torch.Tensor, Aux) { return logPosterior(torch.Must(whole(sub)), b) }
@@ -101,22 +102,22 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 }
 
 // heldParts are the flat values of the sites outside the subspace, each as a tensor of its own.
-func heldParts(full Params, sub *Layout) (map[string]*ts.Tensor, error) {
-	held := map[string]*ts.Tensor{}
+func heldParts(full Params, sub *Layout) (map[string]torch.Tensor, error) {
+	held := map[string]torch.Tensor{}
 	err := torch.Do(func(s *torch.Scope) error {
 		for _, site := range full.Layout.Sites {
 			if _, ok := sub.Site(site.Name); ok {
 				continue
 			}
-			view, err := full.Flat.Narrow(0, int64(site.Offset), int64(site.Size), false)
+			view, err := full.Flat.T().Narrow(0, int64(site.Offset), int64(site.Size), false)
 			if err != nil {
 				return err
 			}
-			copied, err := torch.Combine(torch.Term{Coeff: 1, Tensor: view})
+			copied, err := torch.Combine(torch.Term{Coeff: 1, Tensor: torch.Of(view)})
 			if err != nil {
 				return err
 			}
-			if held[site.Name], err = copied.Detach(false); err != nil {
+			if held[site.Name], err = raw.Of(copied.T().Detach(false)); err != nil {
 				return err
 			}
 			s.Keep(held[site.Name])

@@ -15,10 +15,10 @@ import (
 // network is a small net, tanh hidden units and a linear output, in which no site enters linearly alone: sites
 // a [] (0), in [2,3] (1 to 6), out [2] (7, 8).
 func network(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	hidden := b.Get("x").T().MustMatmul(p.Get("in").T().MustTranspose(0, 1, false), false).MustTanh(false)
+	hidden := b.Get("x").MatMul(p.Get("in").T().MustTranspose(0, 1, false)).Tanh().T()
 	y := hidden.MustMv(p.Get("out").T(), false).MustAdd(p.Get("a").T(), false)
 	r := y.MustSub(b.Get("y").T(), false)
-	return torch.Of(scaled(r.MustMul(r, false).MustMean(r.DType(), false), -0.5)), infer.Aux{"y": y}
+	return scaled(torch.Of(r.MustMul(r, false).MustMean(r.DType(), false)), -0.5), infer.Aux{"y": torch.Of(y)}
 }
 
 func networkAt(t testing.TB) (infer.Params, infer.Batch) {
@@ -119,18 +119,18 @@ func TestSubspaceOutlivesItsScope(t *testing.T) {
 func TestSubspaceFloat32(t *testing.T) {
 	full, b := networkAt(t)
 	for name, x := range b {
-		b[name] = x.MustTotype(gotch.Float, false)
+		b[name] = torch.Of(x.T().MustTotype(gotch.Float, false))
 	}
 	full = in32(t, full)
 	restricted, start, embed, err := infer.Subspace(network, full, "out", "a")
 	require.NoError(t, err)
-	assert.Equal(t, gotch.Float, start.Flat.DType())
+	assert.Equal(t, gotch.Float, start.Flat.T().DType())
 	e := evaluate(t, restricted, start, b)
 	assert.Equal(t, evaluate(t, network, full, b).Values, e.Values)
-	assert.Equal(t, gotch.Float, e.Grad.DType())
+	assert.Equal(t, gotch.Float, e.Grad.T().DType())
 	back, err := embed(start)
 	require.NoError(t, err)
-	assert.Equal(t, gotch.Float, back.Flat.DType())
+	assert.Equal(t, gotch.Float, back.Flat.T().DType())
 	assert.Equal(t, floats(full.Flat), floats(back.Flat))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Aux is what a log posterior wants back besides its value: named tensors. Nil is fine. With K chains each comes back
 // with a leading dimension of K.
-type Aux map[string]*ts.Tensor
+type Aux map[string]torch.Tensor
 
 // LogPosterior evaluates a log density, up to a constant, of one point θ on one batch: a tensor of shape []. p.Flat has
 // shape [d], also when there are several chains. Inside it a failure of an operation arrives as an error of the method
@@ -83,8 +83,9 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 			likelihood = scale(likelihood, float64(per)*float64(torch.Must(b.Size()))/float64(n))
 		}
 		x, y := prior.T(), likelihood.T()
-		value := torch.Must(torch.Combine(torch.Term{Coeff: w.Prior, Tensor: x}, torch.Term{Coeff: w.Likelihood, Tensor: y}))
-		return torch.Of(value), Aux{"log_prior": x, "log_likelihood": y}
+		value := torch.Must(torch.Combine(torch.Term{Coeff: w.Prior, Tensor: torch.Of(x)},
+			torch.Term{Coeff: w.Likelihood, Tensor: torch.Of(y)}))
+		return value, Aux{"log_prior": torch.Of(x), "log_likelihood": torch.Of(y)}
 	}, n, false)
 }
 
@@ -109,10 +110,10 @@ func WithParts(parts Parts, n int64, jacobian bool) Target {
 func tied(f LogPosterior) LogPosterior {
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := f(p, b)
-		if !p.tied && (!p.Flat.MustRequiresGrad() || value.T().MustRequiresGrad()) {
+		if !p.tied && (!p.Flat.T().MustRequiresGrad() || value.T().MustRequiresGrad()) {
 			return value, aux
 		}
-		return torch.Of(p.Flat).Mul(0).Sum().Add(value), aux
+		return p.Flat.Mul(0).Sum().Add(value), aux
 	}
 }
 
@@ -141,8 +142,8 @@ func (t Target) Density(jacobian float64) LogPosterior {
 	return func(p Params, b Batch) (torch.Tensor, Aux) {
 		value, aux := t.LogPosterior(p, b)
 		logJ, _ := t.LogJacobian(p, b)
-		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
-			torch.Term{Coeff: jacobian, Tensor: logJ.T()}))), aux
+		return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value},
+			torch.Term{Coeff: jacobian, Tensor: logJ})), aux
 	}
 }
 
@@ -157,19 +158,19 @@ func (t Target) Weigh(w Weights) LogPosterior {
 		switch {
 		case t.Parts != nil && (w.Prior != 0 || w.Likelihood != 0):
 			v, _ := t.Parts(p, b, Weights{Prior: w.Prior, Likelihood: w.Likelihood})
-			terms = append(terms, torch.Term{Coeff: 1, Tensor: v.T()})
+			terms = append(terms, torch.Term{Coeff: 1, Tensor: v})
 		case t.Parts == nil && w.Likelihood != 0:
 			v, _ := t.LogPosterior(p, b)
-			terms = append(terms, torch.Term{Coeff: w.Likelihood * t.N(), Tensor: v.T()})
+			terms = append(terms, torch.Term{Coeff: w.Likelihood * t.N(), Tensor: v})
 		}
 		if t.LogJacobian != nil && w.Jacobian != 0 {
 			v, _ := t.LogJacobian(p, b)
-			terms = append(terms, torch.Term{Coeff: w.Jacobian, Tensor: v.T()})
+			terms = append(terms, torch.Term{Coeff: w.Jacobian, Tensor: v})
 		}
 		if len(terms) == 0 {
-			return torch.Of(p.Flat).Sum().Mul(0), nil
+			return p.Flat.Sum().Mul(0), nil
 		}
-		return torch.Of(torch.Must(torch.Combine(terms...))), nil
+		return torch.Must(torch.Combine(terms...)), nil
 	}
 }
 
@@ -209,8 +210,8 @@ func (t Target) ByPrior(tempering float64) Target {
 			return value, aux
 		}
 		logJ, _ := logJacobian(p, b)
-		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
-			torch.Term{Coeff: tempering * w.Jacobian, Tensor: logJ.T()}))), aux
+		return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value},
+			torch.Term{Coeff: tempering * w.Jacobian, Tensor: logJ})), aux
 	}, t.Data, true)
 	out.compilation = t.compilation
 	return out

@@ -21,7 +21,7 @@ import (
 
 // Normalizer is Σ log ∫ p(y|x_i,θ)^(1/T) dy over the data, a tensor of shape [], on the scale of the sum over data: of
 // a batch of n it counts N/n times. [CategoricalNormalizer] and [NormalNormalizer] give the terms of the sum.
-type Normalizer func(p Params, b Batch, temperature float64) *ts.Tensor
+type Normalizer func(p Params, b Batch, temperature float64) torch.Tensor
 
 // TemperFull is the posterior to the power 1/T, the target that a method with Temperature T has. The mode is that of
 // the posterior, and a Gaussian has T times its covariance.
@@ -84,11 +84,11 @@ func TemperObservation(t Target, normalizer Normalizer, temperature float64) (Ta
 			return value, aux
 		}
 		z := normalizer(p, b, temperature)
-		if z == nil {
+		if z == (torch.Tensor{}) {
 			torch.Must(z, errors.New(name+": the normalizer returned nil, expected a tensor of shape []"))
 		}
-		return torch.Of(torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value.T()},
-			torch.Term{Coeff: -w.Likelihood, Tensor: z}))), aux
+		return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: value},
+			torch.Term{Coeff: -w.Likelihood, Tensor: z})), aux
 	}, t.Data, t.joint)
 	if !t.joint {
 		out.LogJacobian = t.LogJacobian
@@ -110,19 +110,21 @@ func temper(name string, t Target, temperature, prior, likelihood float64) (Targ
 // a [Normalizer]:
 //
 //	logsumexp(z/T) − logsumexp(z)/T
-func CategoricalNormalizer(logits *ts.Tensor, temperature float64) *ts.Tensor {
+func CategoricalNormalizer(logits torch.Tensor, temperature float64) torch.Tensor {
 	inverse := ts.FloatScalar(1 / temperature)
 	last := []int64{-1}
-	hot := torch.Must(torch.Must(logits.MulScalar(inverse, false)).Logsumexp(last, false, false))
-	cold := torch.Must(logits.Logsumexp(last, false, false))
-	return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: hot}, torch.Term{Coeff: -1 / temperature, Tensor: cold}))
+	hot := torch.Must(torch.Must(logits.T().MulScalar(inverse, false)).Logsumexp(last, false, false))
+	cold := torch.Must(logits.T().Logsumexp(last, false, false))
+	return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: torch.Of(hot)},
+		torch.Term{Coeff: -1 / temperature, Tensor: torch.Of(cold)}))
 }
 
 // NormalNormalizer is log ∫ N(y; μ, σ²)^(1/T) dy for each element of log σ, for use inside a [Normalizer]:
 //
 //	(1 − 1/T)(log σ + ½ log 2π) + ½ log T
-func NormalNormalizer(logSD *ts.Tensor, temperature float64) *ts.Tensor {
+func NormalNormalizer(logSD torch.Tensor, temperature float64) torch.Tensor {
 	c := 1 - 1/temperature
-	scaled := torch.Must(logSD.MulScalar(ts.FloatScalar(c), false))
-	return torch.Must(scaled.AddScalar(ts.FloatScalar(c*0.5*math.Log(2*math.Pi)+0.5*math.Log(temperature)), false))
+	scaled := torch.Must(logSD.T().MulScalar(ts.FloatScalar(c), false))
+	return torch.Of(torch.Must(scaled.AddScalar(ts.FloatScalar(c*0.5*math.Log(2*math.Pi)+0.5*math.Log(temperature)),
+		false)))
 }

@@ -24,18 +24,18 @@ type conjugate struct {
 	y    []float64
 }
 
-func (c conjugate) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
+func (c conjugate) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
 	theta := p.Get("x").T().MustReshape([]int64{}, false)
-	logPrior = scaled(theta.MustSquare(false), -0.5/(c.a*c.a))
-	logLikelihood = scaled(sum(b.Get("y").T().MustSub(theta, false).MustSquare(false)), -0.5/(c.s*c.s))
+	logPrior = scaled(torch.Of(theta.MustSquare(false)), -0.5/(c.a*c.a))
+	logLikelihood = scaled(sum(b.Get("y").Sub(theta).Square()), -0.5/(c.s*c.s))
 	return logPrior, logLikelihood
 }
 
 // joined is the target of two functions on gotch tensors.
-func joined(parts func(infer.Params, infer.Batch) (logPrior, logLikelihood *ts.Tensor)) infer.Target {
+func joined(parts func(infer.Params, infer.Batch) (logPrior, logLikelihood torch.Tensor)) infer.Target {
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
 		prior, likelihood := parts(p, b)
-		return torch.Of(prior), torch.Of(likelihood)
+		return prior, likelihood
 	}, 0)
 }
 
@@ -113,13 +113,13 @@ func evaluated(t *testing.T, f infer.Target, err error, p infer.Params, b infer.
 // classifier is a softmax classifier with a normal prior; as a function so that its likelihood can be tempered by hand.
 type classifier struct{ scale float64 }
 
-func (c classifier) logits(p infer.Params, b infer.Batch) *ts.Tensor {
-	return scaled(b.Get("x").T().MustMatmul(p.Get("w").T(), false), c.scale)
+func (c classifier) logits(p infer.Params, b infer.Batch) torch.Tensor {
+	return scaled(b.Get("x").MatMul(p.Get("w")), c.scale)
 }
 
-func (c classifier) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood *ts.Tensor) {
-	picked := c.logits(p, b).MustLogSoftmax(-1, gotch.Double, false).MustMul(b.Get("y").T(), false)
-	return scaled(sum(p.Flat.MustSquare(false)), -0.5), sum(picked)
+func (c classifier) parts(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
+	picked := c.logits(p, b).T().MustLogSoftmax(-1, gotch.Double, false).MustMul(b.Get("y").T(), false)
+	return scaled(sum(p.Flat.Square()), -0.5), sum(torch.Of(picked))
 }
 
 func classification(t *testing.T) (infer.Params, infer.Batch) {
@@ -135,7 +135,7 @@ func classification(t *testing.T) (infer.Params, infer.Batch) {
 func TestTemperingIdentities(t *testing.T) {
 	m := classifier{1}
 	p, b := classification(t)
-	normalizer := func(p infer.Params, b infer.Batch, temperature float64) *ts.Tensor {
+	normalizer := func(p infer.Params, b infer.Batch, temperature float64) torch.Tensor {
 		return sum(infer.CategoricalNormalizer(m.logits(p, b), temperature))
 	}
 	joint, err := joined(m.parts), error(nil)
@@ -158,14 +158,14 @@ func TestTemperingIdentities(t *testing.T) {
 			assert.InDeltaSlice(t, untempered, atObserved, 1e-13)
 		}
 		// The likelihood at T with the prior to the power 1/T is full.
-		priorScaled := func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
+		priorScaled := func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
 			logPrior, logLikelihood := m.parts(p, b)
 			return scaled(logPrior, 1/temperature), logLikelihood
 		}
 		same, err := infer.TemperLikelihood(joined(priorScaled), temperature)
 		assert.InDeltaSlice(t, atFull, evaluated(t, same, err, p, b), 1e-13)
 		// Full at T and then the likelihood at 1/T undoes the likelihood's part and leaves the prior's.
-		undone, err := infer.TemperLikelihood(joined(func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
+		undone, err := infer.TemperLikelihood(joined(func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
 			logPrior, logLikelihood := m.parts(p, b)
 			return logPrior, scaled(logLikelihood, 1/temperature)
 		}), 1/temperature)
@@ -185,18 +185,18 @@ func TestTemperingIdentities(t *testing.T) {
 // where the normalizer matters.
 func TestTemperedNormalObservations(t *testing.T) {
 	y := numbers(7, 2)
-	type parts = func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor)
+	type parts = func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor)
 	normal := func(temperature float64) parts { // with the variance times T, and its constant
-		return func(p infer.Params, b infer.Batch) (*ts.Tensor, *ts.Tensor) {
+		return func(p infer.Params, b infer.Batch) (torch.Tensor, torch.Tensor) {
 			mean, logSD := p.Get("mean").T(), p.Get("log_sd").T()
-			r := b.Get("y").T().MustSub(mean, false).MustDiv(logSD.MustExp(false), false)
-			half := scaled(r.MustSquare(false), -0.5/temperature).MustSub(logSD, false)
+			r := b.Get("y").Sub(mean).Div(logSD.MustExp(false)).T()
+			half := scaled(torch.Of(r.MustSquare(false)), -0.5/temperature).Sub(logSD).T()
 			constant := ts.FloatScalar(-0.5 * math.Log(2*math.Pi*temperature))
-			return scaled(sum(p.Flat.MustSquare(false)), -0.5), sum(half.MustAddScalar(constant, false))
+			return scaled(sum(p.Flat.Square()), -0.5), sum(torch.Of(half.MustAddScalar(constant, false)))
 		}
 	}
-	normalizer := func(p infer.Params, b infer.Batch, temperature float64) *ts.Tensor {
-		return scaled(infer.NormalNormalizer(p.Get("log_sd").T(), temperature), float64(len(y)))
+	normalizer := func(p infer.Params, b infer.Batch, temperature float64) torch.Tensor {
+		return scaled(infer.NormalNormalizer(p.Get("log_sd"), temperature), float64(len(y)))
 	}
 	p, b := pointOf(t, layoutOf(t, infer.Shapes{"mean": {}, "log_sd": {}}), 0.3, -0.4), infer.Batch{"y": vec(y)}
 	for _, temperature := range temperatures {
@@ -327,7 +327,7 @@ func TestTemperingErrors(t *testing.T) {
 		})
 	}
 	assert.EqualError(t, failed(infer.TemperObservation(joined(c.parts),
-		func(infer.Params, infer.Batch, float64) *ts.Tensor { return nil }, 2)),
+		func(infer.Params, infer.Batch, float64) torch.Tensor { return torch.Tensor{} }, 2)),
 		"log posterior: infer.TemperObservation: the normalizer returned nil, expected a tensor of shape []")
 }
 

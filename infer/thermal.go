@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Thermal is a transform whose states have momenta, and momenta a temperature: a check of whether a sampler simulates
@@ -46,7 +45,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 	}
 	var products []float64
 	err := torch.Do(func(*torch.Scope) error {
-		var total *ts.Tensor // −Σ g/n
+		var total torch.Tensor // −Σ g/n
 		for i := range n {
 			err := torch.Do(func(scope *torch.Scope) error {
 				b, err := next()
@@ -58,7 +57,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 					return err
 				}
 				terms := []torch.Term{{Coeff: -1 / float64(n), Tensor: e.Grad}}
-				if total != nil {
+				if total != (torch.Tensor{}) {
 					terms = append(terms, torch.Term{Coeff: 1, Tensor: total})
 				}
 				last := total
@@ -66,7 +65,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 					return err
 				}
 				scope.Keep(total)
-				if last != nil {
+				if last != (torch.Tensor{}) {
 					torch.Free(last)
 				}
 				return nil
@@ -75,11 +74,11 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 				return fmt.Errorf("infer.ConfigurationalTemperatures: batch %d: %w", i, err)
 			}
 		}
-		product, err := total.Mul(p.Flat, false)
+		product, err := total.T().Mul(p.Flat.T(), false)
 		if err != nil {
 			return err
 		}
-		products, err = torch.ToSlice[float64](product)
+		products, err = torch.ToSlice[float64](torch.Of(product))
 		return err
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *session) whole() (Batch, error) {
 	}
 	moved := maps.Clone(out)
 	for name, t := range out {
-		if t == nil {
+		if t == (torch.Tensor{}) {
 			continue
 		}
 		device, err := torch.DeviceOf(t)

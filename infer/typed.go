@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // converter is a program that knows the types of the data that its density calculates with, as a compiled model does.
@@ -28,7 +27,7 @@ func (s *session) convert(start Params) error {
 	if t, own := s.transform.(interface{ KeepsTypes() bool }); own && t.KeepsTypes() {
 		return nil
 	}
-	if !ok || start.Flat.DType() != gotch.Double {
+	if !ok || start.Flat.T().DType() != gotch.Double {
 		return nil
 	}
 	all, err := newTyped(p, s.all)
@@ -85,7 +84,7 @@ type typed struct {
 // typedPart is a part of the data in another type, up to a version: each change in place makes another.
 type typedPart struct {
 	name     string
-	from, to *ts.Tensor
+	from, to torch.Tensor
 	version  int64
 }
 
@@ -99,7 +98,7 @@ func newTyped(p converter, data Batch) (*typed, error) {
 	for name, to := range batch {
 		if from := data[name]; from != to {
 			torch.Detach(to)
-			t.parts = append(t.parts, typedPart{name, from, to, from.Must_Version(false)})
+			t.parts = append(t.parts, typedPart{name, from, to, from.T().Must_Version(false)})
 		}
 	}
 	if len(t.parts) == 0 {
@@ -118,7 +117,7 @@ func (t *typed) of(data Batch) (Batch, error) {
 		if torch.Freed(p.from) {
 			return nil, fmt.Errorf("batch tensor %q was freed: %w", p.name, ErrConfig)
 		}
-		now := p.from.Must_Version(false)
+		now := p.from.T().Must_Version(false)
 		if now == p.version {
 			continue
 		}

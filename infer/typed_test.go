@@ -47,14 +47,14 @@ func TestBatchesAreConvertedOnce(t *testing.T) {
 	evaluated := 0          // of them, in updates
 	mean := 0.0
 	target := infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		types = append(types, b["y"].DType())
+		types = append(types, b["y"].T().DType())
 		y := b.Get("y").Mean()
-		mean = torch.Must(torch.Item(y.T().MustDetach(false).MustTotype(gotch.Double, false)))
+		mean = torch.Of(y.T().MustDetach(false).MustTotype(gotch.Double, false)).Item()
 		return p.Get("theta").Sub(y).Square().Sum().Mul(-0.5), nil
 	}, 6)
 	l := torch.Must(infer.NewLayout(infer.Shapes{"theta": {}}))
 	start := torch.Must(infer.NewParams(l, []float64{0.5}))
-	y := torch.Must(torch.FromSlice([]float32{1, 2, 3, 4, 5, 6}))
+	y := torch.New([]float32{1, 2, 3, 4, 5, 6})
 	data := infer.Batch{"y": y}
 	handwritten := infer.Handwritten(target, start, data)
 	minibatches := func() infer.Batches {
@@ -85,7 +85,7 @@ func TestBatchesAreConvertedOnce(t *testing.T) {
 	_, err := infer.Run(context.Background(), &typing{Program: handwritten}, sgld, infer.Options{Batches: full, Chains: 1,
 		Warmup: 2, Draws: 4, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 3 {
-				y.MustFill_(ts.FloatScalar(8))
+				y.T().MustFill_(ts.FloatScalar(8))
 			}
 		})})
 	require.NoError(t, err)

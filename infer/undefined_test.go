@@ -105,7 +105,7 @@ func half(c *ppl.Ctx) {
 // Of a density whose gradient is defined nothing is said.
 func TestGradientsUndefinedWhereTheDensityIsFinite(t *testing.T) {
 	testkit.Long(t)
-	batch := infer.Batch{"y": column([]float64{0.1, -0.2, 0.3}).T()} // the posterior is on both sides
+	batch := infer.Batch{"y": column([]float64{0.1, -0.2, 0.3})} // the posterior is on both sides
 	whole := func(c *ppl.Ctx) {
 		z := torch.Of(1).Sub(c.Sample("a", dist.Normal(0, 1)))
 		f := torch.Where(z.Gt(0), z.Mul(2).Sqrt(), 0)

@@ -26,7 +26,7 @@ func rungeKutta(c *ppl.Ctx) {
 		return torch.Stack(0, infections.Neg(), infections.Sub(gamma.Mul(y.At(1))))
 	}
 	const h = 0.1
-	y := torch.Of(torch.Must(torch.FromSlice([]float64{762, 1})))
+	y := torch.New([]float64{762, 1})
 	var infected []any
 	for range 14 {
 		for range 10 {

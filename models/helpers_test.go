@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // must is the value of a call that cannot fail here; tests use it where an error is a mistake of the test.
@@ -35,7 +34,7 @@ func compile(t testing.TB, m models.Model) *ppl.Program {
 	return p
 }
 
-func floats(x *ts.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
+func floats(x torch.Tensor) []float64 { return must(torch.ToSlice[float64](x)) }
 
 // evaluate is the log posterior and its gradient at a point, or at K after one another: K values, K gradients.
 func evaluate(t testing.TB, f infer.LogPosterior, p infer.Params, b infer.Batch) (values, grads []float64) {

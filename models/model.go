@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Model is a model with its data.
@@ -115,23 +114,23 @@ func (f *fields) numbers(field string, v []float64, n int, ok func(float64) bool
 }
 
 // vector is checked numbers as a tensor.
-func (f *fields) vector(field string, v []float64, n int, ok func(float64) bool, allowed string) *ts.Tensor {
+func (f *fields) vector(field string, v []float64, n int, ok func(float64) bool, allowed string) torch.Tensor {
 	f.numbers(field, v, n, ok, allowed)
 	return f.tensor(v, int64(len(v)))
 }
 
 // matrix is rows of finite numbers as a tensor of shape [n, d].
-func (f *fields) matrix(field string, rows [][]float64) (t *ts.Tensor, n, d int) {
+func (f *fields) matrix(field string, rows [][]float64) (t torch.Tensor, n, d int) {
 	if n = len(rows); n == 0 || len(rows[0]) == 0 {
 		f.fail(field, fmt.Sprintf("%d rows", n), "it needs at least one row and one column")
-		return nil, 0, 0
+		return torch.Tensor{}, 0, 0
 	}
 	d = len(rows[0])
 	flat := make([]float64, 0, n*d)
 	for i, row := range rows {
 		if len(row) != d {
 			f.fail(field, fmt.Sprintf("%d numbers in row %d", len(row), i), "every row must have %d, as the first one has", d)
-			return nil, 0, 0
+			return torch.Tensor{}, 0, 0
 		}
 		flat = append(flat, row...)
 	}
@@ -140,21 +139,21 @@ func (f *fields) matrix(field string, rows [][]float64) (t *ts.Tensor, n, d int)
 }
 
 // tensor is a copy of data that belongs to no scope, so that a model made inside torch.Do outlives it.
-func (f *fields) tensor(data []float64, shape ...int64) *ts.Tensor {
+func (f *fields) tensor(data []float64, shape ...int64) torch.Tensor {
 	if f.err != nil {
-		return nil
+		return torch.Tensor{}
 	}
 	t, err := torch.FromSlice(data, shape...)
 	if err != nil {
 		f.err = fmt.Errorf("%s: %w", f.config, err)
-		return nil
+		return torch.Tensor{}
 	}
 	torch.Detach(t)
 	return t
 }
 
 // repeated is a tensor of one number.
-func (f *fields) repeated(v float64, shape ...int64) *ts.Tensor {
+func (f *fields) repeated(v float64, shape ...int64) torch.Tensor {
 	n := int64(1)
 	for _, s := range shape {
 		n *= s

@@ -78,7 +78,7 @@ func (d orderedNormal) moments(f func(m1, m2 float64) float64) torch.Tensor {
 		out[j] = f(moment(1), moment(2))
 	}
 	shape := append(d.BatchShape(), int64(d.k))
-	return torch.Of(torch.Must(torch.FromSlice(out))).Expand(shape...)
+	return torch.New(out).Expand(shape...)
 }
 
 // Expand broadcasts the batch shape.

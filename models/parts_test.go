@@ -158,13 +158,13 @@ func TestOrderedLocations(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		d := trace.Sites["loc"].Dist
-		assert.InDeltaSlice(t, []float64{1 - far, 1, 1 + far}, floats(d.Mean().T()), 1e-10)
+		assert.InDeltaSlice(t, []float64{1 - far, 1, 1 + far}, floats(d.Mean()), 1e-10)
 		// Var of the middle of three is 1 − √3/π; of the others 1 + √3/(2π) − 9/(4π).
 		outer := 1 + math.Sqrt(3)/(2*math.Pi) - 9/(4*math.Pi)
 		assert.InDeltaSlice(
 			t,
 			[]float64{4 * outer, 4 * (1 - math.Sqrt(3)/math.Pi), 4 * outer},
-			floats(d.Variance().T()),
+			floats(d.Variance()),
 			1e-10,
 		)
 		return nil
@@ -241,7 +241,7 @@ func TestPredictionsAtNewFeatures(t *testing.T) {
 	posterior, err := p.Draws(free, m.Batch)
 	require.NoError(t, err)
 	for _, x := range [][]float64{{4, -2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}} {
-		batch := infer.Batch{"x": must(torch.FromSlice(x, int64(len(x)), 1))}
+		batch := infer.Batch{"x": torch.New(x, int64(len(x)), 1)}
 		predicted, err := ppl.Predictive{Model: m.Model, Batch: batch, Seed: 1}.Posterior(posterior)
 		require.NoError(t, err)
 		var want []float64

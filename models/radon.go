@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Radon is a regression of N homes in J counties whose intercepts vary, with one feature of the home and
@@ -69,7 +68,7 @@ func (c Radon) Build() (Model, error) {
 }
 
 // indices is n whole numbers from 0 to below as a tensor of int64.
-func (f *fields) indices(field string, v []int, n, below int) *ts.Tensor {
+func (f *fields) indices(field string, v []int, n, below int) torch.Tensor {
 	if len(v) != n {
 		f.fail(field, len(v), "there must be %d numbers, as many as the other data", n)
 	}
@@ -81,12 +80,12 @@ func (f *fields) indices(field string, v []int, n, below int) *ts.Tensor {
 		index[i] = int64(x)
 	}
 	if f.err != nil {
-		return nil
+		return torch.Tensor{}
 	}
 	t, err := torch.FromSlice(index)
 	if err != nil {
 		f.err = err
-		return nil
+		return torch.Tensor{}
 	}
 	torch.Detach(t)
 	return t

@@ -21,8 +21,8 @@ func ExampleHorseshoe() {
 			c.Observe("y", dist.Normal(c.Data("x").MatMul(b), sigma), c.Data("y"))
 		})
 	}
-	x := torch.Must(torch.FromSlice(make([]float64, data*features), data, features))
-	y := torch.Must(torch.FromSlice(make([]float64, data)))
+	x := torch.New(make([]float64, data*features), data, features)
+	y := torch.New(make([]float64, data))
 	program, err := ppl.Compile(model, infer.Batch{"x": x, "y": y})
 	if err != nil {
 		fmt.Println(err)

@@ -56,7 +56,7 @@ func Example() {
 		days[i] = float64(i + 1)
 	}
 	program, err := ppl.Compile(outbreak, infer.Batch{
-		"days": torch.Must(torch.FromSlice(days)), "cases": torch.Must(torch.FromSlice(cases))})
+		"days": torch.New(days), "cases": torch.New(cases)})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // solution is that of a system without gradients.
@@ -117,10 +116,10 @@ func TestChainsAlone(t *testing.T) {
 	for name, method := range methods {
 		s := ode.New(logistic, ode.Options{Method: method})
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
-			together := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-				return []*ts.Tensor{ode.Solve(s, []float64{0.3}, 0, []float64{0.5, 2}, in[0], 5).T()}, nil
-			}, []*ts.Tensor{torch.Must(torch.FromSlice(rates))}, nil))[0]
-			all := torch.Of(together).Values()
+			together := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+				return []torch.Tensor{ode.Solve(s, []float64{0.3}, 0, []float64{0.5, 2}, in[0], 5)}, nil
+			}, []torch.Tensor{torch.New(rates)}, nil))[0]
+			all := together.Values()
 			for k, r := range rates {
 				require.Equal(t, ode.Solve(s, []float64{0.3}, 0, []float64{0.5, 2}, r, 5).Values(), all[2*k:2*k+2], name)
 			}

@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 var methods = map[string]ode.Method{"DormandPrince": ode.DormandPrince, "SDIRK": ode.SDIRK}
@@ -42,19 +41,19 @@ func solved(t *testing.T, s *ode.System, start float64, y0, times, params []floa
 	x := append(append([]float64{start}, y0...), params...)
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		for k := range len(times) * n {
-			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				all := torch.Of(x)
+			v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				all := x
 				var p []any
 				for i := range params {
 					p = append(p, all.At(1+n+i))
 				}
-				out := ode.Solve(s, torch.Of(x.MustNarrow(0, 1, int64(n), false)), all.At(0), times, p...)
-				return out.At(k / n).At(k % n).T()
-			}, torch.Must(torch.FromSlice(x)))
+				out := ode.Solve(s, torch.Of(x.T().MustNarrow(0, 1, int64(n), false)), all.At(0), times, p...)
+				return out.At(k / n).At(k % n)
+			}, torch.New(x))
 			if err != nil {
 				return err
 			}
-			y = append(y, torch.Must(torch.Item(v)))
+			y = append(y, v.Item())
 			grads = append(grads, torch.Must(torch.ToSlice[float64](g)))
 		}
 		return nil
@@ -97,7 +96,7 @@ func growthBatch() infer.Batch {
 		v, _ := logisticAt(t[i], 0, 0.4, 1.3, 5)
 		y = append(y, v+0.1*math.Cos(7*float64(i)))
 	}
-	return infer.Batch{"t": torch.Must(torch.FromSlice(t)), "y": torch.Must(torch.FromSlice(y))}
+	return infer.Batch{"t": torch.New(t), "y": torch.New(y)}
 }
 
 // Compiled functions give the numbers of eager evaluation: the same solver runs in both, and the rest differs by

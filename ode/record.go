@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -63,19 +64,17 @@ func (a *arguments) wanted(n int) (numbers []int) {
 // compile makes native code of the right-hand side and its derivatives in y and what is wanted of θ.
 func (a *arguments) compile(n, m int) (*native.Func, error) {
 	dim := 1 + n + m
-	source := native.Source{Dim: dim, Evaluate: func(x *ts.Tensor, _ map[string]*ts.Tensor) (values, grads []*ts.Tensor,
-		aux map[string]*ts.Tensor, err error) {
+	source := native.Source{Dim: dim, Evaluate: func(x torch.Tensor, _ map[string]torch.Tensor) (values,
+		grads []torch.Tensor,
+		aux map[string]torch.Tensor, err error) {
 		f, j, err := a.evaluate(x, n, dim)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		// A plan has a value and a gradient; the outputs are what counts here.
-		value, err := torch.Scalar(0)
-		if err != nil {
-			return nil, nil, nil, err
-		}
+		value := torch.Scalar(0)
 		grad, err := torch.FromSlice(make([]float64, dim))
-		return []*ts.Tensor{value}, []*ts.Tensor{grad}, map[string]*ts.Tensor{outputF: f, outputJ: j}, err
+		return []torch.Tensor{value}, []torch.Tensor{grad}, map[string]torch.Tensor{outputF: f, outputJ: j}, err
 	}}
 	// Nothing is known of the numbers to come; the recording does not depend on them.
 	points := make([][]float64, 2)
@@ -99,7 +98,7 @@ func (a *arguments) compile(n, m int) (*native.Func, error) {
 }
 
 // evaluate is the right-hand side with its derivatives, [n] and [n, n + wanted].
-func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err error) {
+func (a *arguments) evaluate(x torch.Tensor, n, dim int) (f, j torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		leaf, err := torch.Leaf(x)
 		if err != nil {
@@ -111,42 +110,42 @@ func (a *arguments) evaluate(x *ts.Tensor, n, dim int) (f, j *ts.Tensor, err err
 			return mistake("the right-hand side returned shape %v for a state of shape [%d]: it must return the derivative "+
 				"of each number of the state", have, n)
 		}
-		f = out.T()
-		d, err := f.KelvinDescribe()
+		f = out
+		d, err := f.T().KelvinDescribe()
 		if err != nil {
 			return err
 		}
 		wanted := a.wanted(n)
-		var rows []*ts.Tensor
+		var rows []torch.Tensor
 		for i := range n {
-			row := torch.Must(torch.FromSlice(make([]float64, n+len(wanted))))
+			row := torch.New(make([]float64, n+len(wanted)))
 			if d.RequiresGrad {
-				grads, err := torch.Grad([]*ts.Tensor{f.MustSelect(0, int64(i), false)}, []*ts.Tensor{leaf},
+				grads, err := torch.Grad([]torch.Tensor{f.At(i)}, []torch.Tensor{leaf},
 					&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 				if err != nil {
 					return err
 				}
-				pieces := []*ts.Tensor{grads[0].MustNarrow(0, 1, int64(n), false)}
+				pieces := []torch.Tensor{torch.Of(grads[0].T().MustNarrow(0, 1, int64(n), false))}
 				for _, k := range wanted {
-					pieces = append(pieces, grads[0].MustNarrow(0, int64(1+n+k), 1, false))
+					pieces = append(pieces, torch.Of(grads[0].T().MustNarrow(0, int64(1+n+k), 1, false)))
 				}
-				row = ts.MustCat(pieces, 0)
+				row = torch.Cat(0, pieces)
 			}
 			rows = append(rows, row)
 		}
-		if f, err = f.Detach(false); err != nil {
+		if f, err = raw.Of(f.T().Detach(false)); err != nil {
 			return err
 		}
-		j, err = ts.Stack(rows, 0)
+		j, err = raw.Of(ts.Stack(raw.Pointers(rows), 0))
 		scope.Keep(f, j)
 		return err
 	})
 	if err != nil {
 		var own *Error
 		if errors.As(err, &own) {
-			return nil, nil, own
+			return torch.Tensor{}, torch.Tensor{}, own
 		}
-		return nil, nil, fmt.Errorf("ode: the right-hand side: %w", err)
+		return torch.Tensor{}, torch.Tensor{}, fmt.Errorf("ode: the right-hand side: %w", err)
 	}
 	return f, j, nil
 }
@@ -168,7 +167,7 @@ func (a *arguments) compare(f *native.Func, n int, points [][]float64) error {
 			if err != nil {
 				return err
 			}
-			for k, tensor := range []*ts.Tensor{slopes, j} {
+			for k, tensor := range []torch.Tensor{slopes, j} {
 				want, err := torch.ToSlice[float64](tensor)
 				if err != nil {
 					return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/internal/foreign"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -23,11 +24,11 @@ import (
 func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 	a := s.arguments(y0, start, times, params)
 	solver := a.solver()
-	var parts []*ts.Tensor
+	var parts []torch.Tensor
 	for _, x := range a.all {
-		parts = append(parts, torch.Must(torch.Must(x.Detach(false)).Reshape([]int64{-1}, false)))
+		parts = append(parts, torch.Of(torch.Must(torch.Must(x.T().Detach(false)).Reshape([]int64{-1}, false))))
 	}
-	out := torch.Must(solver.Apply(torch.Must(ts.Cat(parts, 0)), a.check))
+	out := torch.Must(solver.Apply(torch.Must(ts.Cat(raw.Pointers(parts), 0)), a.check))
 	n, count := a.shapes[2][0], int64(a.times)
 	y := torch.Must(out.Narrow(0, 0, count*n, false))
 	if len(a.columns) == 0 {
@@ -36,23 +37,23 @@ func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 	// y + J (x − x): the value of y with the derivatives J.
 	columns := int64(len(a.columns))
 	j := torch.Must(out.Narrow(0, count*n, count*n*columns, false)).MustView([]int64{count * n, columns}, false)
-	var moved []*ts.Tensor
+	var moved []torch.Tensor
 	for _, x := range a.differ {
-		x = torch.Must(x.Reshape([]int64{-1}, false))
-		moved = append(moved, x.MustSub(torch.Must(x.Detach(false)), false))
+		x = torch.Of(torch.Must(x.T().Reshape([]int64{-1}, false)))
+		moved = append(moved, x.Sub(torch.Must(x.T().Detach(false))))
 	}
-	return torch.Of(y.MustAdd(j.MustMv(ts.MustCat(moved, 0), false), false).MustView([]int64{count, n}, false))
+	return torch.Of(y.MustAdd(j.MustMv(torch.Cat(0, moved).T(), false), false).MustView([]int64{count, n}, false))
 }
 
 // arguments are those of Solve: times, start, y0 and the parameters.
 type arguments struct {
 	system  *System
-	all     []*ts.Tensor
+	all     []torch.Tensor
 	shapes  [][]int64
 	times   int
-	differ  []*ts.Tensor // those that gradients are taken in
-	columns []int        // and their numbers among (start, y0, params)
-	free    bool         // the start is one of them
+	differ  []torch.Tensor // those that gradients are taken in
+	columns []int          // and their numbers among (start, y0, params)
+	free    bool           // the start is one of them
 }
 
 // arguments checks the arguments.
@@ -63,16 +64,16 @@ func (s *System) arguments(y0, start, times any, params []any) *arguments {
 	a := &arguments{system: s}
 	add := func(name string, x any) {
 		if v, ok := x.([]float64); ok {
-			x = torch.Must(torch.FromSlice(v))
+			x = torch.New(v)
 		}
 		t := torch.Of(x).T()
-		if dtype := torch.Must(torch.DTypeOfTensor(t)); dtype != gotch.Double {
+		if dtype := torch.Must(torch.DTypeOfTensor(torch.Of(t))); dtype != gotch.Double {
 			panic(mistake("%s is of type %v: solutions are in float64", name, dtype))
 		}
-		if device := torch.Must(torch.DeviceOf(t)); device != torch.CPU {
+		if device := torch.Must(torch.DeviceOf(torch.Of(t))); device != torch.CPU {
 			panic(mistake("%s is on the device %v: solutions are made in main memory", name, device))
 		}
-		a.all, a.shapes = append(a.all, t), append(a.shapes, torch.Must(torch.Shape(t)))
+		a.all, a.shapes = append(a.all, torch.Of(t)), append(a.shapes, torch.Of(t).Shape())
 	}
 	add("times", times)
 	add("the start", start)
@@ -91,7 +92,7 @@ func (s *System) arguments(y0, start, times any, params []any) *arguments {
 	a.times = int(a.shapes[0][0])
 	at := 0
 	for i, x := range a.all {
-		differs := torch.Must(foreign.RequiresGrad(x))
+		differs := torch.Must(foreign.RequiresGrad(x.T()))
 		size := 1
 		for _, k := range a.shapes[i] {
 			size *= int(k)
@@ -183,7 +184,7 @@ func (a *arguments) sizes() (n, m int) {
 }
 
 // split cuts the point (t, y, θ) into the arguments of the right-hand side.
-func (a *arguments) split(x *ts.Tensor) (t, y torch.Tensor, params []torch.Tensor) {
+func (a *arguments) split(x torch.Tensor) (t, y torch.Tensor, params []torch.Tensor) {
 	n := a.shapes[2][0]
 	at := 1 + n
 	for _, shape := range a.shapes[3:] {
@@ -191,8 +192,9 @@ func (a *arguments) split(x *ts.Tensor) (t, y torch.Tensor, params []torch.Tenso
 		for _, k := range shape {
 			size *= k
 		}
-		params = append(params, torch.Of(torch.Must(x.Narrow(0, at, size, false)).MustReshape(slices.Clone(shape), false)))
+		params = append(params, torch.Of(torch.Must(x.T().Narrow(0, at, size, false)).MustReshape(slices.Clone(shape),
+			false)))
 		at += size
 	}
-	return torch.Of(x.MustSelect(0, 0, false)), torch.Of(x.MustNarrow(0, 1, n, false)), params
+	return x.At(0), torch.Of(x.T().MustNarrow(0, 1, n, false)), params
 }

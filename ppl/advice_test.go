@@ -30,7 +30,7 @@ func TestAdviceOnData(t *testing.T) {
 			c.Factor("f", torch.Where(c.Data("d"), dist.Normal(a, 1).LogProb(c.Data("y")), 0))
 		})
 	}
-	_, err := ppl.Compile(condition, infer.Batch{"d": torch.Must(torch.FromSlice([]int64{0, 1})), "y": vec(1, 2)})
+	_, err := ppl.Compile(condition, infer.Batch{"d": torch.New([]int64{0, 1}), "y": vec(1, 2)})
 	require.ErrorContains(t, err, "must be of booleans: compare, as in d.Gt(0)")
 	require.ErrorContains(t, err, "(at ppl/advice_test.go:")
 	assert.NotContains(t, err.Error(), "float64 once")
@@ -39,7 +39,7 @@ func TestAdviceOnData(t *testing.T) {
 	require.ErrorContains(t, err, `along plate "data", at dimension -1, the value of shape [1] has size 1, and the `+
 		`distribution of batch shape [3] has size 3: a single datum is not repeated`)
 
-	empty := torch.Must(torch.FromSlice([]float64{}, 0))
+	empty := torch.New([]float64{}, 0)
 	_, err = ppl.Compile(slope, infer.Batch{"x": empty, "y": empty})
 	require.ErrorContains(t, err, `site "y" in plate data (Normal): plate "data" has no data, and neither has any other`)
 	_, err = ppl.Compile(func(c *ppl.Ctx) {
@@ -72,7 +72,7 @@ func TestAdviceOnData(t *testing.T) {
 	e := must(infer.NewGradient(two.Target()))
 	point := must(infer.NewParams(two.Layout(), []float64{1}))
 	at := must(e.ValueAndGrad(point, two.Batch(), 0))
-	assert.InDelta(t, (-1+0+1+2)/3.0, at.Grad.MustFloat64Value([]int64{0}), 1e-12) // of the prior and of y, for a datum
+	assert.InDelta(t, (-1+0+1+2)/3.0, at.Grad.At(0).Item(), 1e-12) // of the prior and of y, for a datum
 }
 
 // A mistake of a site that is found while a plate's size is looked for comes first.
@@ -158,7 +158,7 @@ func TestCompileTakesModelsInTheOrderOfAMap(t *testing.T) {
 			x[i] = math.Sin(float64(i*(j+3))) * 3
 		}
 		name := fmt.Sprint("x", j)
-		places[name], b[name] = j, vec(x[:]...).MustTotype(gotch.Float, false)
+		places[name], b[name] = j, torch.Of(vec(x[:]...).T().MustTotype(gotch.Float, false))
 	}
 	b["y"] = vec(y[:]...)
 	for range 20 {

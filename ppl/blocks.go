@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // What is computed for many draws at once goes through memory operation by operation. In blocks of about cacheElements
@@ -17,14 +17,14 @@ const (
 
 // evaluation evaluates some of the draws: in are their values, and the tensors that it returns have a leading dimension
 // of to - from.
-type evaluation func(in []*ts.Tensor, from, to int) ([]*ts.Tensor, error)
+type evaluation func(in []torch.Tensor, from, to int) ([]torch.Tensor, error)
 
 // inBlocks evaluates all n draws, block by block, and joins what f returns.
-func inBlocks(in []*ts.Tensor, n int, f evaluation) ([]*ts.Tensor, error) {
+func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 	if n <= 2*firstBlock {
 		return f(in, 0, n)
 	}
-	var out []*ts.Tensor // of all draws
+	var out []torch.Tensor // of all draws
 	size := firstBlock
 	for from := 0; from < n; {
 		to := min(from+size, n)
@@ -38,11 +38,12 @@ func inBlocks(in []*ts.Tensor, n int, f evaluation) ([]*ts.Tensor, error) {
 				for _, v := range values {
 					shape := shapeOf(v)
 					widest = max(widest, count(shape[1:]))
-					all, err := v.NewEmpty(append([]int64{int64(n)}, shape[1:]...), v.DType(), torch.Must(torch.DeviceOf(v)), false)
+					all, err := v.T().NewEmpty(append([]int64{int64(n)}, shape[1:]...), v.T().DType(), torch.Must(torch.DeviceOf(v)),
+						false)
 					if err != nil {
 						return err
 					}
-					out = append(out, all)
+					out = append(out, torch.Of(all))
 				}
 				scope.Keep(out...)
 				size = int(max(firstBlock, cacheElements/widest))
@@ -59,11 +60,11 @@ func inBlocks(in []*ts.Tensor, n int, f evaluation) ([]*ts.Tensor, error) {
 }
 
 // evaluateBlock evaluates the draws from to to.
-func evaluateBlock(in []*ts.Tensor, from, to int, f evaluation) ([]*ts.Tensor, error) {
-	part := make([]*ts.Tensor, len(in))
+func evaluateBlock(in []torch.Tensor, from, to int, f evaluation) ([]torch.Tensor, error) {
+	part := make([]torch.Tensor, len(in))
 	for i, t := range in {
 		var err error
-		if part[i], err = t.Narrow(0, int64(from), int64(to-from), false); err != nil {
+		if part[i], err = raw.Of(t.T().Narrow(0, int64(from), int64(to-from), false)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,19 +72,19 @@ func evaluateBlock(in []*ts.Tensor, from, to int, f evaluation) ([]*ts.Tensor, e
 }
 
 // place copies the values of some draws to where they belong.
-func place(out, values []*ts.Tensor, from, to int) error {
+func place(out, values []torch.Tensor, from, to int) error {
 	if len(values) != len(out) {
 		return fmt.Errorf("the model has %d sites in one run and %d in another", len(out), len(values))
 	}
 	for i, v := range values {
-		at, err := out[i].Narrow(0, int64(from), int64(to-from), false)
+		at, err := out[i].T().Narrow(0, int64(from), int64(to-from), false)
 		if err != nil {
 			return err
 		}
-		if have, want := shapeOf(v), shapeOf(at); !slices.Equal(have, want) {
+		if have, want := shapeOf(v), shapeOf(torch.Of(at)); !slices.Equal(have, want) {
 			return fmt.Errorf("a site has shape %v in one run and %v in another", have[1:], want[1:])
 		}
-		at.Copy_(v)
+		at.Copy_(v.T())
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func PartlyCentred(m Model, shares map[string][]float64) Model {
 		if s.Observed {
 			s.fail("PartlyCentred names it, and it is observed: there is no latent variable to write differently")
 		}
-		if s.Value == nil {
+		if s.Value == (torch.Tensor{}) {
 			(&reparam{outer: c}).partly(s, share)
 		}
 		return true
@@ -65,11 +65,11 @@ func (r *reparam) partly(s *Site, share []float64) {
 		if int64(len(share)) != count(shape) {
 			s.fail("PartlyCentred has %d shares, and it has shape %v", len(share), shape)
 		}
-		lambda = torch.Of(torch.Must(torch.FromSlice(share, shape...)))
+		lambda = torch.New(share, shape...)
 	}
 	of := dist.Normal(loc.Mul(lambda), scale.Pow(lambda)).Expand(shape...)
-	z := torch.Of(r.replace(s, "_decentred", dist.Independent(of, dims)))
-	s.Value = z.Sub(loc.Mul(lambda)).Mul(scale.Pow(torch.Of(1).Sub(lambda))).Add(loc).T()
+	z := r.replace(s, "_decentred", dist.Independent(of, dims))
+	s.Value = z.Sub(loc.Mul(lambda)).Mul(scale.Pow(torch.Of(1).Sub(lambda))).Add(loc)
 }
 
 // AutoReparam compiles a model with each normal variable whose scale is unknown written in the form that suits it,
@@ -198,7 +198,7 @@ func (p *Program) learnShares(r *infer.Result, shares map[string][]float64) erro
 func (c *course) add(s *Site) {
 	loc, scale, _, _ := s.normalParams()
 	shape := shapeOf(s.Value)
-	c.x = append(c.x, torch.Of(s.Value).Values())
+	c.x = append(c.x, s.Value.Values())
 	c.loc = append(c.loc, loc.Expand(shape...).Values())
 	c.logScale = append(c.logScale, scale.Log().Expand(shape...).Values())
 }

@@ -43,8 +43,9 @@ func TestPartlyCentred(t *testing.T) {
 		jacobian += (1 - share[i]) * math.Log(tau)
 	}
 	at := func(p *ppl.Program, name string, v []float64) float64 {
-		point, err := p.Unconstrain(ppl.Values{"mu": vec(mu).MustSqueeze(false), "tau": vec(tau).MustSqueeze(false),
-			name: vec(v...)}, p.Batch())
+		point, err := p.Unconstrain(ppl.Values{"mu": torch.Of(vec(mu).T().MustSqueeze(false)),
+			"tau": torch.Of(vec(tau).T().MustSqueeze(false)),
+			name:  vec(v...)}, p.Batch())
 		require.NoError(t, err)
 		value, _ := p.Target().LogPosterior(point, p.Batch())
 		return value.Item() * p.Target().N()

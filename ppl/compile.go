@@ -102,6 +102,7 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 
 // compile is [Compile], or [CompileDiscrete] where keep says so.
 func compile(m Model, batch infer.Batch, keep bool) (*Program, error) {
+	batch = batch.Tensors()
 	var p *Program
 	var first error
 	var sums *enumerator
@@ -213,7 +214,7 @@ type compiler struct {
 
 // at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their
 // own, so that what depends on them can be told from what is constant.
-func (c *compiler) at(shape []int64) *ts.Tensor {
+func (c *compiler) at(shape []int64) torch.Tensor {
 	x := make([]float64, count(shape))
 	for i := range x {
 		x[i] = 0.7 * float64(c.attempt) * math.Cos(2.4*float64(i+c.attempt))
@@ -221,7 +222,7 @@ func (c *compiler) at(shape []int64) *ts.Tensor {
 			x[i] = c.sign * (1 + 0.3*math.Cos(2.4*float64(i)))
 		}
 	}
-	return torch.Must(torch.Leaf(torch.Must(torch.FromSlice(x, append([]int64{}, shape...)...))))
+	return torch.Must(torch.Leaf(torch.New(x, append([]int64{}, shape...)...)))
 }
 
 // large says whether a shape has more than 2^31 elements, as no kernel takes.
@@ -255,7 +256,7 @@ func (c *compiler) Process(s *Site) {
 		s.fail("%v%s", err, adviceOn(err))
 	}
 	c.computed = c.computed || c.sign != 0 && !c.far && isComputed(s.Dist)
-	if s.Value != nil { // observed, or substituted
+	if s.Value != (torch.Tensor{}) { // observed, or substituted
 		if s.Kind == KindSample {
 			what := "substituted"
 			if s.Observed {
@@ -308,7 +309,7 @@ func (c *compiler) Process(s *Site) {
 		if err := sup.Check(s.Init); err != nil {
 			s.fail("its initial value is outside the support: %v", err)
 		}
-		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(torch.Of(s.Init)).T()))
+		l.start = torch.Must(torch.ToSlice[float64](b.Inverse(s.Init)))
 		s.Value = s.Init
 		return
 	}
@@ -325,16 +326,16 @@ func (c *compiler) Process(s *Site) {
 			x = c.away(x)
 		}
 	}
-	s.Value = b.Forward(torch.Of(x)).T()
+	s.Value = b.Forward(x)
 }
 
 // away moves the values of a variable far from 0.
-func (c *compiler) away(x *ts.Tensor) *ts.Tensor {
+func (c *compiler) away(x torch.Tensor) torch.Tensor {
 	by := float64(farAway)
 	if c.turns && len(c.program.latents)%2 == 0 {
 		by = -by
 	}
-	return x.MustMulScalar(ts.FloatScalar(by), false)
+	return torch.Of(x.T().MustMulScalar(ts.FloatScalar(by), false))
 }
 
 // depends says whether a support's ends depend on latent variables: then they are not known when a model is compiled.
@@ -391,7 +392,7 @@ func (c *compiler) Finish(s *Site) {
 	if s.Kind == KindFactor && len(s.Plates) > 0 {
 		c.program.data = max(c.program.data, population(s))
 	}
-	if m := (&memo{}); s.Kind == KindSample && s.Mask == nil && s.agrees(m) {
+	if m := (&memo{}); s.Kind == KindSample && s.Mask == (torch.Tensor{}) && s.agrees(m) {
 		c.program.memos[s.Name] = m
 	}
 }
@@ -422,20 +423,20 @@ func (s *Site) agrees(m *memo) bool {
 	if !ok || s.summed != nil {
 		return false
 	}
-	terms, short, ok := d.SumLogProb(torch.Of(s.Value), m.known(s, nil, false))
+	terms, short, ok := d.SumLogProb(s.Value, m.known(s, nil, false))
 	if !ok {
 		return false
 	}
 	logp := s.elementwise()
 	tolerance := 1e-9
 	for _, t := range terms {
-		short += t.Coeff * torch.Must(torch.Item(t.Tensor))
-		if t.Tensor.DType() != gotch.Double {
+		short += t.Coeff * t.Tensor.Item()
+		if t.Tensor.T().DType() != gotch.Double {
 			tolerance = 1e-3
 		}
 	}
-	long := torch.Must(torch.Item(logp.MustSum(gotch.Double, false)))
-	size := torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))
+	long := torch.Of(logp.T().MustSum(gotch.Double, false)).Item()
+	size := torch.Of(logp.Abs().T().MustSum(gotch.Double, false)).Item()
 	return math.Abs(short-long) <= tolerance*max(1, size)
 }
 
@@ -466,8 +467,8 @@ func population(s *Site) int64 {
 	return n
 }
 
-func zeros(shape []int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(make([]float64, count(shape)), append([]int64{}, shape...)...))
+func zeros(shape []int64) torch.Tensor {
+	return torch.New(make([]float64, count(shape)), append([]int64{}, shape...)...)
 }
 
 // String describes the program: its latent variables with their shapes, how many data there are, and which discrete

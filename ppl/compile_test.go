@@ -58,7 +58,7 @@ func TestDataAndEmptyVariables(t *testing.T) {
 
 // Whole numbers are data like others.
 func TestIntegerData(t *testing.T) {
-	labels := vec(1, 0, 1).MustTotype(dtypeInt, false)
+	labels := vec(1, 0, 1).T().MustTotype(dtypeInt, false)
 	for name, c := range map[string]struct {
 		of   func(a torch.Tensor) dist.Distribution
 		want func(a float64) float64

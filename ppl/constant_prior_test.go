@@ -25,7 +25,7 @@ import (
 
 // constant are priors with constant parameters on every kind of support and map.
 func constant() map[string]dist.Distribution {
-	eye := torch.Of(torch.Must(torch.FromSlice([]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, 3, 3)))
+	eye := torch.New([]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, 3, 3)
 	zero, ones := torch.Zeros(3), torch.Zeros(3).Add(1)
 	return map[string]dist.Distribution{
 		"Beta":                     dist.Beta(2, 3),
@@ -76,7 +76,7 @@ func constant() map[string]dist.Distribution {
 // A part of the density may be constant: the density of a uniform prior, the log Jacobian of a linear map. Its
 // gradient is zero, so that of the whole is what differences of the whole give.
 func TestConstantPriorsHaveGradients(t *testing.T) {
-	data := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{0.5, -1, 2}))}
+	data := infer.Batch{"y": torch.New([]float64{0.5, -1, 2})}
 	for name, prior := range constant() {
 		for _, beside := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestConstantPriorsHaveGradients(t *testing.T) {
 					require.NoError(t, torch.Do(func(*torch.Scope) error {
 						e, err := g.ValueAndGrad(torch.Must(infer.NewParams(p.Layout(), x)), p.Batch(), weight)
 						if err == nil {
-							v, grad = torch.Must(torch.Item(e.Value)), torch.Must(torch.ToSlice[float64](e.Grad))
+							v, grad = e.Value.Item(), torch.Must(torch.ToSlice[float64](e.Grad))
 						}
 						return err
 					}))
@@ -139,7 +139,7 @@ func TestConstantPriorsHaveGradients(t *testing.T) {
 // Three data with mean 0.5 about effects x with sum 0 and a normal prior of sd 2: the common mean takes 0.5 up, and x
 // is 4/5 of what is left.
 func TestEveryMethodTakesAConstantJacobian(t *testing.T) {
-	batch := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{0.5, -1, 2}))}
+	batch := infer.Batch{"y": torch.New([]float64{0.5, -1, 2})}
 	for _, tier := range []native.Tier{native.Auto, native.Eager} {
 		for name, m := range map[string]infer.Method{
 			"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": hmc.MAMS{}, "MCLMC": hmc.MCLMC{},

@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -16,7 +17,7 @@ import (
 // deterministic sites, by name, with a leading dimension of K where there are chains.
 func (p *Program) Constrain(point infer.Params, batch infer.Batch) (Values, error) {
 	values := Values{}
-	err := p.each(point, batch, func(point infer.Params) (names []string, out []*ts.Tensor) {
+	err := p.each(point, batch, func(point infer.Params) (names []string, out []torch.Tensor) {
 		e := &evaluator{program: p, point: point, collect: func(s *Site) {
 			if !s.Observed || s.Kind == KindDeterministic {
 				names, out = append(names, s.Name), append(out, s.Value)
@@ -33,17 +34,17 @@ func (p *Program) Constrain(point infer.Params, batch infer.Batch) (Values, erro
 }
 
 // each runs f at a point, or mapped over the K points, and collects its named results.
-func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) ([]string, []*ts.Tensor),
+func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) ([]string, []torch.Tensor),
 	into Values) error {
 	return torch.Do(func(scope *torch.Scope) error {
 		var names []string
-		var out []*ts.Tensor
+		var out []torch.Tensor
 		var err error
 		if point.Batched() {
-			out, err = torch.Vmap(func(in []*ts.Tensor) (o []*ts.Tensor, err error) {
+			out, err = torch.Vmap(func(in []torch.Tensor) (o []torch.Tensor, err error) {
 				names, o = f(infer.Params{Layout: point.Layout, Flat: in[0]})
 				return o, nil
-			}, []*ts.Tensor{point.Flat}, nil)
+			}, []torch.Tensor{point.Flat}, nil)
 			if err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) (
 			names, out = f(point)
 		}
 		for i, name := range names {
-			if into[name], err = out[i].Detach(false); err != nil {
+			if into[name], err = raw.Of(out[i].T().Detach(false)); err != nil {
 				return err
 			}
 			scope.Keep(into[name])
@@ -63,13 +64,13 @@ func (p *Program) each(point infer.Params, _ infer.Batch, f func(infer.Params) (
 // Unconstrain maps values of all latent variables and params to a point of unconstrained space.
 func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Params, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		free := map[string]*ts.Tensor{}
+		free := map[string]torch.Tensor{}
 		execute(p.model, batch, nil, process(func(s *Site) {
 			l, ok := p.latents[s.Name]
-			if !ok || s.Observed || s.Value != nil {
+			if !ok || s.Observed || s.Value != (torch.Tensor{}) {
 				return
 			}
-			if s.Value = values[s.Name]; s.Value == nil {
+			if s.Value = values[s.Name]; s.Value == (torch.Tensor{}) {
 				s.fail("no value was given for it; all latent variables need one: %q", p.order)
 			}
 			if !broadcastsTo(shapeOf(s.Value), l.shape) {
@@ -79,7 +80,7 @@ func (p *Program) Unconstrain(values Values, batch infer.Batch) (point infer.Par
 				s.fail("the value is outside the support: %v", err)
 			}
 			b := l.onto(s)
-			free[s.Name] = l.inverse(b, s.Value.MustExpand(l.shape, true, false)).MustReshape(l.free, false)
+			free[s.Name] = l.inverse(b, s.Value.Expand(l.shape...)).Reshape(l.free...)
 		}))
 		point, err = infer.FromTensors(free)
 		scope.Keep(point.Flat)
@@ -187,7 +188,7 @@ func (p *Program) UnconstrainDraws(named *draws.Draws, batch infer.Batch) (*draw
 func (p *Program) unconstrainRows(named *draws.Draws, batch infer.Batch, chain, from, to int) (flat []float64,
 	err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		in := make([]*ts.Tensor, len(p.order))
+		in := make([]torch.Tensor, len(p.order))
 		for i, name := range p.order {
 			s, err := named.Site(name)
 			if err != nil {
@@ -201,32 +202,32 @@ func (p *Program) unconstrainRows(named *draws.Draws, batch infer.Batch, chain, 
 				return err
 			}
 		}
-		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			given, free := Values{}, map[string]*ts.Tensor{}
+		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			given, free := Values{}, map[string]torch.Tensor{}
 			for i, name := range p.order {
 				given[name] = in[i]
 			}
 			execute(p.model, batch, nil, process(func(s *Site) {
 				l, ok := p.latents[s.Name]
-				if !ok || s.Observed || s.Value != nil {
+				if !ok || s.Observed || s.Value != (torch.Tensor{}) {
 					return
 				}
 				b := l.onto(s)
 				if l.empty() { // it has one value, which no draw need have
-					s.Value = b.Forward(torch.Of(zeros(l.free))).T()
+					s.Value = b.Forward(zeros(l.free))
 					return
 				}
 				s.Value = given[s.Name]
-				free[s.Name] = b.Inverse(torch.Of(s.Value)).T()
+				free[s.Name] = b.Inverse(s.Value)
 			}))
-			parts := make([]*ts.Tensor, len(p.layout.Sites))
+			parts := make([]torch.Tensor, len(p.layout.Sites))
 			for i, site := range p.layout.Sites {
-				if free[site.Name] == nil {
+				if free[site.Name] == (torch.Tensor{}) {
 					return nil, fmt.Errorf("the model has no %q on this batch: %w", site.Name, infer.ErrLayout)
 				}
-				parts[i] = free[site.Name].MustReshape([]int64{-1}, false)
+				parts[i] = free[site.Name].Reshape(-1)
 			}
-			return []*ts.Tensor{torch.Must(ts.Cat(parts, 0))}, nil
+			return []torch.Tensor{torch.Of(torch.Must(ts.Cat(raw.Pointers(parts), 0)))}, nil
 		}, in, nil)
 		if err != nil {
 			return err

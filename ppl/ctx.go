@@ -45,15 +45,15 @@ type execution struct {
 	parts  map[string]int64 // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
 
 	indices map[*ts.Tensor]torch.Tensor // values of discrete variables, as steps of a loop share them
-	singles map[string]*ts.Tensor       // those that are one number, by shape and number
+	singles map[string]torch.Tensor     // those that are one number, by shape and number
 }
 
 // share makes a value of discrete variables an index that looks each table up once.
-func (e *execution) share(value *ts.Tensor) {
+func (e *execution) share(value torch.Tensor) {
 	if e.indices == nil {
 		e.indices = map[*ts.Tensor]torch.Tensor{}
 	}
-	e.indices[value] = torch.Of(value).Remembered()
+	e.indices[value.T()] = value.Remembered()
 }
 
 // Handler sees every site of a model. Process runs from the innermost handler outwards, before the site has its value;
@@ -73,19 +73,21 @@ func (c *Ctx) With(h Handler) *Ctx {
 // Sample declares a latent random variable and returns its value, of shape plates + batch + event.
 func (c *Ctx) Sample(name string, d dist.Distribution) torch.Tensor {
 	value := c.visit(&Site{Kind: KindSample, Name: name, Dist: d, Scale: 1}).Value
-	if known, ok := c.run.indices[value]; ok {
-		return known
+	if c.run.indices != nil {
+		if known, ok := c.run.indices[value.T()]; ok {
+			return known
+		}
 	}
-	return torch.Of(value)
+	return value
 }
 
 // Observe declares a random variable with a known value: a torch.Tensor, a *ts.Tensor or a number.
 func (c *Ctx) Observe(name string, d dist.Distribution, value any) {
 	s := &Site{Kind: KindSample, Name: name, Dist: d, Observed: true, declared: true, Scale: 1}
 	s.Value = s.argument(value)
-	if _, ok := c.run.absent[s.Value]; ok {
-		s.Value = nil
-	} else if s.Value == nil {
+	if _, ok := c.run.absent[s.Value.T()]; ok {
+		s.Value = torch.Tensor{}
+	} else if s.Value == (torch.Tensor{}) {
 		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
 	}
 	c.visit(s)
@@ -104,57 +106,60 @@ func (c *Ctx) Factor(name string, logp any) {
 func (c *Ctx) Deterministic(name string, value any) torch.Tensor {
 	s := &Site{Kind: KindDeterministic, Name: name, Observed: true, Scale: 1}
 	s.Value = s.argument(value)
-	return torch.Of(c.visit(s).Value)
+	return c.visit(s).Value
 }
 
-// argument is what a statement was given as a tensor; nil for nil.
-func (s *Site) argument(x any) *ts.Tensor {
+// argument is what a statement was given, as a tensor; the zero value for nil.
+func (s *Site) argument(x any) torch.Tensor {
 	switch v := x.(type) {
 	case nil:
-		return nil
+		return torch.Tensor{}
 	case *ts.Tensor:
-		return v
+		if v == nil {
+			return torch.Tensor{}
+		}
+		return torch.Of(v)
 	case torch.Tensor, float64, int, int64, float32:
-		return torch.Of(v).T()
+		return torch.Of(torch.Of(v).T()) // a number as a tensor: sites hold tensors
 	}
 	s.fail("its value is a %T; a torch.Tensor, a *ts.Tensor or a number is required", x)
-	return nil
+	return torch.Tensor{}
 }
 
 // Param declares a value to be optimised on a support, without a prior: it adds nothing to the log density, not even a
 // Jacobian, and starts from init. Plates do not expand it. For a flat prior use Sample with [dist.ImproperUniform].
 func (c *Ctx) Param(name string, init any, on support.Support) torch.Tensor {
 	s := &Site{Kind: KindParam, Name: name, Scale: 1}
-	if s.Init = s.argument(init); s.Init == nil {
+	if s.Init = s.argument(init); s.Init == (torch.Tensor{}) {
 		s.fail("its initial value is nil")
 	}
 	shape := shapeOf(s.Init)
 	batch := shape[:max(len(shape)-on.EventDims(), 0)]
 	s.Dist = dist.ImproperUniform(on, batch, shape[len(batch):])
-	return torch.Of(c.visit(s).Value)
+	return c.visit(s).Value
 }
 
 // Data is a tensor of the batch. Where a [Predictive] runs the model, data that are only observed may be missing.
 func (c *Ctx) Data(name string) torch.Tensor {
 	s := &Site{Kind: KindData, Name: name, Observed: true, Scale: 1}
-	if t := c.run.batch[name]; t != nil {
-		s.Value = t
+	if t := c.run.batch[name]; t != (torch.Tensor{}) {
+		s.Value = torch.Of(t.T())
 	}
 	c.visit(s)
-	if s.Value == nil && c.run.predict {
-		s.Value = &ts.Tensor{}
-		c.run.absent[s.Value] = name
+	if s.Value == (torch.Tensor{}) && c.run.predict {
+		s.Value = torch.Of(&ts.Tensor{})
+		c.run.absent[s.Value.T()] = name
 	}
-	if s.Value == nil {
+	if s.Value == (torch.Tensor{}) {
 		have := make([]string, 0, len(c.run.batch))
 		for n, t := range c.run.batch {
-			if t != nil {
+			if t != (torch.Tensor{}) {
 				have = append(have, n)
 			}
 		}
 		panic(&infer.ModelError{Name: name, What: "batch tensor", Have: sorted(have)})
 	}
-	return torch.Of(s.Value)
+	return s.Value
 }
 
 // visit shows a site to the handlers and gives it a value.
@@ -172,13 +177,13 @@ func (c *Ctx) visit(s *Site) *Site {
 	switch {
 	case s.Kind == KindSample && s.Dist == nil:
 		s.fail("the distribution is nil")
-	case s.Kind == KindFactor && s.Value == nil && s.density == nil:
+	case s.Kind == KindFactor && s.Value == (torch.Tensor{}) && s.density == nil:
 		s.fail("the factor is nil")
-	case s.Kind == KindDeterministic && s.Value == nil:
+	case s.Kind == KindDeterministic && s.Value == (torch.Tensor{}):
 		s.fail("the value is nil")
 	}
 	s.ctx, s.given, s.weight = c, s.Dist, 1
-	if s.Value == nil {
+	if s.Value == (torch.Tensor{}) {
 		s.Value = c.run.given(s)
 	}
 	if len(c.plates) > 0 && s.Kind != KindData {
@@ -209,7 +214,7 @@ func (c *Ctx) show(s *Site) *Site {
 		at--
 		c.handlers[at].Process(s)
 	}
-	if s.Value == nil && s.Kind != KindData && s.density == nil {
+	if s.Value == (torch.Tensor{}) && s.Kind != KindData && s.density == nil {
 		c.draw(s)
 	}
 	for ; at < len(c.handlers); at++ {
@@ -220,7 +225,7 @@ func (c *Ctx) show(s *Site) *Site {
 
 // draw gives a site a value where no handler did.
 func (c *Ctx) draw(s *Site) {
-	if s.Value = c.run.given(s); s.Value != nil { // of a variable that a handler has put in another's place
+	if s.Value = c.run.given(s); s.Value != (torch.Tensor{}) { // of a variable that a handler has put in another's place
 		return
 	}
 	if s.Kind == KindParam {
@@ -231,7 +236,7 @@ func (c *Ctx) draw(s *Site) {
 		s.fail("it has no value, and there is no source of random numbers: give it one with Substitute or Condition, or " +
 			"run the model with a seed")
 	}
-	s.Value = s.Dist.Sample(c.run.source).T()
+	s.Value = torch.Of(s.Dist.Sample(c.run.source).T())
 }
 
 // execute runs a model once, inside the caller's scope.
@@ -305,9 +310,6 @@ func (e *execution) nameIndex(failure *torch.Error) {
 	same := func(v float64) bool { return v == index || math.IsNaN(v) && math.IsNaN(index) }
 	var here, anywhere []string
 	for name, t := range e.batch {
-		if t == nil {
-			continue
-		}
 		dtype, err := torch.DTypeOfTensor(t)
 		if err != nil {
 			continue
@@ -333,7 +335,7 @@ func (e *execution) nameIndex(failure *torch.Error) {
 const indexedBy = " has it"
 
 // shapeOf is the shape of a tensor inside a model.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
 
 // Run runs the model once inside the caller's torch.Do, and shows its sites to handlers, the innermost last: what
 // methods of inference outside of this package are made of. It may run mapped over points.
@@ -350,9 +352,9 @@ func (m Model) Run(batch infer.Batch, source *dist.Source, values Values, handle
 }
 
 // given is the value that the run knows for a site, nil where it knows none.
-func (e *execution) given(s *Site) *ts.Tensor {
+func (e *execution) given(s *Site) torch.Tensor {
 	if s.Observed || s.Kind != KindSample && s.Kind != KindParam {
-		return nil
+		return torch.Tensor{}
 	}
 	return e.values[s.Name]
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Density adds a term to the log density that a Go function computes with its gradient: the solution of a differential
@@ -39,7 +38,7 @@ func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs .
 		s.fail("it has no inputs: only through inputs does the density depend on latent variables")
 	}
 	for _, x := range inputs {
-		s.density.inputs = append(s.density.inputs, x.T())
+		s.density.inputs = append(s.density.inputs, x)
 	}
 	c.visit(s)
 }
@@ -47,7 +46,7 @@ func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs .
 // density is a term of the log density that a Go function computes.
 type density struct {
 	f      func(x, grad [][]float64) float64
-	inputs []*ts.Tensor
+	inputs []torch.Tensor
 }
 
 // call evaluates the function for one chain. What goes wrong is an error.
@@ -86,11 +85,11 @@ func panicLine() string {
 }
 
 // direct evaluates the density where values can be read, outside vmap, as a tensor that has the gradient.
-func (s *Site) direct() *ts.Tensor {
+func (s *Site) direct() torch.Tensor {
 	d := s.density
 	x, grad := make([][]float64, len(d.inputs)), make([][]float64, len(d.inputs))
 	for i, t := range d.inputs {
-		if describe, err := t.KelvinDescribe(); err == nil && describe.Mapped {
+		if describe, err := t.T().KelvinDescribe(); err == nil && describe.Mapped {
 			s.fail("its density is a Go function, which cannot be mapped over samples and chains here: set Samples: 1 " +
 				"with svi.SVI and infer.Options{Chains: 1}, or use vi.Dense or hmc.NUTS, which call it for each chain")
 		}
@@ -103,27 +102,27 @@ func (s *Site) direct() *ts.Tensor {
 	}
 	row := []float64{v}
 	for i, t := range d.inputs {
-		if t.MustRequiresGrad() {
+		if t.T().MustRequiresGrad() {
 			row = append(row, grad[i]...)
 		}
 	}
-	return s.surrogate(torch.Must(torch.FromSlice(row)), func(i int) bool { return d.inputs[i].MustRequiresGrad() })
+	return s.surrogate(torch.New(row), func(i int) bool { return d.inputs[i].T().MustRequiresGrad() })
 }
 
 // surrogate has the value and the gradient of the density, row: v + Σ g (x − detach(x)).
-func (s *Site) surrogate(row *ts.Tensor, differs func(i int) bool) *ts.Tensor {
-	sum := torch.Of(row.MustSelect(0, 0, false))
+func (s *Site) surrogate(row torch.Tensor, differs func(i int) bool) torch.Tensor {
+	sum := row.At(0)
 	at := int64(1)
 	for i, x := range s.density.inputs {
 		if !differs(i) {
 			continue
 		}
 		shape := shapeOf(x)
-		g := row.MustNarrow(0, at, count(shape), false).MustReshape(shape, false)
-		sum = sum.Add(sumAll(x.MustSub(x.MustDetach(false), false).MustMul(g, false)))
+		g := row.T().MustNarrow(0, at, count(shape), false).MustReshape(shape, false)
+		sum = sum.Add(sumAll(x.Sub(x.T().MustDetach(false)).Mul(g)))
 		at += count(shape)
 	}
-	return sum.T()
+	return torch.Of(sum.T())
 }
 
 // densityAt gives a density the value that was computed outside for the point, or asks for it.
@@ -141,7 +140,7 @@ func (p *Program) external(point infer.Params, b infer.Batch) (infer.Tensors, er
 	rows := infer.Tensors{}
 	err := torch.Do(func(scope *torch.Scope) error {
 		var calls []*densityCalls
-		inputs := func(point infer.Params) (out []*ts.Tensor, err error) {
+		inputs := func(point infer.Params) (out []torch.Tensor, err error) {
 			calls = nil
 			err = torch.NoGrad(func() error {
 				execute(p.model, b, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
@@ -156,12 +155,12 @@ func (p *Program) external(point infer.Params, b infer.Batch) (infer.Tensors, er
 			})
 			return out, err
 		}
-		var out []*ts.Tensor
+		var out []torch.Tensor
 		var err error
 		if point.Batched() {
-			out, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+			out, err = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 				return inputs(infer.Params{Layout: point.Layout, Flat: in[0]})
-			}, []*ts.Tensor{point.Flat}, nil)
+			}, []torch.Tensor{point.Flat}, nil)
 		} else {
 			out, err = inputs(infer.Params{Layout: point.Layout, Flat: point.Flat})
 		}
@@ -196,7 +195,7 @@ type densityCalls struct {
 }
 
 // take returns the inputs that differ between chains, and reads the others.
-func (c *densityCalls) take() (out []*ts.Tensor) {
+func (c *densityCalls) take() (out []torch.Tensor) {
 	d := c.site.density
 	if len(c.differs) != len(d.inputs) {
 		c.site.fail("it has %d inputs in this run, and it had %d when the model was compiled", len(d.inputs),
@@ -217,7 +216,7 @@ func (c *densityCalls) take() (out []*ts.Tensor) {
 }
 
 // read reads the inputs that take returned from the front of a list, and returns the rest.
-func (c *densityCalls) read(in []*ts.Tensor) ([]*ts.Tensor, error) {
+func (c *densityCalls) read(in []torch.Tensor) ([]torch.Tensor, error) {
 	var err error
 	for i := range c.values {
 		if c.differs[i] {
@@ -285,7 +284,7 @@ func (c *compiler) compileDensity(s *Site) {
 	}
 	var differs []bool
 	for _, t := range s.density.inputs {
-		differs = append(differs, t.MustRequiresGrad())
+		differs = append(differs, t.T().MustRequiresGrad())
 	}
 	c.program.densities[s.Name] = differs
 	s.Value = s.direct()

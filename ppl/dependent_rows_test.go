@@ -86,7 +86,7 @@ var dependent = map[string]struct {
 		c.Factor("f", c.Data("x").Sub(w).Square().Mean().Mul(-12))
 	}, ""},
 	"a table": {regression(func(_ *ppl.Ctx, x torch.Tensor) torch.Tensor {
-		table := torch.Of(vec(rowsX...))
+		table := vec(rowsX...)
 		return x.Sub(table.Mean()).Div(table.Abs().Sum())
 	}), ""},
 }
@@ -190,10 +190,10 @@ func TestCapturedRows(t *testing.T) {
 	for _, declared := range []bool{false, true} {
 		for name, term := range map[string]func(c *ppl.Ctx, w torch.Tensor){
 			"factor": func(c *ppl.Ctx, w torch.Tensor) {
-				c.Factor("f", c.Data("y").Sub(torch.Of(vec(rowsX...)).Mul(w)).Square().Mul(-0.5))
+				c.Factor("f", c.Data("y").Sub(vec(rowsX...).Mul(w)).Square().Mul(-0.5))
 			},
 			"observed": func(c *ppl.Ctx, w torch.Tensor) {
-				c.Observe("f", dist.Normal(c.Data("y").Mul(w), 1), torch.Of(vec(rowsX...)).T())
+				c.Observe("f", dist.Normal(c.Data("y").Mul(w), 1), vec(rowsX...).T())
 			},
 		} {
 			var options []ppl.PlateOption

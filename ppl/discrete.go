@@ -53,7 +53,7 @@ func (p *Program) Ends(name string) (low, high float64, ok bool) {
 // plate of n, for each of the n rows alone, on the scale of the sum over data.
 func (p *Program) Rows(point infer.Params, b infer.Batch, plate string, n int) torch.Tensor {
 	b = p.converted(point, b)
-	sum := torch.Of(zeros([]int64{int64(n)}))
+	sum := zeros([]int64{int64(n)})
 	e := &evaluator{program: p, point: point, batch: b, collect: func(s *Site) {
 		i := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Name == plate })
 		if !s.counts() || i < 0 {
@@ -70,7 +70,7 @@ func (p *Program) Rows(point infer.Params, b infer.Batch, plate string, n int) t
 				others = append(others, j)
 			}
 		}
-		rows := torch.Of(logp)
+		rows := logp
 		if len(others) > 0 {
 			rows = rows.Sum(others...)
 		}
@@ -104,23 +104,23 @@ func endsOf(sup support.Support) [2]float64 {
 }
 
 // nearest is the value of the support that is nearest, without a gradient.
-func (l *latent) nearest(x *ts.Tensor) *ts.Tensor {
-	x = x.MustDetach(false).MustRound(false)
+func (l *latent) nearest(x torch.Tensor) torch.Tensor {
+	x = torch.Of(x.T().MustDetach(false).MustRound(false))
 	if low := l.ends[0]; !math.IsInf(low, -1) {
-		x = x.MustClampMin(ts.FloatScalar(low), false)
+		x = torch.Of(x.T().MustClampMin(ts.FloatScalar(low), false))
 	}
 	if high := l.ends[1]; !math.IsInf(high, 1) {
-		x = x.MustClampMax(ts.FloatScalar(high), false)
+		x = torch.Of(x.T().MustClampMax(ts.FloatScalar(high), false))
 	}
 	return x
 }
 
 // inverse is a value on unconstrained space, of float64 where it is discrete.
-func (l *latent) inverse(b bijector.Bijector, value *ts.Tensor) *ts.Tensor {
+func (l *latent) inverse(b bijector.Bijector, value torch.Tensor) torch.Tensor {
 	if l.support.Discrete() {
-		return value.MustTotype(gotch.Double, false)
+		return torch.Of(value.T().MustTotype(gotch.Double, false))
 	}
-	return b.Inverse(torch.Of(value)).T()
+	return b.Inverse(value)
 }
 
 // advised adds to the error of a model whose discrete variables cannot be summed out which they are, and what to write,

@@ -18,7 +18,7 @@ func discreteModel(c *ppl.Ctx) {
 	k := c.Sample("k", dist.Poisson(3))
 	sd := c.Sample("sd", dist.LogNormal(0, 1))
 	c.Plate("n", 0, func(c *ppl.Ctx) {
-		z := c.Sample("z", dist.Categorical(torch.Of(torch.Must(torch.FromSlice([]float64{0.5, 0.3, 0.2})))))
+		z := c.Sample("z", dist.Categorical(torch.New([]float64{0.5, 0.3, 0.2})))
 		c.Observe("y", dist.Normal(z.Add(k), sd), c.Data("y"))
 	})
 }
@@ -27,7 +27,7 @@ func discreteModel(c *ppl.Ctx) {
 // beside a whole number. Values go there and back.
 func TestCompileDiscrete(t *testing.T) {
 	y := []float64{1, 4}
-	program, err := ppl.CompileDiscrete(discreteModel, infer.Batch{"y": torch.Must(torch.FromSlice(y))})
+	program, err := ppl.CompileDiscrete(discreteModel, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"k", "z"}, program.Discrete())
 	assert.Equal(t, "k[] sd[] z[2]", program.Layout().String())
@@ -62,8 +62,8 @@ func TestCompileDiscrete(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []float64{0, 0, 0}, []float64{grad[0], grad[2], grad[3]}, "discrete coordinates have no gradient")
 	}
-	values := ppl.Values{"k": torch.Must(torch.FromSlice([]int64{5}, []int64{}...)),
-		"sd": torch.Must(torch.FromSlice([]float64{1}, []int64{}...)), "z": torch.Must(torch.FromSlice([]int64{2, 0}))}
+	values := ppl.Values{"k": torch.New([]int64{5}, []int64{}...),
+		"sd": torch.New([]float64{1}, []int64{}...), "z": torch.New([]int64{2, 0})}
 	p, err := program.Init(program.Batch(), ppl.FromValues(values), 1, 1)
 	require.NoError(t, err)
 	x, err := p.Values()
@@ -84,7 +84,7 @@ func TestCompileDiscrete(t *testing.T) {
 
 // Rows are the terms in a plate, one number for each row.
 func TestRows(t *testing.T) {
-	program, err := ppl.CompileDiscrete(discreteModel, infer.Batch{"y": torch.Must(torch.FromSlice([]float64{1, 4}))})
+	program, err := ppl.CompileDiscrete(discreteModel, infer.Batch{"y": torch.New([]float64{1, 4})})
 	require.NoError(t, err)
 	p, err := infer.NewParams(program.Layout(), []float64{2, 0, 1, 2})
 	require.NoError(t, err)
@@ -98,12 +98,12 @@ func TestRows(t *testing.T) {
 
 // What cannot be summed out, and why, is said with what to write; a vector of counts cannot be a coordinate.
 func TestErrorsOfDiscreteModels(t *testing.T) {
-	_, err := ppl.Compile(discreteModel, infer.Batch{"y": torch.Must(torch.FromSlice([]float64{1, 4}))})
+	_, err := ppl.Compile(discreteModel, infer.Batch{"y": torch.New([]float64{1, 4})})
 	require.ErrorContains(t, err, `the discrete variables ["k" "z"] cannot be summed out`)
 	require.ErrorContains(t, err, `gibbs.Blocks{{Sites: []string{"k", "z"}, Method: gibbs.Discrete{}}, `+
 		`{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}}`)
 	_, err = ppl.CompileDiscrete(func(c *ppl.Ctx) {
-		c.Sample("m", dist.Multinomial(3, torch.Of(torch.Must(torch.FromSlice([]float64{0.5, 0.5})))))
+		c.Sample("m", dist.Multinomial(3, torch.New([]float64{0.5, 0.5})))
 	}, nil)
 	require.ErrorContains(t, err, `ppl.CompileDiscrete: model, site "m" (Multinomial)`)
 	require.ErrorContains(t, err, "cannot be a coordinate")

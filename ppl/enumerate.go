@@ -96,7 +96,7 @@ func (e *enumerator) renew(m Model, c *Ctx) *sumPlan {
 
 // isDiscrete says whether a site is a latent variable to be summed out.
 func isDiscrete(s *Site) bool {
-	return s.Kind == KindSample && !s.Observed && s.Value == nil && s.Dist.Support().Discrete()
+	return s.Kind == KindSample && !s.Observed && s.Value == (torch.Tensor{}) && s.Dist.Support().Discrete()
 }
 
 // variable is a discrete variable of a run.
@@ -117,7 +117,7 @@ type enumeration struct {
 	right   int            // dimensions that are plates' and batches'; those of discrete variables lie to the left
 	slots   map[string]int // by the class and the loops around
 	current []*variable    // that a slot stands for
-	values  map[valuesKey]*ts.Tensor
+	values  map[valuesKey]torch.Tensor
 	masses  map[massKey]mass         // of discrete variables, likewise
 	shared  map[*ts.Tensor]bool      // those of them that are shared
 	views   map[viewKey]torch.Tensor // of what is shared
@@ -131,10 +131,10 @@ type enumeration struct {
 	reveal  *reveal
 
 	// In the runs that make a plan:
-	dry   bool                     // the sums are only counted
-	class string                   // the only class that has all of its values; "" is all classes
-	fix   func(s *Site) *ts.Tensor // the values of the others
-	seen  func(s *Site, f *table)  // every table
+	dry   bool                       // the sums are only counted
+	class string                     // the only class that has all of its values; "" is all classes
+	fix   func(s *Site) torch.Tensor // the values of the others
+	seen  func(s *Site, f *table)    // every table
 }
 
 type massKey struct {
@@ -151,7 +151,7 @@ type mass struct {
 
 // viewKey is a tensor and which of its dimensions are where in a view of it.
 type viewKey struct {
-	t      *ts.Tensor
+	t      torch.Tensor
 	places string
 }
 
@@ -162,15 +162,15 @@ type valuesKey struct {
 
 // summed marks a site that depends on discrete variables.
 type summed struct {
-	marginal *ts.Tensor // the logarithm of the sum; nil where another site has it
-	prior    bool       // nothing in the sum is observed
-	with     []string   // of the site that has the marginal: all sites of the sum
-	mask     *ts.Tensor // that the tables have already
+	marginal torch.Tensor // the logarithm of the sum; nil where another site has it
+	prior    bool         // nothing in the sum is observed
+	with     []string     // of the site that has the marginal: all sites of the sum
+	mask     torch.Tensor // that the tables have already
 }
 
 func newEnumeration(plan *sumPlan, c *Ctx) *enumeration {
 	return &enumeration{plan: plan, atOnce: plan.sumsAtOnce(), right: plan.right,
-		slots: map[string]int{}, values: map[valuesKey]*ts.Tensor{},
+		slots: map[string]int{}, values: map[valuesKey]torch.Tensor{},
 		masses: map[massKey]mass{}, shared: map[*ts.Tensor]bool{},
 		views: map[viewKey]torch.Tensor{}, used: map[string]Plate{}, outer: c, reveal: c.run.reveal}
 }
@@ -268,7 +268,7 @@ func (e *enumeration) depends(s *Site) bool {
 		if _, ok := s.Dist.(partial); ok {
 			return true
 		}
-		if s.Value != nil {
+		if s.Value != (torch.Tensor{}) {
 			shape := s.valueShape()
 			return e.has(shape[:max(len(shape)-len(s.Dist.EventShape()), 0)])
 		}
@@ -302,7 +302,7 @@ func (e *enumeration) open(s *Site) {
 	v := &variable{name: s.Name, class: class, id: len(e.vars), slot: slot, size: range_.size, plates: e.note(s)}
 	e.vars, e.current[slot] = append(e.vars, v), v
 	at := valuesKey{slot, range_.low, range_.size}
-	if e.values[at] == nil {
+	if e.values[at] == (torch.Tensor{}) {
 		values := make([]float64, range_.size)
 		for i := range values {
 			values[i] = float64(range_.low + int64(i))
@@ -312,7 +312,7 @@ func (e *enumeration) open(s *Site) {
 			shape[i] = 1
 		}
 		shape[0] = range_.size
-		e.values[at] = torch.Must(torch.FromSlice(values, shape...))
+		e.values[at] = torch.New(values, shape...)
 		s.ctx.run.share(e.values[at])
 	}
 	s.Value = e.values[at]
@@ -377,15 +377,15 @@ func (e *enumeration) logProb(s *Site) torch.Tensor {
 	s.summed = nil
 	logp := s.elementwise()
 	s.Dist, s.summed = own, marked
-	return torch.Of(logp)
+	return logp
 }
 
 // own is the log mass of a discrete variable at all of its values. Where a mask leaves the variable out they are
 // equally likely, so that the sum over them is 1.
 func (e *enumeration) own(s *Site) torch.Tensor {
 	v := e.current[e.slots[s.class()+s.ctx.slot]]
-	if mask := s.Mask; mask != nil {
-		s.Mask = nil
+	if mask := s.Mask; mask != (torch.Tensor{}) {
+		s.Mask = torch.Tensor{}
 		logp := e.logProb(s)
 		s.Mask = mask
 		return torch.Choose(mask, logp, -logOf(v.size))

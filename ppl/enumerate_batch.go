@@ -90,7 +90,11 @@ func (m *summand) describe() {
 		for _, n := range f.shape[len(f.vars):] {
 			key = strconv.AppendInt(append(key, ' '), n, 10)
 		}
-		keys[k] = string(fmt.Appendf(key, "@%p/", f.row.in))
+		var in *ts.Tensor // the zero value has none
+		if f.row.in != (torch.Tensor{}) {
+			in = f.row.in.T()
+		}
+		keys[k] = string(fmt.Appendf(key, "@%p/", in))
 	}
 	slices.SortStableFunc(m.tables, func(a, b *table) int {
 		return strings.Compare(keys[slices.Index(all, a)], keys[slices.Index(all, b)])
@@ -171,14 +175,14 @@ func (e *enumeration) sumBatch(batch []*summand) []*table {
 	out := make([]*table, len(batch))
 	for i, m := range batch {
 		out[i] = &table{shape: shape[1:], vars: m.near, plates: m.tables[0].plates, scale: m.tables[0].scale, of: m.tables,
-			row: row{sum.T(), min(i, int(shape[0])-1)}}
+			row: row{sum, min(i, int(shape[0])-1)}}
 	}
 	return out
 }
 
 // row is a table as a part of a tensor that has several of them, along its first dimension.
 type row struct {
-	in *ts.Tensor
+	in torch.Tensor
 	at int
 }
 
@@ -206,13 +210,13 @@ func (f *table) alignedTo(vars []*variable) view {
 // together are tables along a new first dimension, which has size 1 where they are all the same.
 func together(of []*table) torch.Tensor {
 	first := of[0].row
-	differs := func(f *table) bool { return f.row.in != nil || f.t.T() != of[0].t.T() }
-	if first.in == nil && !slices.ContainsFunc(of, differs) {
+	differs := func(f *table) bool { return f.row.in != (torch.Tensor{}) || f.t.T() != of[0].t.T() }
+	if first.in == (torch.Tensor{}) && !slices.ContainsFunc(of, differs) {
 		return of[0].t.Unsqueeze(0)
 	}
 	step := of[1].row.at - first.at
 	for i, f := range of {
-		if f.row.in == nil || f.row.in != first.in || f.row.at != first.at+i*step || step < 0 {
+		if f.row.in == (torch.Tensor{}) || f.row.in != first.in || f.row.at != first.at+i*step || step < 0 {
 			all := make([]any, len(of))
 			for i, f := range of {
 				all[i] = f.tensor()
@@ -221,9 +225,9 @@ func together(of []*table) torch.Tensor {
 		}
 	}
 	if step == 0 {
-		return torch.Of(first.in).Slice(0, first.at, first.at+1)
+		return first.in.Slice(0, first.at, first.at+1)
 	}
-	return every(torch.Of(first.in), first.at, step, len(of))
+	return every(first.in, first.at, step, len(of))
 }
 
 // every are n rows, step by step. Compiled, parts of a reshaped tensor are boxes of memory, also of its gradient, where
@@ -248,8 +252,8 @@ func every(t torch.Tensor, from, step, n int) torch.Tensor {
 
 // tensor is the table's tensor, taken from that of several tables where it is a part of one.
 func (f *table) tensor() torch.Tensor {
-	if _, none := f.t.Number(); none && f.row.in != nil {
-		f.t = torch.Of(f.row.in).At(f.row.at)
+	if _, none := f.t.Number(); none && f.row.in != (torch.Tensor{}) {
+		f.t = f.row.in.At(f.row.at)
 	}
 	return f.t
 }

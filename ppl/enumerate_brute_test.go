@@ -95,7 +95,7 @@ func TestEnumerateThreePlates(t *testing.T) {
 	for i := range sizes {
 		sizes[i] = 2
 	}
-	requireBrute(t, m, infer.Batch{"y": torch.Must(torch.FromSlice(y, 2, 2, 2))}, func(a, b float64) float64 {
+	requireBrute(t, m, infer.Batch{"y": torch.New(y, 2, 2, 2)}, func(a, b float64) float64 {
 		var all []float64
 		assignments(sizes, func(z []int) {
 			u, v, w, x := z[0], z[1:3], z[3:7], z[7:15]
@@ -129,7 +129,7 @@ func factorial(n int) ppl.Model {
 			if t == 0 {
 				w = c.Sample("w", dist.Categorical(vec(0.2, 0.3, 0.5)))
 			} else {
-				w = c.Sample("w", dist.Categorical(torch.Of(rows).Take(w)))
+				w = c.Sample("w", dist.Categorical(rows.Take(w)))
 			}
 			c.Observe("y", dist.Normal(z.Mul(b).Add(w), 0.7), c.Data("y").At(t))
 		})
@@ -307,8 +307,8 @@ func TestInferDiscretePlate(t *testing.T) {
 func TestEnumerateContinuousInside(t *testing.T) {
 	requireBrute(t, func(c *ppl.Ctx) {
 		z := c.Sample("z", dist.Categorical(vec(0.3, 0.7)))
-		c.Sample("a", dist.Normal(torch.Of(vec(-1, 2)).Take(z), 1))
-		b := c.Sample("b", dist.Normal(0, torch.Of(vec(0.5, 2)).Take(z)))
+		c.Sample("a", dist.Normal(vec(-1, 2).Take(z), 1))
+		b := c.Sample("b", dist.Normal(0, vec(0.5, 2).Take(z)))
 		c.Observe("y", dist.Normal(b, 1), 0.4)
 	}, nil, func(a, b float64) float64 {
 		return normal(0.4, b, 1) + logSumExp([]float64{

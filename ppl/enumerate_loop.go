@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // loopSites are the observed sites of loops over time whose densities are computed together: those of one name and one
@@ -34,7 +33,8 @@ type loopSite struct {
 // take notes a site whose density is computed later, and keeps its table's place. It is false for a site that is none
 // of those, and where the compiler makes a loop of steps that compute their own.
 func (l *loopSites) take(e *enumeration, s *Site) bool {
-	if e.fix != nil || !e.atOnce || s.ctx.steps == "" || s.Kind != KindSample || !s.Observed || s.Mask != nil ||
+	if e.fix != nil || !e.atOnce || s.ctx.steps == "" || s.Kind != KindSample || !s.Observed ||
+		s.Mask != (torch.Tensor{}) ||
 		e.has(s.valueShape()) {
 		return false
 	}
@@ -59,8 +59,8 @@ func (l *loopSites) finish(e *enumeration) {
 		logps, shape := g.together(e)
 		for i, s := range g.sites {
 			var f *table
-			if logps == nil {
-				own := torch.Of(e.logProb(s.Site))
+			if logps == (torch.Tensor{}) {
+				own := e.logProb(s.Site)
 				f = e.frame(s.Site, own.Shape(), nil, s.current)
 				f.t = filled(own).Reshape(f.shape...)
 			} else {
@@ -76,9 +76,9 @@ func (l *loopSites) finish(e *enumeration) {
 // together are the log densities of the sites along the first dimension of one tensor, in the shape of their tables,
 // and the shape that each would have alone. They are nil for a single site, and for a distribution that does not take
 // many data at once.
-func (g *loopGroup) together(e *enumeration) (logps *ts.Tensor, shape []int64) {
+func (g *loopGroup) together(e *enumeration) (logps torch.Tensor, shape []int64) {
 	if len(g.sites) == 1 {
-		return nil, nil
+		return torch.Tensor{}, nil
 	}
 	n := int64(len(g.sites))
 	values := make([]any, n)
@@ -93,11 +93,11 @@ func (g *loopGroup) together(e *enumeration) (logps *ts.Tensor, shape []int64) {
 	all := g.dist.LogProb(torch.Stack(0, values...).Reshape(append(stacked, g.shape...)...))
 	shape = all.Shape()
 	if len(shape) != 1+max(batch, len(g.shape)-event) || shape[0] != n {
-		return nil, nil
+		return torch.Tensor{}, nil
 	}
 	shape = shape[1:]
 	each := e.frame(g.sites[0].Site, shape, nil, g.sites[0].current)
-	return filled(all).Reshape(append([]int64{n}, each.shape...)...).T(), shape
+	return filled(all).Reshape(append([]int64{n}, each.shape...)...), shape
 }
 
 // same says whether two values are made of the same numbers and the same pointers. Functions differ.

@@ -77,7 +77,7 @@ func TestEnumerateLoopTogether(t *testing.T) {
 			return dist.CategoricalLogits(loc.Unsqueeze(-1).Mul(vec(-1, 0, 1)).Take(z)), whole.At(t)
 		},
 		"impossible ones": func(t int, loc, z, y, _, _ torch.Tensor) (dist.Distribution, torch.Tensor) {
-			return dist.Uniform(torch.Of(vec(-5, -1, -1)).Take(z), torch.Of(vec(5, 1, 0)).Take(z)), y.At(t)
+			return dist.Uniform(vec(-5, -1, -1).Take(z), vec(5, 1, 0).Take(z)), y.At(t)
 		},
 		"two distributions": func(t int, loc, z, y, _, _ torch.Tensor) (dist.Distribution, torch.Tensor) {
 			if t == 5 {
@@ -119,7 +119,7 @@ func TestEnumerateLoopTogether(t *testing.T) {
 					}
 				}
 				if t%3 == 0 {
-					site = ppl.Mask(site, torch.Of(vec(1, 0)).Gt(0.5).T())
+					site = ppl.Mask(site, vec(1, 0).Gt(0.5))
 				}
 				c.Plate("sensors", 2, site)
 			})

@@ -158,7 +158,7 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 		}
 		have, want, size := 0.0, 0.0, 0.0
 		check(torch.Do(func(*torch.Scope) error { // a long chain has many
-			for _, x := range torch.Of(s.elementwise()).Values() {
+			for _, x := range s.elementwise().Values() {
 				want += x * s.weight
 				size += math.Abs(x) * s.weight
 			}

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // sumPlan is what the runs of a model with discrete variables have in common. It is never changed once it is made.
@@ -147,7 +146,7 @@ func alone(c *Ctx, handlers ...Handler) *Ctx {
 // made is the handler that gives continuous variables values: the same in each run of a model.
 var made = process(func(s *Site) {
 	switch {
-	case s.Value != nil || s.density != nil:
+	case s.Value != (torch.Tensor{}) || s.density != nil:
 	case s.Kind == KindParam:
 		s.Value = s.Init
 	case s.Kind == KindSample:
@@ -157,7 +156,7 @@ var made = process(func(s *Site) {
 		for i := range x {
 			x[i] = 0.4*math.Cos(2.4*float64(i)+float64(len(s.Name))) + 0.1
 		}
-		s.Value = b.Forward(torch.Of(torch.Must(torch.FromSlice(x, append([]int64{}, shape...)...)))).T()
+		s.Value = b.Forward(torch.New(x, append([]int64{}, shape...)...))
 	}
 })
 
@@ -187,7 +186,7 @@ func (p *sumPlan) scout(m Model, c *Ctx, parts map[string]int64) {
 		switch {
 		case s.Kind == KindSample:
 			p.right = max(p.right, len(s.Dist.BatchShape()))
-			if s.Value != nil {
+			if s.Value != (torch.Tensor{}) {
 				p.right = max(p.right, len(s.valueShape())-len(s.Dist.EventShape()))
 			}
 		case s.Kind == KindFactor && s.density == nil, s.Kind == KindDeterministic:
@@ -230,21 +229,21 @@ func rangeOf(s *Site) wholeRange {
 }
 
 // single gives each element of a discrete variable one value. Variables of one element share it: a long chain has many.
-func single(s *Site, value func(i int) int64) *ts.Tensor {
+func single(s *Site, value func(i int) int64) torch.Tensor {
 	shape := s.Dist.BatchShape()
 	x := make([]float64, count(shape))
 	for i := range x {
 		x[i] = float64(value(i))
 	}
 	if len(x) != 1 {
-		return torch.Must(torch.FromSlice(x, shape...))
+		return torch.New(x, shape...)
 	}
 	run, key := s.ctx.run, fmt.Sprint(shape, x)
 	if run.singles == nil {
-		run.singles = map[string]*ts.Tensor{}
+		run.singles = map[string]torch.Tensor{}
 	}
-	if run.singles[key] == nil {
-		run.singles[key] = torch.Must(torch.FromSlice(x, shape...))
+	if _, ok := run.singles[key]; !ok {
+		run.singles[key] = torch.New(x, shape...)
 		run.share(run.singles[key])
 	}
 	return run.singles[key]
@@ -254,7 +253,7 @@ func single(s *Site, value func(i int) int64) *ts.Tensor {
 func (p *sumPlan) trial(m Model, c *Ctx, with func(e *enumeration)) *enumeration {
 	e := newEnumeration(p, c)
 	e.reveal = nil
-	e.fix = func(s *Site) *ts.Tensor {
+	e.fix = func(s *Site) torch.Tensor {
 		return single(s, func(int) int64 { return p.classes[s.class()].low })
 	}
 	with(e)

@@ -181,9 +181,9 @@ func TestEnumeratePredicts(t *testing.T) {
 // A formula that fails on the dimension of a variable that is summed out, and not on one value, is an error that says
 // so before what failed.
 func TestEnumerateShapes(t *testing.T) {
-	x := torch.Of(matrix(4, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3))
-	w := torch.Of(vec(0.1, 0.2, 0.3))
-	table := torch.Of(matrix(2, 3, 1, 2, 3, 4, 5, 6))
+	x := matrix(4, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3)
+	w := vec(0.1, 0.2, 0.3)
+	table := matrix(2, 3, 1, 2, 3, 4, 5, 6)
 	batch := infer.Batch{"y": vec(1, 2, 3, 4)}
 	outside := func(f func(c *ppl.Ctx, z torch.Tensor)) ppl.Model {
 		return func(c *ppl.Ctx) {
@@ -203,12 +203,12 @@ func TestEnumerateShapes(t *testing.T) {
 		}),
 		"Reshape": observe(func(z torch.Tensor) torch.Tensor { return z.Reshape(1).Mul(2) }),
 		"Cat": observe(func(z torch.Tensor) torch.Tensor {
-			return torch.Cat(0, []torch.Tensor{z.Reshape(-1), torch.Of(vec(1, 2, 3))})
+			return torch.Cat(0, []torch.Tensor{z.Reshape(-1), vec(1, 2, 3)})
 		}),
 		"a value that does not fit": observe(func(z torch.Tensor) torch.Tensor { return z.Reshape(-1) }),
 		"parameters that do not fit": outside(func(c *ppl.Ctx, z torch.Tensor) {
 			c.Plate("rows", 0, func(c *ppl.Ctx) {
-				c.Observe("y", dist.Normal(z.Reshape(-1), torch.Of(vec(1, 1, 1, 1))), c.Data("y"))
+				c.Observe("y", dist.Normal(z.Reshape(-1), vec(1, 1, 1, 1)), c.Data("y"))
 			})
 		}),
 	} {

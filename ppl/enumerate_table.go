@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // table is a term of a log density over discrete variables: a tensor with a dimension for each of them, in their order,
@@ -69,10 +68,10 @@ func lowest(t torch.Tensor) float64 {
 func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 	f := e.frame(s, logp.Shape(), own, e.current)
 	f.shared = e.shared[logp.T()] && e.reveal == nil
-	if known, ok := e.views[viewKey{t: logp.T()}]; ok && f.shared {
+	if known, ok := e.views[viewKey{t: logp}]; ok && f.shared {
 		f.t = known
 	} else if f.t = filled(logp).Reshape(f.shape...); f.shared {
-		e.views[viewKey{t: logp.T()}] = f.t
+		e.views[viewKey{t: logp}] = f.t
 	}
 	if own != nil && e.reveal != nil {
 		f.t = f.t.Add(e.reveal.leaf(e, own, f))
@@ -342,7 +341,7 @@ func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int64) 
 		}
 	}
 	wide = append(wide, f.shape[len(f.vars):]...)
-	key := viewKey{t: f.t.T(), places: string(places)}
+	key := viewKey{t: f.t, places: string(places)}
 	if known, ok := e.views[key]; ok && f.shared {
 		return known, wide
 	}
@@ -449,11 +448,11 @@ func (e *enumeration) show(results []*table) {
 			e.reveal.totals = append(e.reveal.totals, t.Sum())
 		}
 		if last != nil {
-			last.Scale, last.summed.marginal, last.summed.with = scale, t.T(), siteNames(sites)
+			last.Scale, last.summed.marginal, last.summed.with = scale, t, siteNames(sites)
 			continue
 		}
-		own = append(own, &Site{Kind: KindFactor, Name: f.first().Name + " summed out", Value: t.T(), Observed: true,
-			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t.T(), prior: true, with: siteNames(sites)}})
+		own = append(own, &Site{Kind: KindFactor, Name: f.first().Name + " summed out", Value: t, Observed: true,
+			Scale: scale, weight: 1, ctx: e.outer, summed: &summed{marginal: t, prior: true, with: siteNames(sites)}})
 	}
 	for _, s := range append(e.held, own...) {
 		s.stop = false
@@ -474,13 +473,13 @@ func siteNames(sites []*Site) []string {
 }
 
 // elementwise is the part of a sum that a site has.
-func (m *summed) elementwise(s *Site) *ts.Tensor {
+func (m *summed) elementwise(s *Site) torch.Tensor {
 	if s.Mask != m.mask {
 		s.fail("a handler outside of Enumerate masks it, and its density is a sum over discrete variables: put the mask " +
 			"inside")
 	}
-	if m.marginal == nil {
-		return torch.Must(torch.Scalar(0))
+	if m.marginal == (torch.Tensor{}) {
+		return torch.Scalar(0)
 	}
 	return m.marginal
 }

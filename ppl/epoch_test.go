@@ -27,7 +27,7 @@ func withALast(t *testing.T) (*ppl.Program, []float64) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 1000))
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(m, 1), c.Data("y")) })
-	}, infer.Batch{"y": torch.Must(torch.FromSlice(y))})
+	}, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	return p, y
 }

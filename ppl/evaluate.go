@@ -41,7 +41,7 @@ func (p *Program) parts(point infer.Params, b infer.Batch, w infer.Weights) (tor
 	b = p.converted(point, b)
 	e := &evaluator{program: p, point: point, batch: b, weights: w}
 	execute(p.model, b, nil, e)
-	return torch.Of(e.result()), nil
+	return e.result(), nil
 }
 
 // evaluator is the handler that gives the latent sites the values of a point and adds up the log density.
@@ -63,7 +63,7 @@ type evaluator struct {
 }
 
 func (e *evaluator) Process(s *Site) {
-	if s.Value == nil && (s.Kind == KindParam || s.Kind == KindSample) {
+	if s.Value == (torch.Tensor{}) && (s.Kind == KindParam || s.Kind == KindSample) {
 		e.place(s)
 	}
 }
@@ -83,24 +83,24 @@ func (e *evaluator) place(s *Site) {
 		}
 	}
 	if l.empty() {
-		s.Value = b.Forward(torch.Of(zeros(l.free))).T()
+		s.Value = b.Forward(zeros(l.free))
 		return
 	}
 	e.seen++
 	x := e.point.Get(s.Name).T()
 	if l.support.Discrete() {
-		s.Value = l.nearest(x)
+		s.Value = l.nearest(torch.Of(x))
 		return
 	}
 	if b.Name() == identityName {
-		s.Value = x
+		s.Value = torch.Of(x)
 		return
 	}
-	s.Value = b.Forward(torch.Of(x)).T()
+	s.Value = b.Forward(torch.Of(x))
 	if s.Kind == KindParam || e.weights.Jacobian == 0 {
 		return
 	}
-	s.Jacobian = sumAll(bijector.LogDensityChange(b, torch.Of(x), torch.Of(s.Value)).T())
+	s.Jacobian = sumAll(bijector.LogDensityChange(b, torch.Of(x), s.Value))
 }
 
 func (e *evaluator) Finish(s *Site) {
@@ -133,7 +133,7 @@ func (e *evaluator) Finish(s *Site) {
 		e.densityAt(s)
 	}
 	e.add(s)
-	if s.Jacobian != nil {
+	if s.Jacobian != (torch.Tensor{}) {
 		e.terms = append(e.terms, torch.Term{Coeff: e.weights.Jacobian, Tensor: s.Jacobian})
 	}
 }
@@ -142,7 +142,7 @@ func (e *evaluator) Finish(s *Site) {
 func (e *evaluator) checkBatch(s *Site) {
 	// The likelihood alone may be that of single data.
 	if s.Scale == 1 && e.weights.Prior != 0 {
-		if want, ok := e.program.values[s.Name]; ok && s.Value != nil {
+		if want, ok := e.program.values[s.Name]; ok && s.Value != (torch.Tensor{}) {
 			s.checkValues(want)
 		}
 		s.checkTotal(e.program, e.batch)
@@ -159,13 +159,13 @@ func (e *evaluator) add(s *Site) {
 	if e.program.IsLikelihood(s) {
 		scale = s.Scale * e.weights.Likelihood
 	}
-	if scale == 0 || s.summed != nil && s.summed.marginal == nil {
+	if scale == 0 || s.summed != nil && s.summed.marginal == (torch.Tensor{}) {
 		return
 	}
 	scale *= e.program.ofEpoch(s, e.batch)
-	if m := e.program.memos[s.Name]; m != nil && s.Mask == nil {
+	if m := e.program.memos[s.Name]; m != nil && s.Mask == (torch.Tensor{}) {
 		known := m.known(s, e.batch, e.point.Alone())
-		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(torch.Of(s.Value), known); ok {
+		if terms, constant, ok := s.Dist.(dist.Summer).SumLogProb(s.Value, known); ok {
 			for _, t := range terms {
 				e.terms = append(e.terms, torch.Term{Coeff: t.Coeff * scale, Tensor: t.Tensor})
 			}
@@ -176,7 +176,7 @@ func (e *evaluator) add(s *Site) {
 	e.terms = append(e.terms, torch.Term{Coeff: scale, Tensor: sumAll(s.elementwise())})
 }
 
-func (e *evaluator) result() *ts.Tensor {
+func (e *evaluator) result() torch.Tensor {
 	e.complete()
 	if len(e.terms) == 0 { // flat, or fixed: a constant, which still has a gradient
 		e.terms = []torch.Term{{Coeff: 0, Tensor: sumAll(e.point.Flat)}}
@@ -184,26 +184,26 @@ func (e *evaluator) result() *ts.Tensor {
 	sum := torch.Must(combine(e.terms))
 	if e.plus != 0 {
 		// A constant has no part in the gradient: added in place, without recording.
-		torch.Must(sum, torch.NoGrad(func() error { sum.MustAddScalar_(ts.FloatScalar(e.plus)); return nil }))
+		torch.Must(sum, torch.NoGrad(func() error { sum.T().MustAddScalar_(ts.FloatScalar(e.plus)); return nil }))
 	}
 	return sum
 }
 
 // combine adds terms up. The one call adds in place, which fails where vmap maps a term and not the first two.
-func combine(terms []torch.Term) (*ts.Tensor, error) {
+func combine(terms []torch.Term) (torch.Tensor, error) {
 	sum, err := torch.Combine(terms...)
 	if err == nil {
 		return sum, nil
 	}
 	for i, t := range terms {
-		term, err := t.Tensor.MulScalar(ts.FloatScalar(t.Coeff), false)
+		term, err := t.Tensor.T().MulScalar(ts.FloatScalar(t.Coeff), false)
 		if err == nil && i > 0 {
-			term, err = sum.Add(term, false)
+			term, err = sum.T().Add(term, false)
 		}
 		if err != nil {
-			return nil, err
+			return torch.Tensor{}, err
 		}
-		sum = term
+		sum = torch.Of(term)
 	}
 	return sum, nil
 }
@@ -241,11 +241,11 @@ func (e *evaluator) completeData() {
 	}
 }
 
-func sumAll(t *ts.Tensor) *ts.Tensor {
+func sumAll(t torch.Tensor) torch.Tensor {
 	if len(shapeOf(t)) == 0 {
 		return t
 	}
-	return t.MustSum(t.DType(), false)
+	return torch.Of(t.T().MustSum(t.T().DType(), false))
 }
 
 // identityName is what the bijector that changes nothing calls itself.

@@ -28,7 +28,7 @@ func coin(c *ppl.Ctx) {
 }
 
 func throws() infer.Batch {
-	return infer.Batch{"heads": must(torch.FromSlice([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0}))}
+	return infer.Batch{"heads": torch.New([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0})}
 }
 
 // A compiled model is a log posterior on unconstrained space. Here p = 1/(1 + e⁻ˣ), and at x = 0 the density of p is
@@ -43,7 +43,7 @@ func ExampleCompile() {
 	fmt.Printf("%.6f %.6f\n", 10*e.Values[0], math.Log(1.5/1024/4))
 
 	p := must(program.Constrain(must(infer.NewParams(program.Layout(), []float64{1})), batch))["p"]
-	fmt.Printf("%.4f\n", must(torch.Item(p)))
+	fmt.Printf("%.4f\n", p.Item())
 	// Output:
 	// p[] 10
 	// -7.912301 -7.912301
@@ -68,10 +68,10 @@ func ExampleSiteError() {
 // Handlers turn a model into a model: here the coin's bias is observed, and then set by an intervention,
 // which does not count.
 func ExampleCondition() {
-	half := ppl.Values{"p": must(torch.Scalar(0.5))}
+	half := ppl.Values{"p": torch.Scalar(0.5)}
 	for _, m := range []ppl.Model{ppl.Condition(coin, half), ppl.Do(coin, half)} {
 		trace := must(ppl.TraceModel(m, throws(), 1))
-		fmt.Printf("%.4f\n", must(torch.Item(must(trace.LogProb()))))
+		fmt.Printf("%.4f\n", must(trace.LogProb()).Item())
 	}
 	fmt.Printf("%.4f %.4f\n", math.Log(1.5/1024), math.Log(1./1024))
 	// Output:
@@ -88,7 +88,7 @@ func ExamplePredictive_Prior() {
 	for _, h := range heads {
 		sum += h
 	}
-	fmt.Println(must(torch.Shape(values["heads"])), math.Abs(sum/float64(len(heads))-0.5) < 0.05)
+	fmt.Println(values["heads"].Shape(), math.Abs(sum/float64(len(heads))-0.5) < 0.05)
 	// Output: [1000 10] true
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Export writes the program with the data of its batch, so that package serve can use it where there is neither
@@ -115,26 +114,26 @@ func near(got, want []float64) bool {
 }
 
 // named is what [Program.Constrain] has of a site, nil for none, and pointwise what [Program.LogLikelihood] has.
-func named(s *Site) *ts.Tensor {
+func named(s *Site) torch.Tensor {
 	if s.Observed && s.Kind != KindDeterministic {
-		return nil
+		return torch.Tensor{}
 	}
 	return s.Value
 }
 
-func pointwise(s *Site) *ts.Tensor {
+func pointwise(s *Site) torch.Tensor {
 	if s.Kind != KindSample || !s.Observed || !s.counts() {
-		return nil
+		return torch.Tensor{}
 	}
 	return s.elementwise()
 }
 
 // collected are tensors of the sites at a point.
-func (p *Program) collected(take func(*Site) *ts.Tensor, x *ts.Tensor, batch infer.Batch) Values {
+func (p *Program) collected(take func(*Site) torch.Tensor, x torch.Tensor, batch infer.Batch) Values {
 	out := Values{}
 	e := &evaluator{program: p, point: infer.Params{Layout: p.layout, Flat: x}, collect: func(s *Site) {
-		if t := take(s); t != nil {
-			out[s.Name] = torch.Must(t.Totype(gotch.Double, false)).MustContiguous(false)
+		if t := take(s); t != (torch.Tensor{}) {
+			out[s.Name] = torch.Of(torch.Must(t.T().Totype(gotch.Double, false)).MustContiguous(false))
 		}
 	}}
 	execute(p.model, batch, nil, e)
@@ -143,14 +142,14 @@ func (p *Program) collected(take func(*Site) *ts.Tensor, x *ts.Tensor, batch inf
 }
 
 // portableValues is a plan whose sites are named tensors.
-func (p *Program) portableValues(take func(*Site) *ts.Tensor, points [][]float64) (*portable.Plan, error) {
+func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float64) (*portable.Plan, error) {
 	d := p.layout.Dim()
 	source := native.Source{Dim: d, Batch: p.batch}
-	source.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor,
-		aux map[string]*ts.Tensor, err error) {
+	source.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+		aux map[string]torch.Tensor, err error) {
 		err = torch.NoGrad(func() error {
 			aux = p.collected(take, x, batch)
-			values, grads = []*ts.Tensor{zeros(nil)}, []*ts.Tensor{zeros([]int64{int64(d)})}
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int64{int64(d)})}
 			return nil
 		})
 		return values, grads, aux, err
@@ -179,7 +178,7 @@ func (p *Program) portableValues(take func(*Site) *ts.Tensor, points [][]float64
 }
 
 // sameValues compares the outputs of a machine with the model's.
-func (p *Program) sameValues(take func(*Site) *ts.Tensor, machine *portable.Machine, sites []draws.Site,
+func (p *Program) sameValues(take func(*Site) torch.Tensor, machine *portable.Machine, sites []draws.Site,
 	x []float64) error {
 	aux := make([][]float64, len(sites))
 	for i, s := range sites {
@@ -187,7 +186,7 @@ func (p *Program) sameValues(take func(*Site) *ts.Tensor, machine *portable.Mach
 	}
 	machine.Eval(x, 1, make([]float64, len(x)), aux)
 	return torch.Do(func(*torch.Scope) error {
-		values := p.collected(take, torch.Must(torch.FromSlice(x)), p.batch)
+		values := p.collected(take, torch.New(x), p.batch)
 		for i, s := range sites {
 			want, err := torch.ToSlice[float64](values[s.Name])
 			if err != nil {

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Values are named tensors.
-type Values = map[string]*ts.Tensor
+type Values = map[string]torch.Tensor
 
 // handle wraps a model in a handler that is made anew for each run.
 func handle(m Model, h func(c *Ctx) Handler) Model {
@@ -48,10 +48,10 @@ func strict[T any](what string, m Model, named map[string]T, visit func(c *Ctx, 
 	}
 }
 
-// takes makes sure that a value is not nil and that the site can be given one.
-func (s *Site) takes(what string, v *ts.Tensor) {
-	if v == nil {
-		s.fail("%s gives it the value nil", what)
+// takes makes sure that there is a value and that the site can be given one.
+func (s *Site) takes(what string, v torch.Tensor) {
+	if v == (torch.Tensor{}) {
+		s.fail("%s gives it no value: a torch.Tensor is required", what)
 	}
 	if s.written {
 		s.fail("%s gives it a value, and a reparameterisation computes it from another variable: use %s inside "+
@@ -81,7 +81,8 @@ func (f finish) Finish(s *Site) { f(s) }
 
 // Condition gives random variables observed values: their log densities become likelihoods.
 func Condition(m Model, values Values) Model {
-	return strict("Condition", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
+	values = Values(infer.Batch(values).Tensors())
+	return strict("Condition", m, values, func(_ *Ctx, s *Site, v torch.Tensor) bool {
 		s.takes("Condition", v)
 		s.notSet("Condition")
 		if s.Kind == KindSample {
@@ -93,6 +94,7 @@ func Condition(m Model, values Values) Model {
 
 // Substitute gives latent variables and params values, without observing them.
 func Substitute(m Model, values Values) Model {
+	values = Values(infer.Batch(values).Tensors())
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
 			v, ok := values[s.Name]
@@ -113,7 +115,8 @@ func Substitute(m Model, values Values) Model {
 // Do intervenes: the variables have the given values, and their own distributions no longer count (Pearl 2009,
 // chapter 3).
 func Do(m Model, values Values) Model {
-	return strict("Do", m, values, func(_ *Ctx, s *Site, v *ts.Tensor) bool {
+	values = Values(infer.Batch(values).Tensors())
+	return strict("Do", m, values, func(_ *Ctx, s *Site, v torch.Tensor) bool {
 		s.takes("Do", v)
 		s.notSet("Do")
 		if s.Kind == KindSample {
@@ -170,17 +173,17 @@ func Scale(m Model, factor float64) Model {
 }
 
 // Mask counts log densities only where the mask, which broadcasts to their shape, is true.
-func Mask(m Model, mask *ts.Tensor) Model {
+func Mask(m Model, mask torch.Tensor) Model {
 	return handle(m, func(*Ctx) Handler {
 		return process(func(s *Site) {
-			if mask == nil {
-				s.fail("the mask is nil")
+			if mask == (torch.Tensor{}) {
+				s.fail("the mask is not set: a torch.Tensor is required")
 			}
-			if s.Mask == nil {
-				s.Mask = mask
-				return
+			counts := torch.Of(mask.T())
+			if s.Mask != (torch.Tensor{}) {
+				counts = torch.Of(s.Mask.T().MustLogicalAnd(counts.T(), false))
 			}
-			s.Mask = s.Mask.MustLogicalAnd(mask, false)
+			s.Mask = counts
 		})
 	})
 }

@@ -114,11 +114,11 @@ func TestScaleMultiplies(t *testing.T) {
 
 // A mask leaves out data. What is masked may be anything: its gradient is 0, not NaN.
 func TestMaskLeavesOut(t *testing.T) {
-	mask := vec(1, 0, 1, 1).MustGt(ts.FloatScalar(0.5), false)
+	mask := vec(1, 0, 1, 1).T().MustGt(ts.FloatScalar(0.5), false)
 	model := func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(1, 2))
 		c.Plate("data", 8, func(c *ppl.Ctx) {
-			ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, mask)(c)
+			ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, torch.Of(mask))(c)
 		}, ppl.Minibatch)
 	}
 	batch := infer.Batch{"y": vec(1, 1e300, 3, -4)}
@@ -126,14 +126,15 @@ func TestMaskLeavesOut(t *testing.T) {
 	require.InDelta(t, normal(0.5, 1, 2)+2*sumNormal([]float64{1, 3, -4}, 0.5, 4), f(batch, 0.5), 1e-12)
 	_, grad := evaluate(t, p, whole(p), batch, 0.5)
 	require.InDelta(t, -(0.5-1)/4.+2*(0.5+2.5-4.5)/16, grad[0], 1e-12)
-	_, err := ppl.Compile(ppl.Mask(model, mask), batch)
+	_, err := ppl.Compile(ppl.Mask(model, torch.Of(mask)), batch)
 	require.ErrorContains(t, err, "mask has shape [4]")
 	require.ErrorContains(t, err, `"x"`)
 	// Two masks are both there.
-	other := vec(1, 1, 0, 1).MustGt(ts.FloatScalar(0.5), false)
+	other := vec(1, 1, 0, 1).T().MustGt(ts.FloatScalar(0.5), false)
 	twice := func(c *ppl.Ctx) {
 		x := c.Sample("x", dist.Normal(1, 2))
-		ppl.Mask(ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, mask), other)(c)
+		ppl.Mask(ppl.Mask(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x, 4), c.Data("y")) }, torch.Of(mask)),
+			torch.Of(other))(c)
 	}
 	_, f = compiled(t, twice, batch)
 	require.InDelta(t, normal(0.5, 1, 2)+sumNormal([]float64{1, -4}, 0.5, 4), f(batch, 0.5), 1e-12)
@@ -198,11 +199,11 @@ func TestHandlersRefuse(t *testing.T) {
 			[]string{`"w"`, "[4]", "[3]"}},
 		"Reparam, name": {ppl.Reparam(chain, map[string]ppl.Reparameterisation{"w": ppl.NonCentred}),
 			[]string{`"w"`, "Reparam"}},
-		"Condition, nil":      {ppl.Condition(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
-		"Do, nil":             {ppl.Do(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
-		"Substitute, nil":     {ppl.Substitute(chain, ppl.Values{"x": nil}), []string{`"x"`, "nil"}},
+		"Condition, nil":      {ppl.Condition(chain, ppl.Values{"x": torch.Tensor{}}), []string{`"x"`, "no value"}},
+		"Do, nil":             {ppl.Do(chain, ppl.Values{"x": torch.Tensor{}}), []string{`"x"`, "no value"}},
+		"Substitute, nil":     {ppl.Substitute(chain, ppl.Values{"x": torch.Tensor{}}), []string{`"x"`, "no value"}},
 		"Substitute, larger":  {ppl.Substitute(chain, ppl.Values{"x": vec(1, 2, 3)}), []string{`"x"`, "[3]"}},
-		"Mask, nil":           {ppl.Mask(chain, nil), []string{"mask is nil"}},
+		"Mask, nil":           {ppl.Mask(chain, torch.Tensor{}), []string{"mask is not set"}},
 		"Replay, nil":         {ppl.Replay(chain, nil), []string{"trace"}},
 		"Condition, model":    {ppl.Condition(nil, nil), []string{"model is nil"}},
 		"Seed, model":         {ppl.Seed(nil, 1), []string{"model is nil"}},
@@ -236,7 +237,7 @@ func TestLiftInAPlate(t *testing.T) {
 
 // Data that are missing are NaN under a mask: neither value nor gradient sees them.
 func TestMaskedDataMayBeNaN(t *testing.T) {
-	mask := vec(1, 0, 1).MustGt(ts.FloatScalar(0.5), false)
+	mask := vec(1, 0, 1).T().MustGt(ts.FloatScalar(0.5), false)
 	for name, c := range map[string]struct {
 		of   func(a torch.Tensor) dist.Distribution
 		y    []float64
@@ -262,7 +263,7 @@ func TestMaskedDataMayBeNaN(t *testing.T) {
 			a := cc.Sample("a", dist.Normal(0, 1))
 			ppl.Mask(func(cc *ppl.Ctx) {
 				cc.Plate("data", 3, func(cc *ppl.Ctx) { cc.Observe("y", c.of(a), cc.Data("y")) })
-			}, mask)(cc)
+			}, torch.Of(mask))(cc)
 		}
 		batch := infer.Batch{"y": vec(c.y...)}
 		p, f := compiled(t, full, batch)
@@ -291,7 +292,7 @@ func TestHandlersRefuseValuesThatAreTooLarge(t *testing.T) {
 	} {
 		for _, c := range []struct {
 			site, want string
-			value      *ts.Tensor
+			value      torch.Tensor
 		}{
 			{"a", "a value of shape [3]", vec(1, 2, 3)},
 			{"a", "a value of shape [1]", vec(1)},
@@ -310,18 +311,18 @@ func TestHandlersRefuseValuesThatAreTooLarge(t *testing.T) {
 				require.ErrorContains(t, err, name+" gives it a value", name)
 			}
 		}
-		for site, value := range map[string]*ts.Tensor{"a": scalar(1), "b": vec(1, 2), "v": vec(1, 2), "z": vec(1, 2, 3)} {
+		for site, value := range map[string]torch.Tensor{"a": scalar(1), "b": vec(1, 2), "v": vec(1, 2), "z": vec(1, 2, 3)} {
 			_, err := ppl.Compile(handler(line, ppl.Values{site: value}), batch)
 			require.NoError(t, err, "%s of %s", name, site)
-			_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-				var sum *ts.Tensor
+			_, err = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+				var sum torch.Tensor
 				handler(line, ppl.Values{site: in[0]}).Run(batch, torch.NewSource(1, 0), nil, finished(func(s *ppl.Site) {
 					if s.Name == "y" {
 						sum = s.LogProb()
 					}
 				}))
-				return []*ts.Tensor{sum}, nil
-			}, []*ts.Tensor{torch.Stack(0, value, value).T()}, nil)
+				return []torch.Tensor{sum}, nil
+			}, []torch.Tensor{torch.Stack(0, value, value)}, nil)
 			require.NoError(t, err, "%s of %s, mapped", name, site)
 		}
 	}
@@ -342,7 +343,7 @@ func TestConditionOfAnIntervention(t *testing.T) {
 		x := c.Sample("x", dist.Normal(0, 1))
 		c.Sample("y", dist.Normal(x, 1))
 	}
-	one, two := ppl.Values{"x": torch.Of(1).T()}, ppl.Values{"x": torch.Of(2).T()}
+	one, two := ppl.Values{"x": torch.Of(1)}, ppl.Values{"x": torch.Of(2)}
 	for _, m := range []ppl.Model{ppl.Condition(ppl.Do(model, one), two), ppl.Do(ppl.Do(model, one), two)} {
 		_, err := ppl.TraceModel(m, nil, 1)
 		require.ErrorContains(t, err, "Do has set it")
@@ -351,5 +352,5 @@ func TestConditionOfAnIntervention(t *testing.T) {
 	require.NoError(t, err)
 	x, err := trace.Value("x")
 	require.NoError(t, err)
-	require.Equal(t, 2.0, torch.Of(x).Item())
+	require.Equal(t, 2.0, x.Item())
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/sugarme/gotch/ts"
 )
 
-func vec(v ...float64) *ts.Tensor { return torch.Must(torch.FromSlice(v)) }
-func scalar(v float64) *ts.Tensor { return torch.Must(torch.Scalar(v)) }
-func matrix(rows, columns int64, v ...float64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(v, rows, columns))
+func vec(v ...float64) torch.Tensor { return torch.New(v) }
+func scalar(v float64) torch.Tensor { return torch.Scalar(v) }
+func matrix(rows, columns int64, v ...float64) torch.Tensor {
+	return torch.New(v, rows, columns)
 }
 
-func floats(t *testing.T, x *ts.Tensor) []float64 {
+func floats(t *testing.T, x torch.Tensor) []float64 {
 	t.Helper()
 	v, err := torch.ToSlice[float64](x)
 	require.NoError(t, err)

@@ -6,11 +6,10 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Missing are the rows of a tensor of shape [N] that are NaN, for [Ctx.Impute].
-func Missing(t *ts.Tensor) ([]int, error) {
+func Missing(t torch.Tensor) ([]int, error) {
 	shape, err := torch.Shape(t)
 	if err != nil {
 		return nil, fmt.Errorf("ppl.Missing: %w", err)
@@ -43,7 +42,7 @@ func Missing(t *ts.Tensor) ([]int, error) {
 // update.
 func (c *Ctx) Impute(name string, d dist.Distribution, value any, missing []int) torch.Tensor {
 	s := &Site{Kind: KindSample, Name: name, Dist: d, Scale: 1, ctx: c}
-	x := torch.Of(s.argument(value))
+	x := s.argument(value)
 	shape := x.Shape()
 	switch {
 	case len(missing) == 0:
@@ -66,14 +65,14 @@ func (c *Ctx) Impute(name string, d dist.Distribution, value any, missing []int)
 		}
 		place[row], known[row] = int64(k), false
 	}
-	mask := torch.Of(torch.Must(torch.FromSlice(known)))
+	mask := torch.New(known)
 	outside := *c
 	outside.plates, outside.inside = nil, new(string)
 	z := outside.Sample(name+"_missing", dist.ImproperUniform(d.Support(), []int64{int64(len(missing))}, nil))
-	filled := torch.Where(mask, x, z.IndexSelect(0, torch.Must(torch.FromSlice(place))))
+	filled := torch.Where(mask, x, z.IndexSelect(0, torch.New(place)))
 	c.With(process(func(of *Site) {
-		if of.Name == name && of.Mask == nil {
-			of.Mask = mask.T()
+		if of.Name == name && of.Mask == (torch.Tensor{}) {
+			of.Mask = mask
 		}
 	})).Observe(name, d, filled)
 	for _, p := range c.plates {

@@ -89,6 +89,6 @@ func TestImputeRefuses(t *testing.T) {
 	}
 	_, err := ppl.Compile(part, batch)
 	require.ErrorContains(t, err, `plate "rows" has 3 of 6 data: Impute needs all of them`)
-	_, err = ppl.Missing(torch.Zeros(2, 2).T())
+	_, err = ppl.Missing(torch.Zeros(2, 2))
 	require.ErrorContains(t, err, "shape [2 2]")
 }

@@ -19,7 +19,7 @@ import (
 func (p *Program) findIndices(point infer.Params) error {
 	// What may be an index, with a fraction added: each its own, since equal ones cancel in a difference.
 	all := maps.Clone(p.batch)
-	moved := map[string]*ts.Tensor{}
+	moved := map[string]torch.Tensor{}
 	defer func() {
 		for _, t := range moved {
 			torch.Free(t)
@@ -27,9 +27,6 @@ func (p *Program) findIndices(point infer.Params) error {
 	}()
 	for i, name := range slices.Sorted(maps.Keys(p.batch)) {
 		t := p.batch[name]
-		if t == nil {
-			continue
-		}
 		dtype, err := torch.DTypeOfTensor(t)
 		if err != nil || dtype != gotch.Double && dtype != gotch.Float {
 			continue
@@ -44,11 +41,11 @@ func (p *Program) findIndices(point infer.Params) error {
 			continue
 		}
 		_, fraction := math.Modf(0.6180339887 * float64(i+1))
-		to, err := t.AddScalar(ts.FloatScalar(0.1+0.8*fraction), false)
+		to, err := t.T().AddScalar(ts.FloatScalar(0.1+0.8*fraction), false)
 		if err != nil {
 			return err
 		}
-		moved[name], all[name] = to, to
+		moved[name], all[name] = torch.Of(to), torch.Of(to)
 	}
 	// Mostly there is no index, which one run tells. A model that refuses its own data computes an index, and refuses
 	// it whatever is added to the data.
@@ -100,9 +97,6 @@ func (p *Program) checkIndices(b infer.Batch) error {
 	}()
 	for _, name := range slices.Sorted(maps.Keys(p.indices)) {
 		t := b[name]
-		if t == nil {
-			continue
-		}
 		device, err := torch.DeviceOf(t)
 		if err != nil {
 			return fmt.Errorf("batch tensor %q: %w", name, err)

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // InferDiscrete finds the discrete variables of a program that [Compile] has summed out, given draws of the others: for
@@ -45,9 +44,9 @@ func (q InferDiscrete) Mode(posterior *draws.Draws) (*draws.Draws, error) {
 type reveal struct {
 	source *torch.Source
 	take   func(r *reveal, t torch.Tensor) torch.Tensor // the sum over the first dimension, or what is in its place
-	given  []*ts.Tensor                                 // the zeros, in the order of vars; nil makes them
+	given  []torch.Tensor                               // the zeros, in the order of vars; nil makes them
 	vars   []*variable
-	zeros  []*ts.Tensor
+	zeros  []torch.Tensor
 	totals []torch.Tensor
 }
 
@@ -63,14 +62,14 @@ func (r *reveal) leaf(e *enumeration, v *variable, own *table) torch.Tensor {
 		p.Used = p.Size
 		e.used[p.key()] = p
 	}
-	var zero *ts.Tensor
+	var zero torch.Tensor
 	if i := len(r.zeros); i < len(r.given) {
 		zero = r.given[i]
 	} else {
 		zero = torch.Must(torch.Leaf(zeros(shape)))
 	}
 	r.vars, r.zeros = append(r.vars, v), append(r.zeros, zero)
-	t, _ := e.align(&table{t: torch.Of(zero), shape: shape, vars: []*variable{v}}, own.vars)
+	t, _ := e.align(&table{t: zero, shape: shape, vars: []*variable{v}}, own.vars)
 	return t
 }
 
@@ -79,19 +78,19 @@ func (r *reveal) choose(t torch.Tensor) torch.Tensor { return r.take(r, t) }
 func (r *reveal) sum(t torch.Tensor) torch.Tensor { return t.LogSumExp(0) }
 
 func (r *reveal) largest(t torch.Tensor) torch.Tensor {
-	return torch.Of(t.T().MustGather(0, argmax(t), false, false)).Squeeze(0)
+	return torch.Of(t.T().MustGather(0, argmax(t).T(), false, false)).Squeeze(0)
 }
 
 // sample has the value of the sum and the derivative of a term that is drawn in proportion to it: the largest of the
 // logarithms with Gumbel noise.
 func (r *reveal) sample(t torch.Tensor) torch.Tensor {
-	u := torch.Of(torch.Must(r.source.Uniform(t.Shape(), gotch.Double, torch.CPU)))
-	term := torch.Of(t.T().MustGather(0, argmax(t.Sub(u.Log().Neg().Log())), false, false)).Squeeze(0)
+	u := torch.Must(r.source.Uniform(t.Shape(), gotch.Double, torch.CPU))
+	term := torch.Of(t.T().MustGather(0, argmax(t.Sub(u.Log().Neg().Log())).T(), false, false)).Squeeze(0)
 	return term.Sub(term.T().MustDetach(false)).Add(t.LogSumExp(0).T().MustDetach(false))
 }
 
-func argmax(t torch.Tensor) *ts.Tensor {
-	return t.T().MustDetach(false).MustArgmax([]int64{0}, true, false)
+func argmax(t torch.Tensor) torch.Tensor {
+	return torch.Of(t.T().MustDetach(false).MustArgmax([]int64{0}, true, false))
 }
 
 // chosen is the value of each element, from vectors with a 1 at its place.
@@ -141,7 +140,7 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 	for from, size := 0, 1; from < len(chains); from, size = from+size, first.block(p) {
 		size = min(size, len(chains)-from)
 		err := torch.Do(func(scope *torch.Scope) error {
-			var derivatives []*ts.Tensor
+			var derivatives []torch.Tensor
 			var err error
 			if from == 0 { // alone: it tells the variables and their shapes
 				first.source = torch.NewSource(q.Seed, 0)
@@ -177,50 +176,50 @@ func (q InferDiscrete) all(posterior *draws.Draws, method string, take func(*rev
 }
 
 // total runs the model at given values, and adds up its sums.
-func (r *reveal) total(p *Program, given Values) (*ts.Tensor, error) {
+func (r *reveal) total(p *Program, given Values) (torch.Tensor, error) {
 	run(p.model, &execution{batch: p.batch, reveal: r}, []Handler{fill(given, nil)})
 	if len(r.totals) == 0 {
-		return nil, errors.New("the model has no discrete variable in this run")
+		return torch.Tensor{}, errors.New("the model has no discrete variable in this run")
 	}
 	total := torch.Of(0)
 	for _, t := range r.totals {
 		total = total.Add(t)
 	}
-	return total.T(), nil
+	return torch.Of(total.T()), nil
 }
 
 // one is the derivatives at the first draw, with a leading dimension of 1.
-func (r *reveal) one(p *Program, names []string, in []*ts.Tensor) ([]*ts.Tensor, error) {
+func (r *reveal) one(p *Program, names []string, in []torch.Tensor) ([]torch.Tensor, error) {
 	given := Values{}
 	for i, name := range names {
-		given[name] = in[i].MustSelect(0, 0, false)
+		given[name] = in[i].At(0)
 	}
 	total, err := r.total(p, given)
 	if err != nil {
 		return nil, err
 	}
-	derivatives, err := torch.Grad([]*ts.Tensor{total}, r.zeros, nil)
+	derivatives, err := torch.Grad([]torch.Tensor{total}, r.zeros, nil)
 	for i, d := range derivatives {
-		derivatives[i] = d.MustUnsqueeze(0, false)
+		derivatives[i] = d.Unsqueeze(0)
 	}
 	return derivatives, err
 }
 
 // several is the derivatives at more draws: the model is mapped over them, and each draw has zeros of its own.
-func (r *reveal) several(p *Program, names []string, in []*ts.Tensor, seed uint64, from, size int) (
-	[]*ts.Tensor, error) {
+func (r *reveal) several(p *Program, names []string, in []torch.Tensor, seed uint64, from, size int) (
+	[]torch.Tensor, error) {
 	streams := torch.Streams{Seed: seed, Chains: make([]uint64, size)}
 	for i := range streams.Chains {
 		streams.Chains[i] = uint64(from + i)
 	}
-	var inputs, leaves []*ts.Tensor
+	var inputs, leaves []torch.Tensor
 	for _, x := range in {
-		inputs = append(inputs, x.MustNarrow(0, int64(from), int64(size), false))
+		inputs = append(inputs, torch.Of(x.T().MustNarrow(0, int64(from), int64(size), false)))
 	}
 	for _, z := range r.zeros {
 		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int64{int64(size)}, shapeOf(z)...)))))
 	}
-	totals, err := torch.VmapSources(func(x []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+	totals, err := torch.VmapSources(func(x []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 		each := &reveal{source: source, take: r.take, given: x[len(names):]}
 		given := Values{}
 		for i, name := range names {
@@ -230,12 +229,12 @@ func (r *reveal) several(p *Program, names []string, in []*ts.Tensor, seed uint6
 		if err == nil && len(each.vars) != len(r.vars) {
 			err = fmt.Errorf("the model has %d discrete variables, and %d at the first draw", len(each.vars), len(r.vars))
 		}
-		return []*ts.Tensor{total}, err
+		return []torch.Tensor{total}, err
 	}, append(inputs, leaves...), &streams, nil)
 	if err != nil {
 		return nil, err
 	}
-	return torch.Grad([]*ts.Tensor{sumAll(totals[0])}, leaves, nil)
+	return torch.Grad([]torch.Tensor{sumAll(totals[0])}, leaves, nil)
 }
 
 // revealed is about how many numbers the tables of the draws that are evaluated at once have.
@@ -251,11 +250,11 @@ func (r *reveal) block(p *Program) int {
 }
 
 // rows turns derivatives, of shape [draws] + that of the zeros, into a row for each draw.
-func (r *reveal) rows(p *Program, derivatives []*ts.Tensor, row func([]float64, wholeRange) []float64,
+func (r *reveal) rows(p *Program, derivatives []torch.Tensor, row func([]float64, wholeRange) []float64,
 	out [][]float64) ([]draws.Site, error) {
 	var sites []draws.Site
 	for i, v := range r.vars {
-		values, err := torch.ToSlice[float64](derivatives[i].MustMovedimInt(1, -1, false).MustContiguous(false))
+		values, err := torch.ToSlice[float64](torch.Of(derivatives[i].T().MustMovedimInt(1, -1, false).MustContiguous(false)))
 		if err != nil {
 			return nil, err
 		}

@@ -193,26 +193,26 @@ func (p *Program) around() (centre, narrower []float64) {
 func (p *Program) prior(batch infer.Batch, source *torch.Source) ([]float64, error) {
 	var out []float64
 	err := torch.Do(func(*torch.Scope) error {
-		free := map[string]*ts.Tensor{}
+		free := map[string]torch.Tensor{}
 		execute(p.model, batch, source, process(func(s *Site) {
 			l, ok := p.latents[s.Name]
-			if !ok || s.Observed || s.Value != nil {
+			if !ok || s.Observed || s.Value != (torch.Tensor{}) {
 				return
 			}
 			b := l.onto(s)
 			if s.Kind == KindParam {
-				free[s.Name] = torch.Must(torch.FromSlice(l.start)).MustReshape(l.free, false)
+				free[s.Name] = torch.New(l.start).Reshape(l.free...)
 				s.Value = s.Init
 				return
 			}
 			if s.Dist.Name() == "ImproperUniform" {
 				u := torch.Must(source.Uniform(l.free, gotch.Double, torch.CPU))
-				free[s.Name] = u.MustMulScalar(ts.FloatScalar(4), false).MustSubScalar(ts.FloatScalar(2), false)
-				s.Value = b.Forward(torch.Of(free[s.Name])).T()
+				free[s.Name] = torch.Of(u.T().MustMulScalar(ts.FloatScalar(4), false).MustSubScalar(ts.FloatScalar(2), false))
+				s.Value = b.Forward(free[s.Name])
 				return
 			}
-			s.Value = s.Dist.Sample(source).T()
-			free[s.Name] = l.inverse(b, s.Value).MustReshape(l.free, false)
+			s.Value = torch.Of(s.Dist.Sample(source).T())
+			free[s.Name] = l.inverse(b, s.Value).Reshape(l.free...)
 		}))
 		point, err := infer.FromTensors(free)
 		if err != nil {
@@ -250,7 +250,7 @@ type undetermined interface {
 // faultOf names the first number of a batch that is not finite; empty where all are. Numbers of the site's own that may
 // be missing are no fault.
 func faultOf(batch infer.Batch, s *Site) string {
-	missing := s.Value != nil && s.Kind == KindSample && s.Dist.Support().Missing
+	missing := s.Value != (torch.Tensor{}) && s.Kind == KindSample && s.Dist.Support().Missing
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
 		values, err := torch.ToSlice[float64](batch[name])
 		wrong := isNotFinite
@@ -292,7 +292,7 @@ func (p *Program) blame(point infer.Params, batch infer.Batch, how Initial, chai
 					advice = fault + ": mask such data (ppl.Mask), or leave them out"
 				}
 				if d, ok := s.given.(undetermined); ok && s.Observed {
-					if why := d.Undetermined(torch.Of(s.Value)); why != "" {
+					if why := d.Undetermined(s.Value); why != "" {
 						advice = why
 					}
 				}
@@ -330,10 +330,10 @@ func (p *Program) blameGradient(point infer.Params, batch infer.Batch, otherwise
 				return
 			}
 			logp := s.LogProb()
-			if !logp.MustRequiresGrad() {
+			if !logp.T().MustRequiresGrad() {
 				return
 			}
-			grad, err := torch.Grad([]*ts.Tensor{logp}, []*ts.Tensor{leaf},
+			grad, err := torch.Grad([]torch.Tensor{logp}, []torch.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true, AllowUnused: true})
 			if errors.As(err, &undefined) && strings.Contains(undefined.Message, "derivative") {
 				s.fail("its log density has no gradient: %s; fix the parameter that it would be taken in, or use another "+

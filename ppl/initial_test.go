@@ -105,7 +105,7 @@ func TestStartsAreFinite(t *testing.T) {
 
 // A panic of the model that is not Kelvin's goes through; one that is comes back as an error.
 func TestOnlyOwnPanicsAreErrors(t *testing.T) {
-	_, err := ppl.Compile(func(c *ppl.Ctx) { torch.Of(torch.Must(torch.FromSlice([]float64{1}, 2))) }, nil)
+	_, err := ppl.Compile(func(c *ppl.Ctx) { torch.New([]float64{1}, 2) }, nil)
 	require.Error(t, err)
 	require.Panics(t, func() { _, _ = ppl.Compile(func(*ppl.Ctx) { panic("mine") }, nil) })
 	_, err = ppl.Compile(nil, nil)

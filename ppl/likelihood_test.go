@@ -184,7 +184,7 @@ func TestFailuresNameTheDatum(t *testing.T) {
 // One datum for parameters of several sizes counts once for each of them, where the support depends on them too: the
 // log density is the sum.
 func TestOneDatumForManySupports(t *testing.T) {
-	low := torch.Of(vec(1, 2))
+	low := vec(1, 2)
 	for name, d := range map[string]func(a torch.Tensor) dist.Distribution{
 		"Pareto":    func(a torch.Tensor) dist.Distribution { return dist.Pareto(low, a) },
 		"Binomial":  func(a torch.Tensor) dist.Distribution { return dist.Binomial(low.Add(4), a.Neg().Exp()) },
@@ -194,7 +194,7 @@ func TestOneDatumForManySupports(t *testing.T) {
 		model := func(c *ppl.Ctx) { c.Observe("y", d(c.Sample("a", dist.HalfNormal(1))), 3.0) }
 		_, err := ppl.Compile(model, nil)
 		require.NoError(t, err, name)
-		trace, err := ppl.TraceModel(ppl.Substitute(model, ppl.Values{"a": torch.Of(0.7).T()}), nil, 1)
+		trace, err := ppl.TraceModel(ppl.Substitute(model, ppl.Values{"a": torch.Of(0.7)}), nil, 1)
 		require.NoError(t, err, name)
 		got, err := torch.Item(trace.Sites["y"].LogProb())
 		require.NoError(t, err, name)

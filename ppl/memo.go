@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // memo keeps what one site computes from its data alone, for later evaluations on the same batch.
@@ -15,7 +14,7 @@ type memo struct {
 }
 
 type memoKey struct {
-	data *ts.Tensor
+	data torch.Tensor
 	name string
 }
 
@@ -33,19 +32,19 @@ const memoSize = 16
 func (m *memo) known(s *Site, batch infer.Batch, alone bool) dist.Known {
 	keep := func(x torch.Tensor, name string, f func() []torch.Tensor) []torch.Tensor {
 		t := x.T()
-		if m == nil || !isData(batch, t) {
+		if m == nil || !isData(batch, torch.Of(t)) {
 			return f()
 		}
-		return m.keep(memoKey{t, name}, f)
+		return m.keep(memoKey{torch.Of(t), name}, f)
 	}
 	return dist.Known{Inside: !s.Observed, Alone: alone, Keep: keep}
 }
 
 // isData says whether a tensor is one of a batch, and a constant.
-func isData(batch infer.Batch, t *ts.Tensor) bool {
+func isData(batch infer.Batch, t torch.Tensor) bool {
 	for _, b := range batch {
 		if b == t {
-			return !t.MustRequiresGrad()
+			return !t.T().MustRequiresGrad()
 		}
 	}
 	return false
@@ -53,7 +52,7 @@ func isData(batch infer.Batch, t *ts.Tensor) bool {
 
 func (m *memo) keep(key memoKey, f func() []torch.Tensor) []torch.Tensor {
 	old := m.entries.Load()
-	version := key.data.Must_Version(false)
+	version := key.data.T().Must_Version(false)
 	seen := false
 	if old != nil {
 		e, ok := (*old)[key]
@@ -66,7 +65,7 @@ func (m *memo) keep(key memoKey, f func() []torch.Tensor) []torch.Tensor {
 	if seen {
 		entry.parts = parts
 		for _, t := range parts {
-			torch.Detach(t.T())
+			torch.Detach(t)
 		}
 	}
 	next := map[memoKey]memoEntry{}

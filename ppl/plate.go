@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Plate is a plate as a site sees it: independent repetitions along one dimension of the batch shape.
@@ -141,7 +141,7 @@ func (s *Site) open() {
 		case n == 1 && p.minibatch && s.ctx.run.parts != nil && isDiscrete(s):
 			n = max(1, s.ctx.run.parts[p.key()])
 		case n == 1 && s.ctx.sum != nil && isDiscrete(s): // it has all values at once, whatever the number of data is
-		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == nil):
+		case n == 1 && s.Kind == KindSample && (!s.Observed || s.Value == (torch.Tensor{})):
 			n = p.Size
 		case n == 1: // a term that is the same for all: it counts Size times and does not fix Used
 		case p.known && n != p.Used:
@@ -166,7 +166,7 @@ func (s *Site) open() {
 	case s.Kind == KindFactor:
 		s.shared = s.Value
 		if !slices.Equal(want, batch) && !s.ctx.sum.has(s.valueShape()) {
-			s.Value = s.Value.MustExpand(want, true, false)
+			s.Value = s.Value.Expand(want...)
 		}
 		return
 	case s.ctx.sum.has(s.Dist.BatchShape()):
@@ -174,7 +174,7 @@ func (s *Site) open() {
 	case !slices.Equal(want, batch):
 		s.expand(want)
 	}
-	if s.Value != nil {
+	if s.Value != (torch.Tensor{}) {
 		s.checkBroadcast()
 	}
 }
@@ -213,7 +213,7 @@ func (s *Site) tells(dim int, batch, value []int64) bool {
 		return len(batch) >= -dim
 	case !s.Observed:
 		return false
-	case s.Value == nil: // to be drawn: its parameters fix the number
+	case s.Value == (torch.Tensor{}): // to be drawn: its parameters fix the number
 		return len(batch) >= -dim
 	}
 	return len(value) >= -dim
@@ -251,7 +251,7 @@ func (s *Site) shapes() (batch, value []int64) {
 	if s.Kind == KindFactor {
 		return s.ctx.sum.strip(s.valueShape()), nil
 	}
-	if s.Value != nil {
+	if s.Value != (torch.Tensor{}) {
 		value = s.valueShape()
 		value = s.ctx.sum.strip(value[:max(len(value)-len(s.Dist.EventShape()), 0)])
 	}
@@ -260,8 +260,8 @@ func (s *Site) shapes() (batch, value []int64) {
 
 // observe gives a site a known value, from the handler of the given name. The value may have another size than the
 // plates were opened with, so they are opened again.
-func (s *Site) observe(by string, value *ts.Tensor) {
-	opened := s.Value != nil
+func (s *Site) observe(by string, value torch.Tensor) {
+	opened := s.Value != (torch.Tensor{})
 	if !s.declared && !s.Observed {
 		s.by = by
 	}

@@ -16,7 +16,7 @@ func (s *Site) inNoPlate() bool { return len(s.Plates) == 0 && s.Observed && s.c
 // repeated are the plates that repeat a factor, which has no dimension for them: each of their data counts it. A plate
 // of the size of another for which it has one is none.
 func (s *Site) repeated() (out []Plate) {
-	if s.Kind != KindFactor || s.shared == nil || s.Scale != s.weight {
+	if s.Kind != KindFactor || s.shared == (torch.Tensor{}) || s.Scale != s.weight {
 		return nil
 	}
 	have := len(s.ctx.sum.strip(shapeOf(s.shared)))
@@ -102,10 +102,10 @@ func (s *Site) term() rows.Term {
 			return err
 		})
 		return t
-	case s.Kind == KindFactor && s.shared != nil:
-		return rows.TermOf(s.shared)
+	case s.Kind == KindFactor && s.shared != (torch.Tensor{}):
+		return rows.TermOf(s.shared.T())
 	case s.Kind == KindFactor:
-		return rows.TermOf(s.Value)
+		return rows.TermOf(s.Value.T())
 	}
 	n := count(s.valueShape())
 	return rows.Term{Sum: float64(n), Size: n}
@@ -202,11 +202,11 @@ func (p *Program) RowTerms(point infer.Params, batch infer.Batch) (map[string]in
 	out := map[string]infer.RowTerm{}
 	e := &evaluator{program: p, point: point, batch: batch, weights: infer.Weights{Prior: 1, Likelihood: 1}}
 	e.collect = func(s *Site) {
-		if !s.counts() || !s.Observed && s.Kind != KindFactor || s.summed != nil && s.summed.marginal == nil {
+		if !s.counts() || !s.Observed && s.Kind != KindFactor || s.summed != nil && s.summed.marginal == (torch.Tensor{}) {
 			return
 		}
 		e.checkBatch(s)
-		t := rows.RowTermOf(s.elementwise())
+		t := rows.RowTermOf(s.elementwise().T())
 		t.Averages = len(s.Plates) == 0 && s.Scale == 1
 		for _, q := range s.Plates {
 			rows.InPlate(&t, p.rows, batch, q.Size, q.Used, q.Name == p.part)

@@ -120,10 +120,10 @@ func TestNoTotalsOutsidePlates(t *testing.T) {
 	for name, model := range map[string]ppl.Model{
 		"a prior": of(func(c *ppl.Ctx, mu torch.Tensor) { c.Factor("f", mu.Square().Neg()) }),
 		"a prior that is 0 at first": of(func(c *ppl.Ctx, mu torch.Tensor) {
-			c.Factor("f", torch.Of(vec(1, 2, 3)).Mul(mu))
+			c.Factor("f", vec(1, 2, 3).Mul(mu))
 		}),
 		"data of its own": of(func(c *ppl.Ctx, mu torch.Tensor) {
-			c.Factor("f", torch.Of(vec(y...)).Sub(mu).Square().Sum().Mul(-0.5))
+			c.Factor("f", vec(y...).Sub(mu).Square().Sum().Mul(-0.5))
 		}),
 		"in a plate": of(func(c *ppl.Ctx, mu torch.Tensor) {
 			c.Plate("e", 0, func(c *ppl.Ctx) { c.Factor("f", term(c, mu)) })

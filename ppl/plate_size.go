@@ -102,9 +102,9 @@ func placeholders(attempt int) process {
 	c := &compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder(), attempt: attempt}
 	return func(s *Site) {
 		switch {
-		case s.Value != nil || s.Kind != KindSample && s.Kind != KindParam:
+		case s.Value != (torch.Tensor{}) || s.Kind != KindSample && s.Kind != KindParam:
 		case s.Kind == KindSample && s.Dist.Support().Discrete():
-			s.Value = s.Dist.Mean().T()
+			s.Value = torch.Of(s.Dist.Mean().T())
 		default:
 			c.Process(s)
 		}
@@ -121,7 +121,7 @@ func (s *Site) size(p *plate, n int64, told bool) int64 {
 			n, told = shape[at], true
 		}
 	}
-	if z.guess && s.Value == nil && n == 1 {
+	if z.guess && s.Value == (torch.Tensor{}) && n == 1 {
 		told = told && !s.Observed
 	}
 	if n > 1 || told {
@@ -174,7 +174,7 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 						&part{q.Name, q.Used, q.Size})
 				}
 			}
-			if want, ok := p.values[s.Name]; ok && s.Value != nil && count(s.valueShape()) != want {
+			if want, ok := p.values[s.Name]; ok && s.Value != (torch.Tensor{}) && count(s.valueShape()) != want {
 				s.fail("%v: all are needed here", &part{used: count(s.valueShape()), size: want})
 			}
 			if s.Scale == 1 {

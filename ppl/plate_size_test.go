@@ -24,7 +24,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // mean is a normal mean with a plate of some size.
@@ -230,7 +229,7 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 // each row has several values in plates in plates.
 func TestMinibatchesOfADivisor(t *testing.T) {
 	of := func(shape ...int64) infer.Batch {
-		x := torch.Must(torch.FromSlice(make([]float64, shape[0]*append(shape, 1)[1]), shape...))
+		x := torch.New(make([]float64, shape[0]*append(shape, 1)[1]), shape...)
 		return infer.Batch{"y": x}
 	}
 	fit := func(m ppl.Model, compile, data infer.Batch, words ...string) {
@@ -284,7 +283,7 @@ func TestMinibatchesOfADivisor(t *testing.T) {
 	flat := func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 10))
 		c.Plate("data", 36, func(c *ppl.Ctx) {
-			c.Observe("y", dist.Normal(mu, 1), torch.Of(c.Data("y").T().MustReshape([]int64{-1}, false)))
+			c.Observe("y", dist.Normal(mu, 1), c.Data("y").Reshape(-1))
 		}, ppl.Minibatch)
 	}
 	fit(flat, of(4, 3), of(12, 3))
@@ -297,7 +296,7 @@ func TestFullOfAPart(t *testing.T) {
 	five, fifty := infer.Batch{"y": vec(11, 12, 13, 14, 15)}, infer.Batch{"y": vec(make([]float64, 50)...)}
 	declared, _ := compiled(t, mean(50, ppl.Minibatch), five)
 	whole, _ := compiled(t, mean(0), fifty)
-	single := infer.Batch{"y": vec(make([]float64, 50)...).MustTotype(gotch.Float, false)}
+	single := infer.Batch{"y": torch.Of(vec(make([]float64, 50)...).T().MustTotype(gotch.Float, false))}
 	loose, _ := compiled(t, func(c *ppl.Ctx) {
 		c.Observe("y", dist.Normal(c.Sample("mu", dist.Normal(0, 10)), 1), c.Data("y"))
 	}, fifty)
@@ -345,10 +344,10 @@ func TestFullOfOtherData(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), y) })
 	}
 	p, _ := compiled(t, model, infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)})
-	ints := torch.Must(torch.FromSlice([]int64{111, 112, 113, 114, 115}))
+	ints := torch.New([]int64{111, 112, 113, 114, 115})
 	for _, m := range []infer.Method{hmc.NUTS{}, hmc.HMC{}, pathfinder.Pathfinder{},
 		sgmcmc.SGLD{LR: infer.Constant(0.1)}} {
-		for _, y := range []*ts.Tensor{vec(111, 112, 113, 114, 115), ints} {
+		for _, y := range []torch.Tensor{vec(111, 112, 113, 114, 115), ints} {
 			saved, apart := 0, []float64{}
 			d, err := infer.Sample(context.Background(), p, m, infer.Options{Chains: 2, Warmup: 300, Draws: 500, Seed: 1,
 				Batches: infer.Full(infer.Batch{"y": y}), Observer: infer.Silent,
@@ -435,7 +434,8 @@ func TestMinibatchOfALoop(t *testing.T) {
 				Observer: infer.Silent})
 			require.NoError(t, err)
 		}
-		few, many := infer.Batch{"y": y.MustNarrow(0, 0, 2, false)}, infer.Batch{"y": y.MustRepeat([]int64{2}, false)}
+		few, many := infer.Batch{"y": torch.Of(y.T().MustNarrow(0, 0, 2,
+			false))}, infer.Batch{"y": torch.Of(y.T().MustRepeat([]int64{2}, false))}
 		require.ErrorContains(t, p.CheckFull(few), fmt.Sprintf("site %q: it was there", name))
 		require.ErrorContains(t, p.CheckFull(many), fmt.Sprintf("6 observed sites and factors in no plate were not there "+
 			"when the model was compiled, the first %q", strings.Replace(name, "2", "6", 1)))

@@ -136,8 +136,8 @@ func TestKeptDataAreNotStale(t *testing.T) {
 		require.InEpsilon(t, want(0.4, k2, y2, s2), f(two, 0.4), 1e-12)
 		require.InEpsilon(t, want(0.3, k, y, s), f(one, 0.3), 1e-12)
 	}
-	one["s"].MustMulScalar_(scalarOf(2))
-	one["k"].MustAddScalar_(scalarOf(1))
+	one["s"].T().MustMulScalar_(scalarOf(2))
+	one["k"].T().MustAddScalar_(scalarOf(1))
 	for i := range s {
 		s[i] *= 2
 		k[i]++

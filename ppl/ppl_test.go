@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 var (
@@ -124,7 +123,7 @@ func TestSubsampledPlate(t *testing.T) {
 
 func TestHandlers(t *testing.T) {
 	batch := schoolData(t)
-	value := func(v float64) *ts.Tensor { return torch.Must(torch.Scalar(v)) }
+	value := func(v float64) torch.Tensor { return torch.Scalar(v) }
 	logp := func(m ppl.Model) float64 {
 		tr, err := ppl.TraceModel(m, batch, 1)
 		require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Predictive draws what a model predicts.
@@ -44,7 +43,7 @@ func (q Predictive) Prior(n int) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(index)
-	values, order, err := q.draw([]*ts.Tensor{index}, nil, nil, n)
+	values, order, err := q.draw([]torch.Tensor{index}, nil, nil, n)
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +55,12 @@ func (q Predictive) Prior(n int) (Values, error) {
 func checkFinite(values Values, order []drawn, n int) error {
 	return torch.Do(func(*torch.Scope) error {
 		for _, s := range order {
-			bad := values[s.name].MustIsnan(false)
+			bad := values[s.name].T().MustIsnan(false)
 			if s.kind == KindSample {
-				bad = values[s.name].MustIsfinite(false).MustLogicalNot(false)
+				bad = values[s.name].T().MustIsfinite(false).MustLogicalNot(false)
 			}
 			rows := bad.MustReshape([]int64{int64(n), -1}, false).MustAnyDim(1, false, false)
-			many, err := torch.Item(rows.MustSum(gotch.Double, false))
+			many, err := torch.Item(torch.Of(rows.MustSum(gotch.Double, false)))
 			if err != nil {
 				return err
 			}
@@ -104,7 +103,7 @@ func withShapes(m Model, posterior *draws.Draws) Model {
 
 // given are the variables of n draws, which the caller frees, with the model as it is with their shapes, and which
 // sites the draws have the values of.
-func (q *Predictive) given(posterior *draws.Draws) (names []string, in []*ts.Tensor, n int, stored map[string]bool,
+func (q *Predictive) given(posterior *draws.Draws) (names []string, in []torch.Tensor, n int, stored map[string]bool,
 	err error) {
 	if names, in, n, err = q.latents(posterior); err != nil {
 		return nil, nil, 0, nil, err
@@ -118,7 +117,7 @@ func (q *Predictive) given(posterior *draws.Draws) (names []string, in []*ts.Ten
 }
 
 // latents are the draws of each site as a tensor of shape [draws, ...].
-func (q Predictive) latents(posterior *draws.Draws) (names []string, in []*ts.Tensor, n int, err error) {
+func (q Predictive) latents(posterior *draws.Draws) (names []string, in []torch.Tensor, n int, err error) {
 	if posterior == nil {
 		return nil, nil, 0, fmt.Errorf("ppl.Predictive: the draws are nil: %w", draws.ErrNoDraws)
 	}
@@ -162,17 +161,17 @@ func checkNamed(posterior *draws.Draws) error {
 // where the draws may be on unconstrained space. Those, and draws of another model, would silently give wrong
 // predictions. stored are the deterministic values that depend on latent variables which the draws lack: they are taken
 // from the draws.
-func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []*ts.Tensor) (stored map[string]bool,
+func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []torch.Tensor) (stored map[string]bool,
 	err error) {
 	fixed := map[string]int64{} // the plates of the draws
 	stored = map[string]bool{}
 	err = torch.Do(func(*torch.Scope) error {
 		given, all := Values{}, Values{}
 		for i, name := range names {
-			given[name], all[name] = in[i].MustSelect(0, 0, false), in[i]
+			given[name], all[name] = in[i].At(0), in[i]
 		}
 		check := process(func(s *Site) {
-			if s.Kind != KindSample || s.Observed || s.Value != nil {
+			if s.Kind != KindSample || s.Observed || s.Value != (torch.Tensor{}) {
 				return
 			}
 			v, ok := given[s.Name]
@@ -222,7 +221,7 @@ func takeStored(given Values, stored map[string]bool) finish {
 		case s.Kind == KindSample && !s.Observed && !s.redrawn && !known && isFloat(s.Value):
 			lacking = append(lacking, s.Name)
 			s.Value = torch.Must(torch.Leaf(s.Value))
-		case s.Kind == KindDeterministic && known && s.Value.MustRequiresGrad():
+		case s.Kind == KindDeterministic && known && s.Value.T().MustRequiresGrad():
 			if have, want := shapeOf(v), shapeOf(s.Value); !slices.Equal(have, want) {
 				s.fail("the draws have it with shape %v, and lack %q, from which the model makes one of shape %v: add these to "+
 					"the draws, or leave this value out too, by Draws.Select, and it is drawn anew", have, lacking, want)
@@ -233,14 +232,14 @@ func takeStored(given Values, stored map[string]bool) finish {
 }
 
 // isFloat says whether derivatives in a tensor can be taken.
-func isFloat(t *ts.Tensor) bool {
+func isFloat(t torch.Tensor) bool {
 	dtype, err := torch.DTypeOfTensor(t)
 	return err == nil && (dtype == gotch.Double || dtype == gotch.Float)
 }
 
 // checkAll makes sure that no draw of a variable is outside an interval between numbers, by more than its rounding to
 // six digits. Draws that are not finite are none of its business.
-func checkAll(s support.Support, all *ts.Tensor) error {
+func checkAll(s support.Support, all torch.Tensor) error {
 	low, high, known := s.Bounds()
 	if !known || s.Kind != support.KindInterval {
 		return nil
@@ -258,7 +257,7 @@ func checkAll(s support.Support, all *ts.Tensor) error {
 }
 
 // rounded says whether numbers are in an interval but for their rounding.
-func rounded(s support.Support, x *ts.Tensor) bool {
+func rounded(s support.Support, x torch.Tensor) bool {
 	_, _, known := s.Bounds()
 	values, err := torch.ToSlice[float64](x)
 	return known && s.Kind == support.KindInterval && err == nil && !slices.ContainsFunc(values, isNotFinite) &&
@@ -298,7 +297,7 @@ var redraw = process(func(s *Site) {
 			!s.ctx.sum.has(s.Dist.BatchShape()) {
 			s.Dist = s.Dist.Expand(value...)
 		}
-		s.Value, s.Observed, s.redrawn = nil, false, true
+		s.Value, s.Observed, s.redrawn = torch.Tensor{}, false, true
 	}
 })
 
@@ -308,24 +307,25 @@ func fill(given Values, stored map[string]bool) process {
 		if s.Kind == KindDeterministic && stored[s.Name] {
 			s.Value = given[s.Name]
 		}
-		if v, ok := given[s.Name]; ok && s.Value == nil && !s.redrawn && (s.Kind == KindSample || s.Kind == KindParam) {
+		if v, ok := given[s.Name]; ok && s.Value == (torch.Tensor{}) && !s.redrawn &&
+			(s.Kind == KindSample || s.Kind == KindParam) {
 			s.Value = v
 		}
 	}
 }
 
 // draw runs the model mapped over the draws, each with a random stream of its own. Observed values are drawn anew.
-func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool, n int) (Values, []drawn, error) {
+func (q Predictive) draw(in []torch.Tensor, names []string, stored map[string]bool, n int) (Values, []drawn, error) {
 	wanted := set(q.Sites)
 	var all []string
 	var found []drawn
-	draw := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+	draw := func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
 			given[name] = in[i]
 		}
 		found, all = nil, nil
-		var values []*ts.Tensor
+		var values []torch.Tensor
 		keep := finish(func(s *Site) {
 			if s.Kind != KindSample && s.Kind != KindDeterministic {
 				return
@@ -341,7 +341,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool
 		predict(q.Model, q.Batch, source, keep, fill(given, stored), redraw)
 		return values, nil
 	}
-	out, err := inBlocks(in, n, func(in []*ts.Tensor, from, to int) ([]*ts.Tensor, error) {
+	out, err := inBlocks(in, n, func(in []torch.Tensor, from, to int) ([]torch.Tensor, error) {
 		streams := torch.NewStreams(q.Seed, to-from)
 		for k := range streams.Chains {
 			streams.Chains[k] += uint64(q.first + from)
@@ -356,7 +356,7 @@ func (q Predictive) draw(in []*ts.Tensor, names []string, stored map[string]bool
 		values[s.name] = out[i]
 	}
 	for _, name := range q.Sites {
-		if values[name] == nil {
+		if values[name] == (torch.Tensor{}) {
 			return nil, nil, fmt.Errorf("ppl.Predictive: the model has no site %q; it has: %q", name, all)
 		}
 	}
@@ -373,13 +373,13 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 	}
 	defer torch.Free(in...)
 	var found []string
-	evaluate := func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+	evaluate := func(in []torch.Tensor) ([]torch.Tensor, error) {
 		given := Values{}
 		for i, name := range names {
 			given[name] = in[i]
 		}
 		found = nil
-		var values []*ts.Tensor
+		var values []torch.Tensor
 		keep := finish(func(s *Site) {
 			if s.Kind == KindSample && s.Observed && s.counts() {
 				found, values = append(found, s.Name), append(values, s.elementwise())
@@ -388,7 +388,7 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 		execute(q.Model, q.Batch, nil, keep, fill(given, stored))
 		return values, nil
 	}
-	out, err := inBlocks(in, n, func(in []*ts.Tensor, _, _ int) ([]*ts.Tensor, error) {
+	out, err := inBlocks(in, n, func(in []torch.Tensor, _, _ int) ([]torch.Tensor, error) {
 		return torch.Vmap(evaluate, in, nil)
 	})
 	if err != nil {

@@ -365,7 +365,7 @@ func TestPredictForOtherGroups(t *testing.T) {
 	require.NoError(t, err)
 	values, err := others.Posterior(mu)
 	require.NoError(t, err)
-	require.Equal(t, []int64{80, 1, 7}, values["y"].MustSize())
+	require.Equal(t, []int64{80, 1, 7}, values["y"].T().MustSize())
 }
 
 // Draws that hold a deterministic value and lack the variable that it is made of predict with the value; where it does
@@ -394,11 +394,11 @@ func TestPredictiveUsesStoredValues(t *testing.T) {
 	}
 	fewer, err := all.Select("sd", "b")
 	require.NoError(t, err)
-	batch := infer.Batch{"group": torch.Must(torch.FromSlice([]int64{1, 0, 1})), "x": vec(1, 2, 3)}
+	batch := infer.Batch{"group": torch.New([]int64{1, 0, 1}), "x": vec(1, 2, 3)}
 	for name, d := range map[string]*draws.Draws{"all": all, "without z": fewer} {
 		v, err := ppl.Predictive{Model: model(2), Batch: batch}.Posterior(d)
 		require.NoError(t, err, name)
-		got := torch.Of(v["y"]).Values()
+		got := v["y"].Values()
 		for i := range 5 {
 			sd := 0.5 + float64(i)
 			require.InDeltaSlice(t, []float64{-2 * sd, 2 * sd, -6 * sd}, got[3*i:3*i+3], 1e-7, name)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -34,22 +35,22 @@ func (p *Program) priorBlock(batch infer.Batch, streams torch.Streams) (flat []f
 		if err != nil {
 			return err
 		}
-		out, err := torch.VmapSources(func(_ []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
-			free := map[string]*ts.Tensor{}
+		out, err := torch.VmapSources(func(_ []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
+			free := map[string]torch.Tensor{}
 			execute(p.model, batch, source, process(func(s *Site) { p.drawSite(s, source, free) }))
-			row := make([]*ts.Tensor, len(p.layout.Sites))
+			row := make([]torch.Tensor, len(p.layout.Sites))
 			for i, site := range p.layout.Sites {
-				if row[i] = free[site.Name]; row[i] == nil {
+				if row[i] = free[site.Name]; row[i] == (torch.Tensor{}) {
 					return nil, fmt.Errorf("model, site %q: it was there when the model was compiled and is not in this run",
 						site.Name)
 				}
-				if row[i], err = row[i].Reshape([]int64{int64(site.Size)}, false); err != nil {
+				if row[i], err = raw.Of(row[i].T().Reshape([]int64{int64(site.Size)}, false)); err != nil {
 					return nil, err
 				}
 			}
-			all, err := ts.Cat(row, 0)
-			return []*ts.Tensor{all}, err
-		}, []*ts.Tensor{index}, &streams, nil)
+			all, err := raw.Of(ts.Cat(raw.Pointers(row), 0))
+			return []torch.Tensor{all}, err
+		}, []torch.Tensor{index}, &streams, nil)
 		if err != nil {
 			return err
 		}
@@ -60,9 +61,9 @@ func (p *Program) priorBlock(batch infer.Batch, streams torch.Streams) (flat []f
 }
 
 // drawSite gives a latent site a draw from its prior, which must be normalized, and remembers the unconstrained value.
-func (p *Program) drawSite(s *Site, source *torch.Source, free map[string]*ts.Tensor) {
+func (p *Program) drawSite(s *Site, source *torch.Source, free map[string]torch.Tensor) {
 	l, ok := p.latents[s.Name]
-	if !ok || s.Observed || s.Value != nil {
+	if !ok || s.Observed || s.Value != (torch.Tensor{}) {
 		return
 	}
 	switch {
@@ -72,12 +73,12 @@ func (p *Program) drawSite(s *Site, source *torch.Source, free map[string]*ts.Te
 	case s.Dist.Name() == "ImproperUniform":
 		s.fail("its prior is improper, it has no integral: it cannot be drawn from, and the evidence is not defined; give " +
 			"it a proper prior")
-	case s.Scale != 1 || s.Mask != nil:
+	case s.Scale != 1 || s.Mask != (torch.Tensor{}):
 		s.fail("its prior is scaled or masked, so that it is not normalized and the evidence is not defined")
 	}
 	b := l.onto(s)
-	s.Value = s.Dist.Sample(source).T()
+	s.Value = torch.Of(s.Dist.Sample(source).T())
 	if !l.empty() {
-		free[s.Name] = b.Inverse(torch.Of(s.Value)).T()
+		free[s.Name] = b.Inverse(s.Value)
 	}
 }

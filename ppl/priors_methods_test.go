@@ -170,7 +170,7 @@ func inside(t *testing.T, d dist.Distribution, of *draws.Draws, about string) {
 	values, err := of.Values("x")
 	require.NoError(t, err, about)
 	for _, row := range values[0] {
-		x := torch.Must(torch.FromSlice(row, append(d.BatchShape(), d.EventShape()...)...))
+		x := torch.New(row, append(d.BatchShape(), d.EventShape()...)...)
 		assert.NoError(t, d.Support().Check(x), about)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // What Compile finds out by running a model again: mistakes that one run does not show.
@@ -180,10 +179,10 @@ func (p *Program) checkReads() error {
 		return err
 	}
 	defer torch.Free(flat)
-	_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+	_, err = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 		logp, _ := p.density()(infer.Params{Layout: p.layout, Flat: in[0]}, p.batch)
-		return []*ts.Tensor{logp.T()}, nil
-	}, []*ts.Tensor{flat}, nil)
+		return []torch.Tensor{logp}, nil
+	}, []torch.Tensor{flat}, nil)
 	var e *torch.Error
 	if errors.As(err, &e) && strings.Contains(e.Message, "cannot be read inside a vmapped function") {
 		return fmt.Errorf("the model reads the value of a tensor that depends on a latent variable (Item, Values, "+
@@ -265,7 +264,7 @@ func (p *Program) termsAt(point infer.Params, visit func(s *Site, t siteTerm)) (
 	}()
 	short := false // what is calculated in float32 may differ in its roundings, in the order of a map for one
 	for _, t := range p.batch {
-		short = short || t != nil && slices.Contains([]gotch.DType{gotch.Float, gotch.Half, gotch.BFloat16}, t.DType())
+		short = short || slices.Contains([]gotch.DType{gotch.Float, gotch.Half, gotch.BFloat16}, t.T().DType())
 	}
 	return torch.Do(func(*torch.Scope) error {
 		execute(p.model, p.batch, nil, &evaluator{program: p, point: point, collect: func(s *Site) {
@@ -274,10 +273,10 @@ func (p *Program) termsAt(point infer.Params, visit func(s *Site, t siteTerm)) (
 			}
 			logp := s.elementwise()
 			t := siteTerm{name: s.Name, shape: shapeOf(logp)}
-			t.sum = torch.Must(torch.Item(logp.MustSum(gotch.Double, false)))
-			t.size = torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))
+			t.sum = torch.Of(logp.T().MustSum(gotch.Double, false)).Item()
+			t.size = torch.Of(logp.Abs().T().MustSum(gotch.Double, false)).Item()
 			t.size *= 100 // tensors from elsewhere than the batch may be of float32 too
-			if short || logp.DType() != gotch.Double {
+			if short || logp.T().DType() != gotch.Double {
 				t.size = 1e3*t.size + 1e4 // of terms that cancel
 			}
 			visit(s, t)
@@ -300,9 +299,6 @@ func withTypes(err error, batch infer.Batch) error {
 	}
 	var odd []string
 	for name, t := range batch {
-		if t == nil {
-			continue
-		}
 		if d, err := torch.DTypeOfTensor(t); err == nil && d != gotch.Double && d != gotch.Bool {
 			odd = append(odd, fmt.Sprintf("%q is %v", name, d))
 		}

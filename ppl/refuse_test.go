@@ -23,10 +23,10 @@ func TestCompileRefuses(t *testing.T) {
 		return fmt.Sprintf("(at ppl/refuse_test.go:%d)", n+1)
 	}
 	var at string
-	x := vec(1, 2, 3, 4, 5, 6).MustReshape([]int64{3, 2}, false)
+	x := vec(1, 2, 3, 4, 5, 6).Reshape(3, 2).T()
 	batch := infer.Batch{
-		"x": x, "y": vec(1, 0, 1), "column": vec(1, 0, 1).MustUnsqueeze(-1, false),
-		"count": x.MustTotype(gotch.Int64, false), "single": x.MustTotype(gotch.Float, false),
+		"x": torch.Of(x), "y": vec(1, 0, 1), "column": vec(1, 0, 1).Unsqueeze(-1),
+		"count": torch.Of(x.MustTotype(gotch.Int64, false)), "single": torch.Of(x.MustTotype(gotch.Float, false)),
 	}
 	for name, c := range map[string]struct {
 		model func(c *ppl.Ctx)
@@ -138,7 +138,7 @@ func TestNegativeByRounding(t *testing.T) {
 // Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that
 // a density converts are right to the last digit.
 func TestCompileAccepts(t *testing.T) {
-	count := torch.Must(torch.FromSlice([]int64{16777217, 3}, 2, 1))
+	count := torch.New([]int64{16777217, 3}, 2, 1)
 	for name, model := range map[string]ppl.Model{
 		"support": func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.HalfNormal(1))), 0.5) },
 		"exp":     func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.Normal(0, 1)).Exp()), 0.5) },
@@ -360,7 +360,7 @@ func TestModelsThatDifferBetweenRunsAreRefused(t *testing.T) {
 // One that is right everywhere, or at some points, is not.
 func TestParametersAtGenericPoints(t *testing.T) {
 	factor := func(c *ppl.Ctx) torch.Tensor { return c.Sample("l", dist.LKJCholesky(2, 1)) }
-	y := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{0, 1, 1, 0}, 2, 2))}
+	y := infer.Batch{"y": torch.New([]float64{0, 1, 1, 0}, 2, 2)}
 	observe := func(d func(c *ppl.Ctx) dist.Distribution) ppl.Model {
 		return func(c *ppl.Ctx) {
 			p := d(c)
@@ -380,7 +380,7 @@ func TestParametersAtGenericPoints(t *testing.T) {
 		"a probability above 1": {func(c *ppl.Ctx) {
 			x := c.Sample("x", dist.Normal(0, 1).Expand(2))
 			c.Plate("data", 0, func(c *ppl.Ctx) {
-				c.Observe("y", dist.Bernoulli(x.Square().Sum().Mul(8)), torch.Must(torch.FromSlice([]float64{0, 1})))
+				c.Observe("y", dist.Bernoulli(x.Square().Sum().Mul(8)), torch.New([]float64{0, 1}))
 			})
 		}, "probs"},
 		"the factor": {observe(func(c *ppl.Ctx) dist.Distribution {

@@ -40,8 +40,8 @@ func (r *renderer) Process(s *Site) {
 	if r.compiler.program == nil {
 		r.compiler = compiler{program: &Program{latents: map[string]*latent{}}, recorder: newRecorder()}
 	}
-	if s.Kind == KindSample && !s.Observed && s.Value == nil && s.Dist.Support().Discrete() {
-		s.Value = s.Dist.Mean().T() // of the right shape; only the dependences matter
+	if s.Kind == KindSample && !s.Observed && s.Value == (torch.Tensor{}) && s.Dist.Support().Discrete() {
+		s.Value = torch.Of(s.Dist.Mean().T()) // of the right shape; only the dependences matter
 		return
 	}
 	r.compiler.Process(s)
@@ -63,7 +63,7 @@ func (r *renderer) find(s *Site) {
 	if r.parents == nil {
 		r.parents = map[string][]string{}
 	}
-	var depends []*ts.Tensor
+	var depends []torch.Tensor
 	if s.density != nil {
 		depends = s.density.inputs
 	} else if s.Kind == KindFactor || s.Kind == KindDeterministic {
@@ -72,11 +72,12 @@ func (r *renderer) find(s *Site) {
 		depends = tensorsOf(s.Dist)
 	}
 	for _, t := range depends {
-		if !t.MustRequiresGrad() {
+		if !t.T().MustRequiresGrad() {
 			continue
 		}
 		for _, from := range r.sites { // a Density has no value here
-			if from.Value == nil || !from.Value.MustRequiresGrad() || slices.Contains(r.parents[s.Name], from.Name) {
+			if from.Value == (torch.Tensor{}) || !from.Value.T().MustRequiresGrad() ||
+				slices.Contains(r.parents[s.Name], from.Name) {
 				continue
 			}
 			if reaches(t, from.Value) {
@@ -87,15 +88,15 @@ func (r *renderer) find(s *Site) {
 }
 
 // tensorsOf are the tensors among a distribution's parameters, and among those of its parts.
-func tensorsOf(v any) []*ts.Tensor {
-	var out []*ts.Tensor
+func tensorsOf(v any) []torch.Tensor {
+	var out []torch.Tensor
 	switch v := v.(type) {
 	case torch.Tensor:
 		if _, isNumber := v.Number(); !isNumber {
-			out = append(out, v.T())
+			out = append(out, v)
 		}
 	case *ts.Tensor:
-		out = append(out, v)
+		out = append(out, torch.Of(v))
 	case []dist.Distribution:
 		for _, d := range v {
 			out = append(out, tensorsOf(d)...)
@@ -109,8 +110,8 @@ func tensorsOf(v any) []*ts.Tensor {
 }
 
 // reaches says whether t was computed from leaf: libtorch refuses a gradient otherwise.
-func reaches(t, leaf *ts.Tensor) bool {
-	_, err := torch.Grad([]*ts.Tensor{t.MustSum(t.DType(), false)}, []*ts.Tensor{leaf},
+func reaches(t, leaf torch.Tensor) bool {
+	_, err := torch.Grad([]torch.Tensor{torch.Of(t.T().MustSum(t.T().DType(), false))}, []torch.Tensor{leaf},
 		&torch.GradOptions{KeepGraph: true})
 	return err == nil
 }

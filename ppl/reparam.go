@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/bijector"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Reparameterisation says how a latent variable is written in terms of another.
@@ -30,7 +29,7 @@ func Reparam(m Model, sites map[string]Reparameterisation) Model {
 		if s.Observed {
 			s.fail("Reparam names it, and it is observed: there is no latent variable to write differently")
 		}
-		if s.Value == nil {
+		if s.Value == (torch.Tensor{}) {
 			(&reparam{outer: c}).write(s, how)
 		}
 		return true
@@ -48,7 +47,7 @@ func (r *reparam) write(s *Site, how Reparameterisation) {
 }
 
 // replace declares the new variable, in the plates and with the scale of the old one, outside this handler.
-func (r *reparam) replace(s *Site, suffix string, d dist.Distribution) *ts.Tensor {
+func (r *reparam) replace(s *Site, suffix string, d dist.Distribution) torch.Tensor {
 	z := &Site{Kind: KindSample, Name: s.Name + suffix, Dist: d, Plates: s.Plates, Scale: s.Scale, Mask: s.Mask,
 		ctx: s.ctx, given: d, weight: s.weight, instead: s.Name}
 	for _, p := range s.ctx.plates {
@@ -83,7 +82,7 @@ func (r *reparam) nonCentred(s *Site) {
 	}
 	p := with.Params()
 	z := r.replace(s, "_decentred", dist.Independent(unit(p).Expand(family.BatchShape()...), dims))
-	s.Value = torch.Of(z).Mul(p["scale"]).Add(p["loc"]).T()
+	s.Value = z.Mul(p["scale"]).Add(p["loc"])
 }
 
 func (r *reparam) throughBijector(s *Site) {
@@ -94,5 +93,5 @@ func (r *reparam) throughBijector(s *Site) {
 	if !ok {
 		s.fail("ThroughBijector needs a transformed distribution (dist.Transformed)")
 	}
-	s.Value = d.Bijector().Forward(torch.Of(r.replace(s, "_base", d.Base()))).T()
+	s.Value = d.Bijector().Forward(r.replace(s, "_base", d.Base()))
 }

@@ -78,7 +78,7 @@ func (p *Program) unconstrained(d *draws.Draws, chain, draw int) (x []float64, e
 			if err != nil {
 				return err
 			}
-			values[name] = t.MustReshape(s.Shape, false)
+			values[name] = t.Reshape(s.Shape...)
 		}
 		point, err := p.Unconstrain(values, p.batch)
 		if err != nil {

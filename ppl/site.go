@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Kind is what a site is.
@@ -25,26 +25,26 @@ type Site struct {
 	Kind     Kind              // what the site is
 	Name     string            // as the model gives it
 	Dist     dist.Distribution // of samples
-	Value    *ts.Tensor        // nil until somebody gives it one
+	Value    torch.Tensor      // nil until somebody gives it one
 	Observed bool              // the value is data, or was conditioned on
 	Plates   []Plate           // outermost first
 	Scale    float64           // multiplies the log density; plates that are subsampled and Scale set it
-	Mask     *ts.Tensor        // of booleans: only where it is true does the density count; nil is everywhere
-	Init     *ts.Tensor        // of params: the value to start from
+	Mask     torch.Tensor      // of booleans: only where it is true does the density count; nil is everywhere
+	Init     torch.Tensor      // of params: the value to start from
 
 	// Jacobian is what is added to the log density of a latent value that was computed from an unconstrained one.
-	Jacobian *ts.Tensor
+	Jacobian torch.Tensor
 
 	ctx    *Ctx              // where it was declared
 	given  dist.Distribution // Dist before the plates expanded it
 	weight float64           // the plates' part of Scale
 	before []plate           // the plates as they were before this site
-	shared *ts.Tensor        // of a factor in plates: its value before the plates expanded it
-	logp   *ts.Tensor        // LogProb, once a trace has computed it
+	shared torch.Tensor      // of a factor in plates: its value before the plates expanded it
+	logp   torch.Tensor      // LogProb, once a trace has computed it
 
 	density *density // of a factor that a Go function computes: its value is nil until it is needed
 
-	shaped *ts.Tensor // the value whose shape was asked for last, and that shape: asking costs a call
+	shaped torch.Tensor // the value whose shape was asked for last, and that shape: asking costs a call
 	shape  []int64
 
 	declared bool   // by Observe: the value is data, and a prediction draws it anew
@@ -137,7 +137,7 @@ func (s *Site) Counts() bool { return s.counts() }
 
 // LogProbs is the log density of each repetition, of the shape of the site's batch, without Scale and Jacobian. A mask
 // has made it 0 where it does not count.
-func (s *Site) LogProbs() *ts.Tensor { return s.elementwise() }
+func (s *Site) LogProbs() torch.Tensor { return s.elementwise() }
 
 // Prior says whether the site is a term of the prior: a latent variable, or a sum over discrete ones without data.
 func (s *Site) Prior() bool {

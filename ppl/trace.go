@@ -54,26 +54,26 @@ func TraceModel(m Model, batch infer.Batch, seed uint64) (t *Trace, err error) {
 
 // LogProb is the log density of one site, with plates, scale, mask and Jacobian. It is 0 for a site
 // that does not count.
-func (s *Site) LogProb() *ts.Tensor {
-	if s.logp != nil {
+func (s *Site) LogProb() torch.Tensor {
+	if s.logp != (torch.Tensor{}) {
 		return s.logp
 	}
 	if !s.counts() {
-		return torch.Must(torch.Scalar(0))
+		return torch.Scalar(0)
 	}
 	logp := sumAll(s.elementwise())
 	if s.Scale != 1 {
-		logp = logp.MustMulScalar(ts.FloatScalar(s.Scale), false)
+		logp = torch.Of(logp.T().MustMulScalar(ts.FloatScalar(s.Scale), false))
 	}
-	if s.Jacobian != nil {
-		logp = logp.MustAdd(s.Jacobian, false)
+	if s.Jacobian != (torch.Tensor{}) {
+		logp = logp.Add(s.Jacobian)
 	}
 	return logp
 }
 
 // elementwise is the log density before it is summed, without the scale and the Jacobian.
-func (s *Site) elementwise() *ts.Tensor {
-	if s.density != nil && s.Value == nil {
+func (s *Site) elementwise() torch.Tensor {
+	if s.density != nil && s.Value == (torch.Tensor{}) {
 		s.Value = s.direct()
 	}
 	if s.summed != nil {
@@ -81,29 +81,29 @@ func (s *Site) elementwise() *ts.Tensor {
 	}
 	logp := s.Value
 	if s.Kind != KindFactor {
-		logp = s.Dist.LogProb(torch.Of(s.unmasked())).T()
+		logp = torch.Of(s.Dist.LogProb(s.unmasked()).T())
 	}
-	if s.Mask != nil {
+	if s.Mask != (torch.Tensor{}) {
 		if mask, have := shapeOf(s.Mask), shapeOf(logp); !broadcastsTo(mask, have) {
 			s.fail("the mask has shape %v, and the log density that it masks %v: it must broadcast to that", mask, have)
 		}
-		logp = logp.MustWhereSelf(s.Mask, logp.MustZerosLike(false), false)
+		logp = torch.Of(logp.T().MustWhereSelf(s.Mask.T(), logp.T().MustZerosLike(false), false))
 	}
 	return logp
 }
 
 // unmasked is the value with a harmless number in place of data that a mask leaves out. Such data may be anything, also
 // NaN; their gradient is 0 then. Events that are vectors or matrices stay as they are.
-func (s *Site) unmasked() *ts.Tensor {
+func (s *Site) unmasked() torch.Tensor {
 	sup := s.Dist.Support()
-	if s.Mask == nil || !s.Observed || sup.EventDims() > sup.Extra || sup.Extra > 0 {
+	if s.Mask == (torch.Tensor{}) || !s.Observed || sup.EventDims() > sup.Extra || sup.Extra > 0 {
 		return s.Value
 	}
 	if have := shapeOf(s.Value); !broadcastsTo(shapeOf(s.Mask), have) {
 		return s.Value
 	}
-	instead := harmless(sup).T().MustTotype(s.Value.DType(), false).MustExpandAs(s.Value, false)
-	return s.Value.MustWhereSelf(s.Mask, instead, false)
+	instead := harmless(sup).T().MustTotype(s.Value.T().DType(), false).MustExpandAs(s.Value.T(), false)
+	return torch.Of(s.Value.T().MustWhereSelf(s.Mask.T(), instead, false))
 }
 
 // harmless is a number or tensor inside a support.
@@ -143,7 +143,7 @@ func (s *Site) counts() bool {
 }
 
 // LogProb is the log joint density of the trace, a tensor of shape [].
-func (t *Trace) LogProb() (logp *ts.Tensor, err error) {
+func (t *Trace) LogProb() (logp torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		logp = t.sum()
 		scope.Keep(logp)
@@ -153,30 +153,30 @@ func (t *Trace) LogProb() (logp *ts.Tensor, err error) {
 }
 
 // sum adds the sites' densities inside the caller's scope.
-func (t *Trace) sum() *ts.Tensor {
-	var all *ts.Tensor
+func (t *Trace) sum() torch.Tensor {
+	var all torch.Tensor
 	for _, name := range t.Order {
 		s := t.Sites[name]
 		if !s.counts() {
 			continue
 		}
-		if logp := s.LogProb(); all == nil {
+		if logp := s.LogProb(); all == (torch.Tensor{}) {
 			all = logp
 		} else {
-			all = all.MustAdd(logp, false)
+			all = all.Add(logp)
 		}
 	}
-	if all == nil {
+	if all == (torch.Tensor{}) {
 		panic(&SiteError{Message: "the model has no random variable and no factor"})
 	}
 	return all
 }
 
 // Value is the value of a site; an unknown name is an error that lists those there are.
-func (t *Trace) Value(name string) (*ts.Tensor, error) {
+func (t *Trace) Value(name string) (torch.Tensor, error) {
 	s, ok := t.Sites[name]
 	if !ok {
-		return nil, fmt.Errorf("ppl: the trace has no site %q; there are: %q", name, t.Order)
+		return torch.Tensor{}, fmt.Errorf("ppl: the trace has no site %q; there are: %q", name, t.Order)
 	}
 	return s.Value, nil
 }

@@ -15,9 +15,9 @@ import (
 // with it would convert it in each evaluation. It belongs to one version of the tensor: each change in place makes
 // another.
 type whole struct {
-	from    *ts.Tensor
+	from    torch.Tensor
 	version int64
-	to      *ts.Tensor
+	to      torch.Tensor
 }
 
 // rounding is how much the rounding of float32 may change a log density, relative to it.
@@ -36,9 +36,6 @@ const largestLook = 1 << 22
 func (p *Program) convertWhole(point infer.Params, before float64, ok bool) error {
 	p.types = map[string]gotch.DType{}
 	for name, t := range p.batch {
-		if t == nil {
-			continue
-		}
 		dtype, err := torch.DTypeOfTensor(t)
 		if err != nil {
 			return err
@@ -65,7 +62,7 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		if err != nil {
 			return err
 		}
-		with := func(x *ts.Tensor) (value float64, ok bool) {
+		with := func(x torch.Tensor) (value float64, ok bool) {
 			trial := maps.Clone(p.batch)
 			trial[name] = x
 			return p.valueOf(point, trial)
@@ -73,12 +70,12 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		near := func(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*(1+math.Abs(b)) }
 		value, use := with(to)
 		if rounded := exact(name, t, to); rounded != nil {
-			half, err := to.MulScalar(ts.FloatScalar(0.5), false)
+			half, err := to.T().MulScalar(ts.FloatScalar(0.5), false)
 			if err != nil {
 				return err
 			}
-			beyond, ok := with(half)
-			torch.Free(half)
+			beyond, ok := with(torch.Of(half))
+			torch.Free(torch.Of(half))
 			if !ok || !near(beyond, value, 1e-12) { // the model calculates with it
 				torch.Free(to)
 				return rounded
@@ -88,12 +85,12 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		case single:
 			use = use && near(value, before, rounding)
 		case use:
-			moved, err := to.AddScalar(ts.FloatScalar(0.25), false)
+			moved, err := to.T().AddScalar(ts.FloatScalar(0.25), false)
 			if err != nil {
 				return err
 			}
-			beyond, ok := with(moved)
-			torch.Free(moved)
+			beyond, ok := with(torch.Of(moved))
+			torch.Free(torch.Of(moved))
 			use = !ok || !near(beyond, value, 1e-12)
 			if dtype == gotch.Bool { // a sum of booleans is an or
 				use = use && near(value, before, 1e-12)
@@ -114,7 +111,7 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		if p.whole == nil {
 			p.whole = map[string]whole{}
 		}
-		p.whole[name] = whole{from: t, version: t.Must_Version(false), to: to}
+		p.whole[name] = whole{from: t, version: t.T().Must_Version(false), to: to}
 		p.types[name] = gotch.Double
 	}
 	return nil
@@ -134,7 +131,7 @@ var rank = map[gotch.DType]int{gotch.Bool: 1, gotch.Uint8: 2, gotch.Int8: 2, got
 	gotch.Int64: 5}
 
 // exact is an error where numbers of int64 are others as float64.
-func exact(name string, t, to *ts.Tensor) error {
+func exact(name string, t, to torch.Tensor) error {
 	if have, err := torch.DTypeOfTensor(t); err != nil || have != gotch.Int64 {
 		return err
 	}
@@ -143,8 +140,8 @@ func exact(name string, t, to *ts.Tensor) error {
 		if err != nil {
 			return err
 		}
-		within := to.MustLt(ts.FloatScalar(1<<63), false).MustAll(false) // else the way back is undefined
-		if inside, err := torch.ToSlice[bool](within); err != nil || inside[0] && back.MustEqual(t, false) {
+		within := to.T().MustLt(ts.FloatScalar(1<<63), false).MustAll(false) // else the way back is undefined
+		if inside, err := torch.ToSlice[bool](torch.Of(within)); err != nil || inside[0] && back.T().MustEqual(t.T(), false) {
 			return err
 		}
 		return fmt.Errorf("batch tensor %q has whole numbers beyond 2^53 that float64 rounds: subtract a number near them "+
@@ -153,10 +150,10 @@ func exact(name string, t, to *ts.Tensor) error {
 }
 
 // asType is a tensor of another type on its device.
-func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
+func asType(t torch.Tensor, dtype gotch.DType) (torch.Tensor, error) {
 	device, err := torch.DeviceOf(t)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	return torch.To(t, device, dtype)
 }
@@ -167,13 +164,14 @@ func asType(t *ts.Tensor, dtype gotch.DType) (*ts.Tensor, error) {
 // names it, and so is an index that is not whole. Parts that were not there at Compile stay as they are, and a batch
 // that fits is returned itself.
 func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
+	b = b.Tensors()
 	if err := p.checkIndices(b); err != nil {
 		return nil, err
 	}
 	out, copied := b, false
 	for name, t := range b {
 		want, known := p.types[name]
-		if t == nil || !known {
+		if !known {
 			continue
 		}
 		have, err := torch.DTypeOfTensor(t)
@@ -199,8 +197,8 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 			return nil, fmt.Errorf("batch tensor %q is of type %v, and was of type %v when the model was compiled, and %s: "+
 				"give it that type, or compile the model on data of type %v: %w", name, have, want, use, have, infer.ErrConfig)
 		}
-		to := (*ts.Tensor)(nil)
-		if w := p.whole[name]; w.from == t && t.Must_Version(false) == w.version {
+		var to torch.Tensor
+		if w := p.whole[name]; w.from == t && t.T().Must_Version(false) == w.version {
 			to = w.to
 		} else if to, err = asType(t, want); err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
@@ -226,7 +224,7 @@ func (p *Program) valueOf(point infer.Params, batch infer.Batch) (value float64,
 	}()
 	err := torch.Do(func(*torch.Scope) (err error) {
 		logp, _ := p.density()(point, batch)
-		value, err = torch.Item(logp.T())
+		value, err = torch.Item(logp)
 		return err
 	})
 	return value, err == nil && !math.IsNaN(value) && !math.IsInf(value, 0)
@@ -235,12 +233,12 @@ func (p *Program) valueOf(point infer.Params, batch infer.Batch) (value float64,
 // converted is a batch with the float64 form of its data, where a point of float64 is evaluated on the batch
 // of Compile.
 func (p *Program) converted(point infer.Params, batch infer.Batch) infer.Batch {
-	if len(p.whole) == 0 || point.Flat == nil || point.Flat.DType() != gotch.Double {
+	if len(p.whole) == 0 || point.Flat == (torch.Tensor{}) || point.Flat.T().DType() != gotch.Double {
 		return batch
 	}
 	out := maps.Clone(batch)
 	for name, w := range p.whole {
-		if batch[name] == w.from && w.from.Must_Version(false) == w.version {
+		if batch[name] == w.from && w.from.T().Must_Version(false) == w.version {
 			out[name] = w.to
 		}
 	}

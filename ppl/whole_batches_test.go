@@ -40,11 +40,11 @@ func typedData(t *testing.T, dtype, index gotch.DType) infer.Batch {
 		require.NoError(t, err)
 		x, err = torch.To(x, torch.CPU, dtype)
 		require.NoError(t, err)
-		return torch.Of(x)
+		return x
 	}
 	x := []float64{1, 2, 0, -1, 3, 1, 1, 1, 2, -2, 0, 0, 4, 1, -3, 2, 1, 0, 0, 1, -1, -1, 2, 2}
-	return infer.Batch{"x": to(dtype, x, 12, 2).T(), "y": to(dtype, []float64{1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1}, 12).T(),
-		"group": to(index, []float64{0, 2, 2, 1, 0, 1, 1, 2, 0, 0, 1, 2}, 12).T()}
+	return infer.Batch{"x": to(dtype, x, 12, 2), "y": to(dtype, []float64{1, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0, 1}, 12),
+		"group": to(index, []float64{0, 2, 2, 1, 0, 1, 1, 2, 0, 0, 1, 2}, 12)}
 }
 
 // thirds gives the thirds of data in turn.
@@ -57,7 +57,7 @@ type thirds struct {
 func (o *thirds) Next() (infer.Batch, error) {
 	out := infer.Batch{}
 	for name, x := range o.data {
-		out[name] = x.MustNarrow(0, o.at%3*4, 4, false)
+		out[name] = torch.Of(x.T().MustNarrow(0, o.at%3*4, 4, false))
 	}
 	o.at++
 	o.given++
@@ -142,9 +142,9 @@ func TestAllDataOfOtherTypes(t *testing.T) {
 						require.Equal(t, want[i].Row(chain, draw), have.Row(chain, draw), "%v, run %d", dtype, i)
 					}
 				}
-				data["x"].MustNarrow(0, 0, 3, false).MustFill_(ts.FloatScalar(2))
+				data["x"].T().MustNarrow(0, 0, 3, false).MustFill_(ts.FloatScalar(2))
 			}
-			require.Equal(t, dtype, p.Batch()["x"].DType(), "the user's batch is as it was")
+			require.Equal(t, dtype, p.Batch()["x"].T().DType(), "the user's batch is as it was")
 		}
 		require.NotEqual(t, want[0].Row(0, 8), want[1].Row(0, 8))
 	}
@@ -189,9 +189,9 @@ func TestTypesThatCannotBeConverted(t *testing.T) {
 // An index that is out of range is an error that names the data, the index and what would be right: when the model is
 // compiled, and in a batch of a run in each tier.
 func TestIndexOutOfRange(t *testing.T) {
-	ints := func(v ...int64) torch.Tensor { return torch.Of(torch.Must(torch.FromSlice(v))) }
+	ints := func(v ...int64) torch.Tensor { return torch.New(v) }
 	y := vec(1, 2, 3)
-	good := infer.Batch{"group": ints(0, 2, 1).T(), "count": ints(1, 1, 1).T(), "y": y}
+	good := infer.Batch{"group": ints(0, 2, 1), "count": ints(1, 1, 1), "y": y}
 	for name, c := range map[string]struct {
 		look func(a, group torch.Tensor) torch.Tensor
 		size string // of what is looked up in
@@ -208,7 +208,7 @@ func TestIndexOutOfRange(t *testing.T) {
 			})
 		}
 		for _, index := range []int64{7, 3, -1} {
-			wrong := infer.Batch{"group": ints(0, index, 2).T(), "count": good["count"], "y": y}
+			wrong := infer.Batch{"group": ints(0, index, 2), "count": good["count"], "y": y}
 			check := func(err error) {
 				t.Helper()
 				for _, words := range []string{fmt.Sprintf("the index %d at element 1 of shape [3] is out of range", index),
@@ -236,13 +236,13 @@ func TestIndexOutOfRange(t *testing.T) {
 // finite where it is tried, nothing is known but that float64 is calculated with.
 func TestConvertBatch(t *testing.T) {
 	as := func(dtype gotch.DType) torch.Tensor {
-		return torch.Of(torch.Must(torch.To(vec(1, 0, 1), torch.CPU, dtype)))
+		return torch.Must(torch.To(vec(1, 0, 1), torch.CPU, dtype))
 	}
 	types := func(d gotch.DType) infer.Batch {
-		return infer.Batch{"x": as(d).T(), "index": as(d).T(), "mask": as(d).T(), "bytes": as(d).T(), "new": as(d).T()}
+		return infer.Batch{"x": as(d), "index": as(d), "mask": as(d), "bytes": as(d), "new": as(d)}
 	}
-	first := infer.Batch{"x": as(gotch.Int).T(), "index": as(gotch.Int16).T(), "mask": as(gotch.Bool).T(),
-		"bytes": as(gotch.Uint8).T()}
+	first := infer.Batch{"x": as(gotch.Int), "index": as(gotch.Int16), "mask": as(gotch.Bool),
+		"bytes": as(gotch.Uint8)}
 	model := func(low float64) ppl.Model {
 		return func(c *ppl.Ctx) {
 			a := c.Sample("a", dist.Normal(0, 1).Expand(2))
@@ -273,7 +273,7 @@ func TestConvertBatch(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, c.want, b[c.name].DType(), "%s of %v", c.name, c.have)
+		require.Equal(t, c.want, b[c.name].T().DType(), "%s of %v", c.name, c.have)
 		require.Equal(t, []float64{1, 0, 1}, floats(t, b[c.name]))
 	}
 	p, err = ppl.Compile(model(10), first) // the logarithm of a negative number
@@ -281,7 +281,7 @@ func TestConvertBatch(t *testing.T) {
 	for _, d := range []gotch.DType{gotch.Double, gotch.Int64} {
 		b, err := p.ConvertBatch(types(d))
 		require.NoError(t, err)
-		require.Equal(t, d, b["index"].DType())
+		require.Equal(t, d, b["index"].T().DType())
 	}
 }
 

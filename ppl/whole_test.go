@@ -29,11 +29,11 @@ func TestWholeNumbersAreConvertedOnce(t *testing.T) {
 		})
 	}
 	ints := func(v []int64, shape ...int64) torch.Tensor {
-		return torch.Of(torch.Must(torch.FromSlice(v, shape...)))
+		return torch.New(v, shape...)
 	}
-	batch := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2).T(),
-		"group": ints([]int64{0, 2, 2, 1}, 4).T(), "y": ints([]int64{3, 0, 1, 2}, 4).T()}
-	floats := infer.Batch{"x": vec(1, 2, 0, -1, 3, 1, 1, 1).MustReshape([]int64{4, 2}, false), "group": batch["group"],
+	batch := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2),
+		"group": ints([]int64{0, 2, 2, 1}, 4), "y": ints([]int64{3, 0, 1, 2}, 4)}
+	floats := infer.Batch{"x": vec(1, 2, 0, -1, 3, 1, 1, 1).Reshape(4, 2), "group": batch["group"],
 		"y": vec(3, 0, 1, 2)}
 	point := []float64{0.1, -0.2, 0.3, 0.4, -0.5}
 
@@ -41,14 +41,14 @@ func TestWholeNumbersAreConvertedOnce(t *testing.T) {
 	_, g := compiled(t, model, floats)
 	require.Equal(t, g(floats, point...), f(batch, point...))
 	require.Equal(t, map[string]gotch.DType{"x": gotch.Double, "y": gotch.Double, "group": gotch.Int64}, seen)
-	require.Equal(t, gotch.Int64, p.Batch()["x"].DType(), "the user's batch is as it was")
+	require.Equal(t, gotch.Int64, p.Batch()["x"].T().DType(), "the user's batch is as it was")
 
-	other := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2).T(), "group": batch["group"], "y": batch["y"]}
+	other := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2), "group": batch["group"], "y": batch["y"]}
 	require.Equal(t, g(floats, point...), f(other, point...))
 	require.Equal(t, gotch.Int64, seen["x"], "this batch was not there when the model was compiled")
 
 	for _, x := range []infer.Batch{batch, floats} {
-		x["x"].MustNarrow(0, 0, 1, false).MustFill_(ts.FloatScalar(4))
+		x["x"].T().MustNarrow(0, 0, 1, false).MustFill_(ts.FloatScalar(4))
 	}
 	require.Equal(t, g(floats, point...), f(batch, point...))
 }
@@ -62,7 +62,7 @@ func TestSinglesOfALinearModelAreConverted(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.NormalGLM(c.Data("x"), w, 0.5, 2), c.Data("y")) })
 	}
 	y := []float64{1, -2, 3, 0.5}
-	batch := infer.Batch{"y": vec(y...), "x": matrix(4, 1, 1, 2, 0.5, -1).MustTotype(gotch.Float, false)}
+	batch := infer.Batch{"y": vec(y...), "x": torch.Of(matrix(4, 1, 1, 2, 0.5, -1).T().MustTotype(gotch.Float, false))}
 	_, f := compiled(t, model, batch)
 	want := normal(0.3, 0, 1)
 	for i, x := range []float64{1, 2, 0.5, -1} {
@@ -86,17 +86,17 @@ func TestWholeNumbersThatOverflowAreRefused(t *testing.T) {
 	logarithm := model(func(x torch.Tensor) torch.Tensor { return x.Log() })
 	square := model(func(x torch.Tensor) torch.Tensor { return x.Mul(x).Div(1e10) })
 	y := vec(1, 2, 3)
-	ints := infer.Batch{"y": y, "x": torch.Must(torch.FromSlice([]int32{3, 20, 25}))}
+	ints := infer.Batch{"y": y, "x": torch.New([]int32{3, 20, 25})}
 	floats := infer.Batch{"y": y, "x": vec(3, 20, 25)}
 	_, f := compiled(t, logarithm, ints)
 	_, g := compiled(t, logarithm, floats)
 	require.Equal(t, g(floats, 0.7), f(ints, 0.7))
 
-	for _, x := range []*ts.Tensor{
-		torch.Must(torch.FromSlice([]int32{100_000, 200_000, 250_000})),
-		torch.Must(torch.FromSlice([]uint8{100, 200, 250})),
+	for _, x := range []torch.Tensor{
+		torch.New([]int32{100_000, 200_000, 250_000}),
+		torch.New([]uint8{100, 200, 250}),
 	} {
-		if x.DType() == gotch.Uint8 {
+		if x.T().DType() == gotch.Uint8 {
 			square = model(func(x torch.Tensor) torch.Tensor { return x.Square().Div(1e4) })
 		}
 		_, err := ppl.Compile(square, infer.Batch{"y": y, "x": x})
@@ -118,7 +118,7 @@ func TestWholeNumbersThatRoundAreRefused(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b.Mul(x), 1), c.Data("y")) })
 	}
 	batch := func(x ...int64) infer.Batch {
-		return infer.Batch{"y": vec(1, 2, 3), "x": torch.Must(torch.FromSlice(x))}
+		return infer.Batch{"y": vec(1, 2, 3), "x": torch.New(x)}
 	}
 	_, err := ppl.Compile(model, batch(1, 2, 1<<53+1))
 	require.ErrorIs(t, err, infer.ErrConfig)

@@ -6,12 +6,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // add puts the tensors of a predictor into a batch. Effects of new levels of a group follow those of known ones.
 func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err error) {
-	put := func(key string, t *ts.Tensor, e error) {
+	put := func(key string, t torch.Tensor, e error) {
 		if err == nil {
 			out[key], err = t, e
 			if e == nil {

@@ -272,7 +272,7 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 	m.describe(site, says)
 	at := g.sample(site, of)
 	if len(p.means) > 0 {
-		g.keep("thresholds", at.Add(b.Dot(torch.Must(torch.FromSlice(p.means)))))
+		g.keep("thresholds", at.Add(b.Dot(torch.New(p.means))))
 	}
 	return at
 }

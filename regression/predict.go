@@ -13,7 +13,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Rows are the rows that a prediction is for. A level of a group that the training data do not have is an error that
@@ -140,7 +139,7 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 			return nil, nil, 0, err
 		}
 	}
-	if m.family.trials && batch["trials"] == nil {
+	if m.family.trials && batch["trials"] == (torch.Tensor{}) {
 		return nil, nil, 0, fmt.Errorf("the table has no number of trials")
 	}
 	return batch, unseen, n, nil
@@ -170,7 +169,7 @@ type predictions struct {
 // add appends the predictions of the draws from to to of a chain.
 func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 	return torch.Do(func(*torch.Scope) error {
-		var in []*ts.Tensor
+		var in []torch.Tensor
 		names := q.m.Needed(q.posterior)
 		for _, name := range names {
 			s, err := q.posterior.Site(name)
@@ -191,19 +190,19 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 		for k := range streams.Chains {
 			streams.Chains[k] += uint64(chain)<<32 + uint64(from)
 		}
-		values, err := torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+		values, err := torch.VmapSources(func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 			g := fromDraw{values: map[string]torch.Tensor{}, q: q, source: source}
 			for i, name := range names {
-				g.values[name] = torch.Of(in[i])
+				g.values[name] = in[i]
 			}
-			data := func(key string) torch.Tensor { return torch.Of(q.batch[key]) }
+			data := func(key string) torch.Tensor { return q.batch[key] }
 			a, _, _ := q.m.args(g, data)
-			return []*ts.Tensor{q.f(a, source, data).T()}, nil
+			return []torch.Tensor{q.f(a, source, data)}, nil
 		}, in, &streams, nil)
 		if err != nil {
 			return err
 		}
-		flat, err := torch.ToSlice[float64](values[0].MustTotype(gotch.Double, false))
+		flat, err := torch.ToSlice[float64](torch.Of(values[0].T().MustTotype(gotch.Double, false)))
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
 		return b
 	}
 	z := m.formula.Horseshoe.Sample(g.(inModel).c, "horseshoe", len(p.means))
-	b := z.Mul(torch.Must(torch.FromSlice(over(p.scale, p.sds))))
+	b := z.Mul(torch.New(over(p.scale, p.sds)))
 	g.keep("b", b)
 	return b
 }
@@ -118,7 +118,7 @@ func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
 	at := m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
 		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
 	if len(p.means) > 0 {
-		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.Must(torch.FromSlice(p.means)))))
+		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.New(p.means))))
 	}
 	return at
 }
@@ -181,7 +181,7 @@ func (m *Model) correlations(chol torch.Tensor, site string, columns []string) t
 		}
 	}
 	m.note(isCorrelation, site, labels)
-	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.Must(torch.FromSlice(at)))
+	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.New(at))
 }
 
 // over is a scale over standard deviations; a column that is the same in each row has the scale.

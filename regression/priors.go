@@ -99,7 +99,7 @@ func (m *Model) vector(g getter, r role, site string, labels, class []string, sc
 		order[i] = at
 		at++
 	}
-	return torch.Cat(0, parts...).IndexSelect(0, torch.Must(torch.FromSlice(order)))
+	return torch.Cat(0, parts...).IndexSelect(0, torch.New(order))
 }
 
 // small is a scale below which a vector is made of numbers of scale 1. Chains start within 2 of 0: without it the first
@@ -108,7 +108,7 @@ const small = 0.5
 
 // scaled is a site of default priors of the given scales.
 func scaled(g getter, site string, scale []float64, of func(scale any) dist.Distribution) torch.Tensor {
-	by := torch.Of(torch.Must(torch.FromSlice(scale)))
+	by := torch.New(scale)
 	if slices.Min(scale) >= small {
 		return g.sample(site, func() dist.Distribution { return of(by) })
 	}

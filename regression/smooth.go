@@ -28,7 +28,7 @@ func (f process) basis(z []float64) (flat []float64, err error) {
 		if err != nil {
 			return err
 		}
-		flat, err = torch.ToSlice[float64](f.Basis(torch.Of(x)).T())
+		flat, err = torch.ToSlice[float64](f.Basis(x))
 		return err
 	})
 	for i := range flat {

@@ -35,7 +35,7 @@ func sameDensity(t *testing.T, m *regression.Model, hand ppl.Model) {
 					return err
 				}
 				logp, _ := target.LogPosterior(point, m.Batch())
-				of[k], err = torch.Item(logp.T())
+				of[k], err = torch.Item(logp)
 				of[k] *= float64(target.Data)
 				return err
 			}))

@@ -47,7 +47,7 @@ func counts(t testing.TB) models.Model {
 		batch[name] = tensor
 	}
 	return models.Model{Name: "counts", Batch: batch, Model: func(c *ppl.Ctx) {
-		p := c.Sample("p", dist.Dirichlet(torch.Of(torch.Must(torch.FromSlice([]float64{1, 2, 3})))))
+		p := c.Sample("p", dist.Dirichlet(torch.New([]float64{1, 2, 3})))
 		l := c.Sample("l", dist.LKJCholesky(3, 2))
 		phi := c.Sample("phi", dist.Beta(2, 2))
 		rate := c.Deterministic("rate", p.Mul(5).Add(phi))

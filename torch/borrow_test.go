@@ -20,7 +20,7 @@ func TestBorrowIsNoCopy(t *testing.T) {
 		x := torch.Must(torch.Borrow(data[2:], 2, 2))
 		data[3] = 40
 		assert.Equal(t, []float64{3, 40, 5, 6}, floats(x))
-		x.MustSelect(0, 1, false).MustMulScalar_(ts.FloatScalar(10))
+		x.T().MustSelect(0, 1, false).MustMulScalar_(ts.FloatScalar(10))
 		assert.Equal(t, []float64{1, 2, 3, 40, 50, 60}, data)
 		require.NoError(t, torch.View(x, func(view []float64) error {
 			assert.Same(t, &data[2], &view[0])
@@ -53,7 +53,7 @@ func TestBorrowPinsMemory(t *testing.T) {
 			return false
 		}
 	}
-	var view *ts.Tensor
+	var view torch.Tensor
 	func() {
 		data := make([]float64, n)
 		for i := range data {
@@ -62,7 +62,7 @@ func TestBorrowPinsMemory(t *testing.T) {
 		runtime.SetFinalizer(&data[0], func(*float64) { close(collected) })
 		inScope(t, func(s *torch.Scope) {
 			x := torch.Must(torch.Borrow(data))
-			view = x.MustNarrow(0, n/2, n/2, false).MustView([]int64{2, -1}, false)
+			view = torch.Of(x.T().MustNarrow(0, n/2, n/2, false).MustView([]int64{2, -1}, false))
 			s.Keep(view)
 		})
 	}()
@@ -88,21 +88,21 @@ func TestBorrowPinsMemory(t *testing.T) {
 // A graph that needs the memory for its gradient holds it too.
 func TestBorrowInAGraph(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		leaf := torch.Must(torch.Leaf(ts.MustFull([]int64{1 << 16}, ts.FloatScalar(2), gotch.Double, gotch.CPU)))
-		y := func() *ts.Tensor {
+		leaf := torch.Must(torch.Leaf(torch.Of(ts.MustFull([]int64{1 << 16}, ts.FloatScalar(2), gotch.Double, gotch.CPU))))
+		y := func() torch.Tensor {
 			data := make([]float64, 1<<16)
 			for i := range data {
 				data[i] = 3
 			}
 			x := torch.Must(torch.Borrow(data))
 			defer torch.Free(x)
-			return sum(leaf.MustMul(x, false))
+			return sum(torch.Of(leaf.T().MustMul(x.T(), false)))
 		}()
 		for range 10 {
 			runtime.KeepAlive(make([]float64, 1<<16))
 			runtime.GC()
 		}
-		grad := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{leaf}, nil))[0]
+		grad := torch.Must(torch.Grad([]torch.Tensor{y}, []torch.Tensor{leaf}, nil))[0]
 		assert.Equal(t, 3.0*(1<<16), floats(sum(grad))[0])
 	})
 }

@@ -12,46 +12,47 @@ import (
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // using are operations of each form that gotch has, and Kelvin's own, with the value that each must have on tensors of
 // 64 twos. What is in place changes another tensor than the one that is differentiated.
-var using = map[string]func(x, y *ts.Tensor, two *ts.Scalar) (have, want float64, err error){
-	"one operand": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		return sumOf(x.Square(false))(4 * 64)
+var using = map[string]func(x, y torch.Tensor, two *ts.Scalar) (have, want float64, err error){
+	"one operand": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		return sumOf(raw.Of(x.T().Square(false)))(4 * 64)
 	},
-	"two operands": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		return sumOf(x.Mul(x, false))(4 * 64)
+	"two operands": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		return sumOf(raw.Of(x.T().Mul(x.T(), false)))(4 * 64)
 	},
-	"a scalar": func(x, _ *ts.Tensor, two *ts.Scalar) (float64, float64, error) {
-		return sumOf(x.MulScalar(two, false))(4 * 64)
+	"a scalar": func(x, _ torch.Tensor, two *ts.Scalar) (float64, float64, error) {
+		return sumOf(raw.Of(x.T().MulScalar(two, false)))(4 * 64)
 	},
-	"a list": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		return sumOf(ts.Cat([]*ts.Tensor{x, x, x}, 0))(6 * 64)
+	"a list": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		return sumOf(raw.Of(ts.Cat([]*ts.Tensor{x.T(), x.T(), x.T()}, 0)))(6 * 64)
 	},
-	"a list as result": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		parts, err := x.Split(32, 0)
+	"a list as result": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		parts, err := x.T().Split(32, 0)
 		if err != nil {
 			return 0, 0, err
 		}
-		return sumOf(parts[1], nil)(2 * 32)
+		return sumOf(torch.Of(parts[1]), nil)(2 * 32)
 	},
-	"in place": func(_, y *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		return 0, 0, y.Clamp_(ts.FloatScalar(1), ts.FloatScalar(3))
+	"in place": func(_, y torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		return 0, 0, y.T().Clamp_(ts.FloatScalar(1), ts.FloatScalar(3))
 	},
-	"a question": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		_, err := x.IsContiguous()
+	"a question": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		_, err := x.T().IsContiguous()
 		return 0, 0, err
 	},
-	"the numbers": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
+	"the numbers": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
 		s, err := torch.ToSlice[float64](x)
 		if err != nil {
 			return 0, 0, err
 		}
 		return s[63], 2, nil
 	},
-	"the memory": func(x, _ *ts.Tensor, _ *ts.Scalar) (have, want float64, err error) {
+	"the memory": func(x, _ torch.Tensor, _ *ts.Scalar) (have, want float64, err error) {
 		err = torch.View(x, func(data []float64) error {
 			for _, v := range data {
 				have += v
@@ -60,37 +61,37 @@ var using = map[string]func(x, y *ts.Tensor, two *ts.Scalar) (have, want float64
 		})
 		return have, 2 * 64, err
 	},
-	"the gradient": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		_, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSquare(false)) }, x)
+	"the gradient": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor { return sum(x.Square()) }, x)
 		if err != nil {
 			return 0, 0, err
 		}
 		return sumOf(grad, nil)(4 * 64)
 	},
-	"the gradient of each": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		_, grad, err := torch.VmapValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false) }, x)
+	"the gradient of each": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		_, grad, err := torch.VmapValueAndGrad(torch.Tensor.Square, x)
 		if err != nil {
 			return 0, 0, err
 		}
 		return sumOf(grad, nil)(4 * 64)
 	},
-	"in words": func(x, _ *ts.Tensor, _ *ts.Scalar) (float64, float64, error) {
-		_, err := x.ToString(80)
+	"in words": func(x, _ torch.Tensor, _ *ts.Scalar) (float64, float64, error) {
+		_, err := x.T().ToString(80)
 		return 0, 0, err
 	},
 }
 
 // sumOf reads the sum of the result of an operation; its elements are wanted to sum to what is given then.
-func sumOf(x *ts.Tensor, err error) func(want float64) (float64, float64, error) {
+func sumOf(x torch.Tensor, err error) func(want float64) (float64, float64, error) {
 	return func(want float64) (float64, float64, error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		sum, err := x.Sum(gotch.Double, false)
+		sum, err := x.T().Sum(gotch.Double, false)
 		if err != nil {
 			return 0, 0, err
 		}
-		have, err := torch.Item(sum)
+		have, err := torch.Item(torch.Of(sum))
 		return have, want, err
 	}
 }
@@ -105,7 +106,7 @@ func TestUseWhileScopeCloses(t *testing.T) {
 		names = append(names, name)
 	}
 	var worked, refused atomic.Int64
-	var tensors [rounds]*ts.Tensor
+	var tensors [rounds]torch.Tensor
 	for round := range rounds {
 		var ready, done sync.WaitGroup
 		ready.Add(users)
@@ -113,7 +114,7 @@ func TestUseWhileScopeCloses(t *testing.T) {
 		require.NoError(t, torch.Do(func(s *torch.Scope) error {
 			x := ts.MustFull([]int64{64}, ts.FloatScalar(2), gotch.Double, gotch.CPU)
 			y, two := ts.MustFull([]int64{64}, ts.FloatScalar(2), gotch.Double, gotch.CPU), ts.FloatScalar(2)
-			tensors[round] = x
+			tensors[round] = torch.Of(x)
 			for g := range users {
 				go func() {
 					defer done.Done()
@@ -121,7 +122,7 @@ func TestUseWhileScopeCloses(t *testing.T) {
 					for i := 0; ; i++ {
 						name := names[(round+g+i)%len(names)]
 						err := torch.Do(func(*torch.Scope) error {
-							have, want, err := using[name](x, y, two)
+							have, want, err := using[name](torch.Of(x), torch.Of(y), two)
 							if err == nil && have != want {
 								return fmt.Errorf("%v instead of %v", have, want)
 							}

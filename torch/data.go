@@ -34,8 +34,17 @@ func DTypeOf[T Number]() gotch.DType {
 	}
 }
 
-// FromSlice copies data into a new tensor of the given shape, in main memory. Without a shape the tensor is a vector.
-func FromSlice[T Number](data []T, shape ...int64) (*ts.Tensor, error) {
+// New copies data into a new tensor of the given shape, in main memory. Without a shape the tensor is a vector:
+//
+//	x := torch.New([]float64{1, 2, 3, 4}, 2, 2)
+//
+// It is for shapes that are right or wrong when the program is written, as regexp.MustCompile is for patterns: where
+// the shape does not hold the data it panics with the error of [FromSlice], which [Do] and all functions that run a
+// model return. For data that are read, use FromSlice.
+func New[T Number](data []T, shape ...int64) Tensor { return Must(FromSlice(data, shape...)) }
+
+// FromSlice is [New] with an error in place of a panic.
+func FromSlice[T Number](data []T, shape ...int64) (Tensor, error) {
 	return FromSliceOn(CPU, DTypeOf[T](), data, shape...)
 }
 
@@ -50,13 +59,13 @@ func checkType(dtype gotch.DType) error {
 }
 
 // FromSliceOn copies data into a new tensor of another type or on another device. Quantised types are an error.
-func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int64) (*ts.Tensor, error) {
+func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int64) (Tensor, error) {
 	if err := checkType(dtype); err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	shape, err := shapeFor(len(data), shape)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	t, err := ts.KelvinFromData(
 		unsafe.Pointer(unsafe.SliceData(data)),
@@ -66,29 +75,30 @@ func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, sha
 		deviceNumber(device),
 	)
 	runtime.KeepAlive(data)
-	return t, err
+	return from(t, err)
 }
 
-// Scalar returns a tensor of shape [].
-func Scalar(v float64) (*ts.Tensor, error) { return FromSlice([]float64{v}, []int64{}...) }
+// Scalar is a float64 tensor of shape [] in main memory. [Of] keeps v a Go number, which costs no tensor.
+func Scalar(v float64) Tensor { return New([]float64{v}, []int64{}...) }
 
 // Borrow returns a tensor over the memory of data, without a copy. The memory is pinned until libtorch no longer uses
 // it; while it does, a change of the slice is a change of the tensor.
-func Borrow[T Number](data []T, shape ...int64) (*ts.Tensor, error) {
+func Borrow[T Number](data []T, shape ...int64) (Tensor, error) {
 	shape, err := shapeFor(len(data), shape)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	if len(data) == 0 {
 		return FromSlice(data, shape...)
 	}
 	var pin runtime.Pinner
 	pin.Pin(unsafe.SliceData(data))
-	return ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, pin.Unpin)
+	return from(ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, pin.Unpin))
 }
 
 // ToSlice copies the elements of t, in row-major order, into a new slice, converting type and device as needed.
-func ToSlice[T Number](t *ts.Tensor) ([]T, error) {
+func ToSlice[T Number](t Tensor) ([]T, error) {
+	t = t.made() // a number becomes one tensor, not two
 	n, err := Numel(t)
 	if err != nil {
 		return nil, err
@@ -98,26 +108,30 @@ func ToSlice[T Number](t *ts.Tensor) ([]T, error) {
 }
 
 // CopyTo copies the elements of t into dst, which must have exactly as many.
-func CopyTo[T Number](dst []T, t *ts.Tensor) error {
-	err := ts.KelvinRead(t, unsafe.Pointer(unsafe.SliceData(dst)), int(DTypeOf[T]().CInt()), int64(len(dst)))
+func CopyTo[T Number](dst []T, t Tensor) error {
+	err := ts.KelvinRead(t.T(), unsafe.Pointer(unsafe.SliceData(dst)), int(DTypeOf[T]().CInt()), int64(len(dst)))
 	runtime.KeepAlive(dst)
 	return err
 }
 
 // CopyFrom overwrites the elements of t with those of src.
-func CopyFrom[T Number](t *ts.Tensor, src []T) error {
-	err := ts.KelvinWrite(t, unsafe.Pointer(unsafe.SliceData(src)), int(DTypeOf[T]().CInt()), int64(len(src)))
+func CopyFrom[T Number](t Tensor, src []T) error {
+	if t.isNumber() {
+		return misuse("CopyFrom: a Go number has no elements to overwrite: use Scalar")
+	}
+	err := ts.KelvinWrite(t.t, unsafe.Pointer(unsafe.SliceData(src)), int(DTypeOf[T]().CInt()), int64(len(src)))
 	runtime.KeepAlive(src)
 	return err
 }
 
-// View calls f with the elements of t themselves, without a copy. t must be contiguous, in main memory, and of type T.
+// View calls f with the elements of x themselves, without a copy. x must be contiguous, in main memory, and of type T.
 // The slice must not be used after f returns. A tensor that is freed meanwhile, by f or by another goroutine, gives its
 // memory back when f returns.
-func View[T Number](t *ts.Tensor, f func(data []T) error) error {
+func View[T Number](x Tensor, f func(data []T) error) error {
 	if f == nil {
 		return errNoFunction
 	}
+	t := x.T()
 	if err := ts.KelvinHold(t); err != nil {
 		return err
 	}
@@ -126,7 +140,7 @@ func View[T Number](t *ts.Tensor, f func(data []T) error) error {
 	if err != nil {
 		return err
 	}
-	n, err := Numel(t)
+	n, err := Numel(wrap(t))
 	if err != nil {
 		return err
 	}
@@ -137,19 +151,27 @@ func View[T Number](t *ts.Tensor, f func(data []T) error) error {
 }
 
 // Item is the value of a tensor with one element.
-func Item(t *ts.Tensor) (float64, error) { return t.Float64Value(nil) }
+func Item(t Tensor) (float64, error) {
+	if t.isNumber() {
+		return t.c, nil
+	}
+	return t.t.Float64Value(nil)
+}
 
 // Shape is the shape of t.
-func Shape(t *ts.Tensor) ([]int64, error) {
-	d, err := t.KelvinDescribe()
+func Shape(t Tensor) ([]int64, error) {
+	if t.isNumber() {
+		return []int64{}, nil
+	}
+	d, err := t.t.KelvinDescribe()
 	return d.Shape, err
 }
 
 // Numel is the number of elements of t.
-func Numel(t *ts.Tensor) (int, error) {
-	d, err := t.KelvinDescribe()
+func Numel(t Tensor) (int, error) {
+	shape, err := Shape(t)
 	n := 1
-	for _, s := range d.Shape {
+	for _, s := range shape {
 		n *= int(s)
 	}
 	return n, err
@@ -163,46 +185,46 @@ func shapeFor(n int, shape []int64) ([]int64, error) {
 	numel := int64(1)
 	for _, s := range shape {
 		if s < 0 {
-			return nil, fmt.Errorf("torch: shape %v has a negative size", shape)
+			return nil, misuse("shape %v has a negative size", shape)
 		}
 		if s > 0 && numel > math.MaxInt64/s {
-			return nil, fmt.Errorf("torch: shape %v holds more elements than there can be", shape)
+			return nil, misuse("shape %v holds more elements than there can be", shape)
 		}
 		numel *= s
 	}
 	if numel != int64(n) {
-		return nil, fmt.Errorf("torch: shape %v holds %d elements, the slice has %d", shape, numel, n)
+		return nil, misuse("shape %v holds %d elements, the slice has %d", shape, numel, n)
 	}
 	return shape, nil
 }
 
 // Term is one summand of [Combine].
 type Term struct {
-	Coeff  float64    // c
-	Tensor *ts.Tensor // x
+	Coeff  float64 // c
+	Tensor Tensor  // x
 }
 
 // Combine returns Σ c_i x_i as a new tensor, in the order of the terms: one call for an update equation. The first term
 // has the shape of the result; the others are broadcast to it.
-func Combine(terms ...Term) (*ts.Tensor, error) {
+func Combine(terms ...Term) (Tensor, error) {
 	if len(terms) == 0 {
-		return nil, fmt.Errorf("torch.Combine: there are no terms")
+		return Tensor{}, fmt.Errorf("torch.Combine: there are no terms")
 	}
 	coeffs := make([]float64, len(terms))
 	tensors := make([]*ts.Tensor, len(terms))
 	for i, t := range terms {
-		coeffs[i], tensors[i] = t.Coeff, t.Tensor
+		coeffs[i], tensors[i] = t.Coeff, t.Tensor.T()
 	}
-	return ts.KelvinCombine(coeffs, tensors)
+	return from(ts.KelvinCombine(coeffs, tensors))
 }
 
 // ValuesAndNorms reads K values, of shape [K] or [] for K = 1, and the Euclidean norms of the K rows of x, in one call.
-func ValuesAndNorms(values, x *ts.Tensor, k int) (v, norms []float64, err error) {
+func ValuesAndNorms(values, x Tensor, k int) (v, norms []float64, err error) {
 	if k < 0 || k > mostChains {
 		return nil, nil, misuse("%d values cannot be read: there must be from 0 to %d", k, mostChains)
 	}
 	out := make([]float64, 2*k)
-	if err := ts.KelvinReadout(values, x, out); err != nil {
+	if err := ts.KelvinReadout(values.T(), x.T(), out); err != nil {
 		return nil, nil, err
 	}
 	return out[:k:k], out[k:], nil
@@ -210,7 +232,7 @@ func ValuesAndNorms(values, x *ts.Tensor, k int) (v, norms []float64, err error)
 
 // Copy is a tensor with the same values and memory of its own, outside any autograd graph: a state that were part of
 // one would carry all its predecessors along.
-func Copy(t *ts.Tensor) (c *ts.Tensor, err error) {
+func Copy(t Tensor) (c Tensor, err error) {
 	err = NoGrad(func() error {
 		c, err = Combine(Term{Coeff: 1, Tensor: t})
 		return err

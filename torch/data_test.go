@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -27,10 +26,10 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 					shape = []int64{6}
 				}
 				assert.Equal(t, shape, shapeOf(x))
-				assert.Equal(t, dtype, x.DType())
+				assert.Equal(t, dtype, x.T().DType())
 				assert.Equal(t, dtype, torch.Must(torch.DTypeOfTensor(x)))
 				assert.Equal(t, torch.CPU, torch.Must(torch.DeviceOf(x)))
-				assert.Equal(t, 6, torch.Must(torch.Numel(x)))
+				assert.Equal(t, 6, x.Numel())
 				assert.Equal(t, data, torch.Must(torch.ToSlice[T](x)))
 
 				dst := make([]T, 6)
@@ -53,16 +52,16 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 				y, err := torch.Borrow(borrowed, shape...)
 				require.NoError(t, err)
 				assert.Equal(t, shape, shapeOf(y))
-				assert.Equal(t, dtype, y.DType())
+				assert.Equal(t, dtype, y.T().DType())
 				assert.Equal(t, data, torch.Must(torch.ToSlice[T](y)))
 			}
 			for _, shape := range [][]int64{{0}, {0, 3}, {2, 0}} {
 				for _, none := range [][]T{nil, {}} {
-					for _, make := range []func([]T, ...int64) (*ts.Tensor, error){torch.FromSlice[T], torch.Borrow[T]} {
+					for _, make := range []func([]T, ...int64) (torch.Tensor, error){torch.FromSlice[T], torch.Borrow[T]} {
 						x, err := make(none, shape...)
 						require.NoError(t, err)
 						assert.Equal(t, shape, shapeOf(x))
-						assert.Equal(t, dtype, x.DType())
+						assert.Equal(t, dtype, x.T().DType())
 						assert.Empty(t, torch.Must(torch.ToSlice[T](x)))
 						require.NoError(t, torch.CopyTo(none, x))
 						require.NoError(t, torch.CopyFrom(x, none))
@@ -103,12 +102,12 @@ func TestRoundTrips(t *testing.T) {
 func TestConversions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Double, []int64{0, 1, 200}))
-		assert.Equal(t, gotch.Double, x.DType())
+		assert.Equal(t, gotch.Double, x.T().DType())
 		assert.Equal(t, []float64{0, 1, 200}, floats(x))
 		assert.Equal(t, []bool{false, true, true}, torch.Must(torch.ToSlice[bool](x)))
 		assert.Equal(t, []uint8{0, 1, 200}, torch.Must(torch.ToSlice[uint8](x)))
 		y := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, []float64{-1.75, 0.1, 3.99}, 3, 1))
-		assert.Equal(t, gotch.Float, y.DType())
+		assert.Equal(t, gotch.Float, y.T().DType())
 		assert.Equal(t, []int64{-1, 0, 3}, torch.Must(torch.ToSlice[int64](y)))
 		assert.Equal(t, []float64{-1.75, float64(float32(0.1)), float64(float32(3.99))}, floats(y))
 		require.NoError(t, torch.CopyFrom(y, []int32{4, 5, 6}))
@@ -121,12 +120,12 @@ func TestConversions(t *testing.T) {
 // A scalar has shape [], whatever the number.
 func TestScalar(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		x := torch.Must(torch.Scalar(-0.25))
+		x := torch.Scalar(-0.25)
 		assert.Equal(t, []int64{}, shapeOf(x))
-		assert.Equal(t, gotch.Double, x.DType())
-		assert.Equal(t, -0.25, torch.Must(torch.Item(x)))
-		assert.Equal(t, 3.0, torch.Must(torch.Item(ints([]int64{3}, 1, 1))), "one element of any shape and type")
-		assert.Equal(t, 1.0, torch.Must(torch.Item(torch.Must(torch.FromSlice([]bool{true})))))
+		assert.Equal(t, gotch.Double, x.T().DType())
+		assert.Equal(t, -0.25, x.Item())
+		assert.Equal(t, 3.0, ints([]int64{3}, 1, 1).Item(), "one element of any shape and type")
+		assert.Equal(t, 1.0, torch.New([]bool{true}).Item())
 	})
 }
 
@@ -134,18 +133,18 @@ func TestScalar(t *testing.T) {
 func TestNonContiguous(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3)
-		turned := x.MustTranspose(0, 1, false)
+		turned := x.T().MustTranspose(0, 1, false)
 		require.False(t, turned.MustIsContiguous())
-		assert.Equal(t, []float64{1, 4, 2, 5, 3, 6}, floats(turned))
-		assert.Equal(t, []float64{2, 5}, floats(x.MustSelect(1, 1, false)))
-		assert.Equal(t, []float64{7, 7, 7}, floats(scalar(7).MustExpand([]int64{3}, false, false)))
-		require.NoError(t, torch.CopyFrom(turned, []float64{10, 20, 30, 40, 50, 60}))
+		assert.Equal(t, []float64{1, 4, 2, 5, 3, 6}, floats(torch.Of(turned)))
+		assert.Equal(t, []float64{2, 5}, floats(torch.Of(x.T().MustSelect(1, 1, false))))
+		assert.Equal(t, []float64{7, 7, 7}, floats(torch.Of(scalar(7).T().MustExpand([]int64{3}, false, false))))
+		require.NoError(t, torch.CopyFrom(torch.Of(turned), []float64{10, 20, 30, 40, 50, 60}))
 		assert.Equal(t, []float64{10, 30, 50, 20, 40, 60}, floats(x))
-		err := torch.View(turned, func([]float64) error { t.Error("called"); return nil })
+		err := torch.View(torch.Of(turned), func([]float64) error { t.Error("called"); return nil })
 		assert.Contains(t, asError(t, err).Message, "not contiguous")
 		// A part that is contiguous is seen at its own place.
-		row := x.MustSelect(0, 1, false)
-		require.NoError(t, torch.View(row, func(view []float64) error {
+		row := x.T().MustSelect(0, 1, false)
+		require.NoError(t, torch.View(torch.Of(row), func(view []float64) error {
 			assert.Equal(t, []float64{20, 40, 60}, view)
 			view[2] = -1
 			return nil
@@ -199,8 +198,8 @@ func TestCopyFromALeaf(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		leaf := torch.Must(torch.Leaf(vec([]float64{1, 2})))
 		require.NoError(t, torch.CopyFrom(leaf, []float64{5, 6}))
-		assert.True(t, leaf.MustRequiresGrad())
-		grads := torch.Must(torch.Grad([]*ts.Tensor{sum(leaf.MustSquare(false))}, []*ts.Tensor{leaf}, nil))
+		assert.True(t, leaf.T().MustRequiresGrad())
+		grads := torch.Must(torch.Grad([]torch.Tensor{sum(torch.Of(leaf.T().MustSquare(false)))}, []torch.Tensor{leaf}, nil))
 		assert.Equal(t, []float64{10, 12}, floats(grads[0]))
 		assert.Equal(t, []float64{5, 6}, floats(leaf), "reading needs no detaching")
 	})
@@ -210,16 +209,16 @@ func TestCopyFromALeaf(t *testing.T) {
 func TestTo(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1.5, 2.5})
-		assert.Same(t, x, torch.Must(torch.To(x, torch.CPU, gotch.Double)))
+		assert.Same(t, x.T(), torch.Must(torch.To(x, torch.CPU, gotch.Double)).T())
 		y := torch.Must(torch.To(x, torch.CPU, gotch.Float))
-		assert.Equal(t, gotch.Float, y.DType())
+		assert.Equal(t, gotch.Float, y.T().DType())
 		assert.Equal(t, []float64{1.5, 2.5}, floats(y))
 		assert.Equal(t, []int64{1, 2}, torch.Must(torch.ToSlice[int64](torch.Must(torch.To(y, torch.CPU, gotch.Int64)))))
-		_, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-			return torch.Must(torch.To(x, torch.CPU, gotch.Float)).MustSquare(false).MustSum(gotch.Float, false)
+		_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+			return torch.Of(torch.Must(torch.To(x, torch.CPU, gotch.Float)).T().MustSquare(false).MustSum(gotch.Float, false))
 		}, x)
 		require.NoError(t, err)
-		assert.Equal(t, gotch.Double, grad.DType())
+		assert.Equal(t, gotch.Double, grad.T().DType())
 		assert.Equal(t, []float64{3, 5}, floats(grad))
 
 		device := torch.BestDevice()

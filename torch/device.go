@@ -30,8 +30,11 @@ func BestDevice() gotch.Device {
 }
 
 // DeviceOf is where t lives.
-func DeviceOf(t *ts.Tensor) (gotch.Device, error) {
-	d, err := t.KelvinDescribe()
+func DeviceOf(t Tensor) (gotch.Device, error) {
+	if t.isNumber() {
+		return CPU, nil
+	}
+	d, err := t.t.KelvinDescribe()
 	if err != nil || d.Device < 0 {
 		return CPU, err
 	}
@@ -39,31 +42,35 @@ func DeviceOf(t *ts.Tensor) (gotch.Device, error) {
 }
 
 // DTypeOfTensor is the type of t's elements.
-func DTypeOfTensor(t *ts.Tensor) (gotch.DType, error) {
-	d, err := t.KelvinDescribe()
+func DTypeOfTensor(t Tensor) (gotch.DType, error) {
+	if t.isNumber() {
+		return gotch.Double, nil
+	}
+	d, err := t.t.KelvinDescribe()
 	return gotch.CKind2DType(int32(d.DType)), err
 }
 
-// To returns t on a device and with a type: t itself where both are right, else a copy.
-func To(t *ts.Tensor, device gotch.Device, dtype gotch.DType) (*ts.Tensor, error) {
+// To returns x on a device and with a type: x itself where both are right, else a copy.
+func To(x Tensor, device gotch.Device, dtype gotch.DType) (Tensor, error) {
+	t := x.T()
 	d, err := t.KelvinDescribe()
 	if err == nil {
 		err = checkType(dtype)
 	}
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	if d.Device == deviceNumber(device) && d.DType == int(dtype.CInt()) {
-		return t, nil
+		return wrap(t), nil
 	}
 	if deviceNumber(device) < 0 {
 		device = CPU
 	}
 	moved, err := t.To(device, false)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
-	return moved.Totype(dtype, false)
+	return from(moved.Totype(dtype, false))
 }
 
 // Synchronize waits until the GPU has done what it was asked; without one it does nothing.

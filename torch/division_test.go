@@ -8,37 +8,50 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // divisions are the operations that divide integers, of tensors and of scalars.
-var divisions = map[string]func(x, y *ts.Tensor, a, b *ts.Scalar) error{
-	"FloorDivide":       func(x, y *ts.Tensor, _, _ *ts.Scalar) error { return drop2(x.FloorDivide(y, false)) },
-	"FloorDivide_":      func(x, y *ts.Tensor, _, _ *ts.Scalar) error { return x.FloorDivide_(y) },
-	"FloorDivideScalar": func(x, _ *ts.Tensor, _, b *ts.Scalar) error { return drop2(x.FloorDivideScalar(b, false)) },
-	"FmodTensor":        func(x, y *ts.Tensor, _, _ *ts.Scalar) error { return drop2(x.FmodTensor(y, false)) },
-	"Fmod":              func(x, _ *ts.Tensor, _, b *ts.Scalar) error { return drop2(x.Fmod(b, false)) },
-	"RemainderTensor":   func(x, y *ts.Tensor, _, _ *ts.Scalar) error { return drop2(x.RemainderTensor(y, false)) },
-	"Remainder_":        func(x, _ *ts.Tensor, _, b *ts.Scalar) error { return x.Remainder_(b) },
-	"RemainderScalarTensor": func(_, y *ts.Tensor, a, _ *ts.Scalar) error {
-		return drop2(ts.RemainderScalarTensor(a, y))
+var divisions = map[string]func(x, y torch.Tensor, a, b *ts.Scalar) error{
+	"FloorDivide":  func(x, y torch.Tensor, _, _ *ts.Scalar) error { return drop2(x.T().FloorDivide(y.T(), false)) },
+	"FloorDivide_": func(x, y torch.Tensor, _, _ *ts.Scalar) error { return x.T().FloorDivide_(y.T()) },
+	"FloorDivideScalar": func(x, _ torch.Tensor, _, b *ts.Scalar) error {
+		return drop2(x.T().FloorDivideScalar(b,
+			false))
 	},
-	"DivTensorMode":  func(x, y *ts.Tensor, _, _ *ts.Scalar) error { return drop2(x.DivTensorMode(y, "floor", false)) },
-	"DivScalarMode":  func(x, _ *ts.Tensor, _, b *ts.Scalar) error { return drop2(x.DivScalarMode(b, "trunc", false)) },
-	"DivScalarMode_": func(x, _ *ts.Tensor, _, b *ts.Scalar) error { return x.DivScalarMode_(b, "floor") },
+	"FmodTensor": func(x, y torch.Tensor, _, _ *ts.Scalar) error { return drop2(x.T().FmodTensor(y.T(), false)) },
+	"Fmod":       func(x, _ torch.Tensor, _, b *ts.Scalar) error { return drop2(x.T().Fmod(b, false)) },
+	"RemainderTensor": func(x, y torch.Tensor, _, _ *ts.Scalar) error {
+		return drop2(x.T().RemainderTensor(y.T(),
+			false))
+	},
+	"Remainder_": func(x, _ torch.Tensor, _, b *ts.Scalar) error { return x.T().Remainder_(b) },
+	"RemainderScalarTensor": func(_, y torch.Tensor, a, _ *ts.Scalar) error {
+		return drop2(ts.RemainderScalarTensor(a, y.T()))
+	},
+	"DivTensorMode": func(x, y torch.Tensor, _, _ *ts.Scalar) error {
+		return drop2(x.T().DivTensorMode(y.T(), "floor", false))
+	},
+	"DivScalarMode": func(x, _ torch.Tensor, _, b *ts.Scalar) error {
+		return drop2(x.T().DivScalarMode(b, "trunc",
+			false))
+	},
+	"DivScalarMode_": func(x, _ torch.Tensor, _, b *ts.Scalar) error { return x.T().DivScalarMode_(b, "floor") },
 }
 
 // The smallest integer divided by -1 is an error, because the quotient is no integer of its type and the processor
 // stops the process. It is found in a tensor that is no contiguous one, and in a mapped one. Others are divided as
 // ever.
 func TestDivisionOverflows(t *testing.T) {
-	int64s := func(x ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
-	int32s := func(x ...int32) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
+	int64s := func(x ...int64) torch.Tensor { return torch.New(x) }
+	int32s := func(x ...int32) torch.Tensor { return torch.New(x) }
 	for name, divide := range divisions {
 		inScope(t, func(*torch.Scope) {
-			for _, x := range []*ts.Tensor{
-				int64s(7, math.MinInt64), int64s(7, 0, math.MinInt64, 0).MustView([]int64{2, 2}, false).MustSelect(1, 0, false),
-				int64s(math.MinInt64).MustExpand([]int64{2}, false, false),
+			for _, x := range []torch.Tensor{
+				int64s(7, math.MinInt64), torch.Of(int64s(7, 0, math.MinInt64, 0).T().MustView([]int64{2, 2}, false).MustSelect(1,
+					0, false)),
+				torch.Of(int64s(math.MinInt64).T().MustExpand([]int64{2}, false, false)),
 			} {
 				err := divide(x, int64s(-1, -1), ts.IntScalar(math.MinInt64), ts.IntScalar(-1))
 				assert.ErrorContains(t, err, "the smallest integer divided by -1", name)
@@ -53,14 +66,14 @@ func TestDivisionOverflows(t *testing.T) {
 		})
 	}
 	inScope(t, func(*torch.Scope) {
-		_, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			y, err := in[0].FloorDivide(in[1], false)
-			return []*ts.Tensor{y}, err
-		}, []*ts.Tensor{int64s(1, math.MinInt64), int64s(1, -1)}, nil)
+		_, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			y, err := raw.Of(in[0].T().FloorDivide(in[1].T(), false))
+			return []torch.Tensor{y}, err
+		}, []torch.Tensor{int64s(1, math.MinInt64), int64s(1, -1)}, nil)
 		assert.ErrorContains(t, err, "the smallest integer divided by -1")
-		q, err := int64s(7, -7, math.MinInt64).FloorDivide(int64s(2, 2, 1), false)
+		q, err := int64s(7, -7, math.MinInt64).T().FloorDivide(int64s(2, 2, 1).T(), false)
 		require.NoError(t, err)
-		have, err := torch.ToSlice[int64](q)
+		have, err := torch.ToSlice[int64](torch.Of(q))
 		require.NoError(t, err)
 		assert.Equal(t, []int64{3, -4, math.MinInt64}, have)
 	})

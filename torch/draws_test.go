@@ -5,12 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func constant(v float64, n int) *ts.Tensor {
+func constant(v float64, n int) torch.Tensor {
 	data := make([]float64, n)
 	for i := range data {
 		data[i] = v
@@ -115,7 +114,7 @@ func TestCountsHaveTheProbabilitiesOfTheirLaw(t *testing.T) {
 func TestMultinomialDraws(t *testing.T) {
 	s := torch.NewSource(7, 5)
 	x := torch.Must(s.Multinomial(constant(30, manyDraws), vec([]float64{1, 0, 2, 5})))
-	shape := torch.Must(torch.Shape(x))
+	shape := x.Shape()
 	require.Equal(t, []int64{manyDraws, 4}, shape)
 	all := torch.Must(torch.ToSlice[float64](x))
 	for j, p := range []float64{0.125, 0, 0.25, 0.625} {
@@ -142,7 +141,7 @@ func TestVonMisesDraws(t *testing.T) {
 	for _, k := range []float64{1e-6, 1, 4, 20, 1e4} {
 		x := floats(torch.Must(s.VonMises(constant(k, manyDraws))))
 		at := constant(k, 1)
-		ratio := floats(at.MustSpecialI1e(false))[0] / floats(at.MustSpecialI0e(false))[0]
+		ratio := floats(torch.Of(at.T().MustSpecialI1e(false)))[0] / floats(torch.Of(at.T().MustSpecialI0e(false)))[0]
 		n := float64(manyDraws)
 		var cos, sin float64
 		for _, v := range x {
@@ -159,7 +158,7 @@ func TestVonMisesDraws(t *testing.T) {
 func TestDrawsOutsideTheirDomainAreNaN(t *testing.T) {
 	s := torch.NewSource(1, 0)
 	bad := []float64{-1, math.NaN(), math.Inf(1)}
-	for name, x := range map[string]*ts.Tensor{
+	for name, x := range map[string]torch.Tensor{
 		"gamma": torch.Must(s.Gamma(vec(bad))), "poisson": torch.Must(s.Poisson(vec(bad))),
 		"binomial":    torch.Must(s.Binomial(vec(bad), constant(0.5, 1))),
 		"probability": torch.Must(s.Binomial(constant(5, 1), vec(bad))),
@@ -178,8 +177,8 @@ func TestGradientsOfGammaDraws(t *testing.T) {
 		{3, math.Pi*math.Pi/6 - 1.25}} {
 		alpha := torch.Must(torch.Leaf(constant(c.alpha, manyDraws)))
 		logs := torch.Must(s.LogGamma(alpha))
-		for i, y := range []*ts.Tensor{logs.MustExp(false), logs} {
-			grads := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha},
+		for i, y := range []torch.Tensor{torch.Of(logs.T().MustExp(false)), logs} {
+			grads := torch.Must(torch.Grad([]torch.Tensor{torch.Of(y.T().MustSum(y.T().DType(), false))}, []torch.Tensor{alpha},
 				&torch.GradOptions{KeepGraph: true}))
 			g := torch.Must(torch.ToSlice[float64](grads[0]))
 			want := []float64{1, c.trigamma}[i]
@@ -198,29 +197,29 @@ func TestGradientsOfGammaDraws(t *testing.T) {
 func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 	alpha := torch.Must(torch.Leaf(vec([]float64{0.3, 2, 50, 0.01, 1, 7}, 3, 2)))
 	shared := vec([]float64{0.4, 0.7})
-	draw := func(a *ts.Tensor, s *torch.Source) []*ts.Tensor {
-		return []*ts.Tensor{torch.Must(s.LogGamma(a)), torch.Must(s.Poisson(a)), torch.Must(s.Gamma(shared)),
+	draw := func(a torch.Tensor, s *torch.Source) []torch.Tensor {
+		return []torch.Tensor{torch.Must(s.LogGamma(a)), torch.Must(s.Poisson(a)), torch.Must(s.Gamma(shared)),
 			torch.Must(s.Binomial(constant(9, 1), shared)), torch.Must(s.Multinomial(constant(4, 3), a)),
 			torch.Must(s.Dirichlet(a)), torch.Must(s.VonMises(a))}
 	}
 	streams := torch.Streams{Seed: 3, Chains: []uint64{5, 0, 9}}
-	got := torch.Must(torch.VmapSources(func(in []*ts.Tensor, s *torch.Source) ([]*ts.Tensor, error) {
+	got := torch.Must(torch.VmapSources(func(in []torch.Tensor, s *torch.Source) ([]torch.Tensor, error) {
 		return draw(in[0], s), nil
-	}, []*ts.Tensor{alpha}, &streams, nil))
-	gradient := func(y *ts.Tensor) []float64 {
-		g := torch.Must(torch.Grad([]*ts.Tensor{y.MustSum(y.DType(), false)}, []*ts.Tensor{alpha},
+	}, []torch.Tensor{alpha}, &streams, nil))
+	gradient := func(y torch.Tensor) []float64 {
+		g := torch.Must(torch.Grad([]torch.Tensor{torch.Of(y.T().MustSum(y.T().DType(), false))}, []torch.Tensor{alpha},
 			&torch.GradOptions{KeepGraph: true}))
 		return torch.Must(torch.ToSlice[float64](g[0]))
 	}
 	whole := gradient(got[0])
 	for k, chain := range []uint64{5, 0, 9} {
-		row := alpha.MustSelect(0, int64(k), false)
-		want := draw(row, torch.NewSource(3, chain))
+		row := alpha.T().MustSelect(0, int64(k), false)
+		want := draw(torch.Of(row), torch.NewSource(3, chain))
 		for i := range want {
 			require.Equal(
 				t,
 				torch.Must(torch.ToSlice[float64](want[i])),
-				torch.Must(torch.ToSlice[float64](got[i].MustSelect(0, int64(k), false))),
+				torch.Must(torch.ToSlice[float64](torch.Of(got[i].T().MustSelect(0, int64(k), false)))),
 				"output %d",
 				i,
 			)
@@ -233,23 +232,23 @@ func TestMappedDrawsAreThoseOfEachChain(t *testing.T) {
 func TestDrawsOfAnOuterSourceAreShared(t *testing.T) {
 	alpha := vec([]float64{2, 2, 3, 3}, 2, 2)
 	outer := torch.NewSource(4, 4)
-	got := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-		inner := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+	got := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+		inner := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 			y, err := outer.Gamma(in[0])
-			return []*ts.Tensor{y}, err
+			return []torch.Tensor{y}, err
 		}, in, nil))
 		return inner, nil
-	}, []*ts.Tensor{alpha}, nil))
+	}, []torch.Tensor{alpha}, nil))
 	for i, a := range []float64{2, 2, 3, 3} {
-		want := torch.Must(torch.ToSlice[float64](torch.Must(torch.NewSource(4, 4).Gamma(torch.Must(torch.Scalar(a))))))
+		want := torch.Must(torch.ToSlice[float64](torch.Must(torch.NewSource(4, 4).Gamma(torch.Scalar(a)))))
 		require.Equal(t, want[0], torch.Must(torch.ToSlice[float64](got[0]))[i])
 	}
 }
 
 func TestSecondDerivativesOfGammaDrawsAreRefused(t *testing.T) {
 	alpha := torch.Must(torch.Leaf(constant(2, 1)))
-	y := torch.Must(torch.NewSource(1, 1).Gamma(alpha)).MustSum(alpha.DType(), false)
-	g := torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{alpha}, &torch.GradOptions{CreateGraph: true}))
-	_, err := torch.Grad([]*ts.Tensor{g[0].MustSum(alpha.DType(), false)}, []*ts.Tensor{alpha}, nil)
+	y := torch.Must(torch.NewSource(1, 1).Gamma(alpha)).T().MustSum(alpha.T().DType(), false)
+	g := torch.Must(torch.Grad([]torch.Tensor{torch.Of(y)}, []torch.Tensor{alpha}, &torch.GradOptions{CreateGraph: true}))
+	_, err := torch.Grad([]torch.Tensor{torch.Of(g[0].T().MustSum(alpha.T().DType(), false))}, []torch.Tensor{alpha}, nil)
 	require.ErrorContains(t, err, "second derivatives of gamma draws are not implemented")
 }

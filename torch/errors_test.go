@@ -27,31 +27,31 @@ func here(below int) string {
 // it, for the forms of gotch that return an error, that panic, and for a panic deep inside Kelvin's functions.
 func TestErrorOfAWrongShape(t *testing.T) {
 	var at string
-	for name, multiply := range map[string]func(a, b *ts.Tensor) error{
-		"returned": func(a, b *ts.Tensor) error {
+	for name, multiply := range map[string]func(a, b torch.Tensor) error{
+		"returned": func(a, b torch.Tensor) error {
 			at = here(1)
-			_, err := a.Matmul(b, false)
+			_, err := a.T().Matmul(b.T(), false)
 			return err
 		},
-		"panic": func(a, b *ts.Tensor) error {
+		"panic": func(a, b torch.Tensor) error {
 			return torch.Do(func(*torch.Scope) error {
 				at = here(1)
-				a.MustMatmul(b, false)
+				a.T().MustMatmul(b.T(), false)
 				return nil
 			})
 		},
-		"in a gradient": func(a, b *ts.Tensor) error {
-			_, _, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+		"in a gradient": func(a, b torch.Tensor) error {
+			_, _, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
 				at = here(1)
-				return x.MustMatmul(b, false)
+				return torch.Of(x.T().MustMatmul(b.T(), false))
 			}, a)
 			return err
 		},
-		"in a nested scope": func(a, b *ts.Tensor) error {
+		"in a nested scope": func(a, b torch.Tensor) error {
 			return torch.Do(func(*torch.Scope) error {
 				return torch.NoGrad(func() error {
 					at = here(1)
-					_, err := a.Matmul(b, false)
+					_, err := a.T().Matmul(b.T(), false)
 					return fmt.Errorf("site w: %w", err)
 				})
 			})
@@ -61,7 +61,7 @@ func TestErrorOfAWrongShape(t *testing.T) {
 			inScope(t, func(*torch.Scope) {
 				a := ts.MustOnes([]int64{3, 2}, gotch.Double, gotch.CPU)
 				b := ts.MustOnes([]int64{4, 5}, gotch.Float, gotch.CPU)
-				err := multiply(a, b)
+				err := multiply(torch.Of(a), torch.Of(b))
 				e := asError(t, err)
 				assert.Equal(t, "Matmul", e.Op)
 				assert.Equal(t, []string{"[3 2] Double", "[4 5] Float"}, e.Operands)
@@ -87,7 +87,7 @@ func TestErrorOfAWrongShape(t *testing.T) {
 func TestErrorOfEveryForm(t *testing.T) {
 	x := ts.MustOnes([]int64{2, 3}, gotch.Double, gotch.CPU)
 	y := ts.MustOnes([]int64{4}, gotch.Int64, gotch.CPU)
-	defer torch.Free(x, y)
+	defer torch.Free(torch.Of(x), torch.Of(y))
 	for _, c := range []struct {
 		op       string
 		f        func() error
@@ -108,13 +108,13 @@ func TestErrorOfEveryForm(t *testing.T) {
 		{"Copy_", func() error { return torch.Do(func(*torch.Scope) error { x.Copy_(y); return nil }) },
 			[]string{"[2 3] Double", "[4] Int64"}, "must match"},
 		{"IsNonzero", func() error { return drop2(x.IsNonzero(false)) }, []string{"[2 3] Double"}, "more than one value"},
-		{"Float64Value", func() error { return drop2(torch.Item(x)) }, []string{"[2 3] Double"}, "6 elements"},
+		{"Float64Value", func() error { return drop2(torch.Item(torch.Of(x))) }, []string{"[2 3] Double"}, "6 elements"},
 		{"LinalgCholesky", func() error { return drop2(x.LinalgCholesky(false, false)) }, []string{"[2 3] Double"}, "square"},
-		{"Leaf", func() error { return drop2(torch.Leaf(y)) }, []string{"[4] Int64"}, "floating point"},
+		{"Leaf", func() error { return drop2(torch.Leaf(torch.Of(y))) }, []string{"[4] Int64"}, "floating point"},
 		{"FromData", func() error { return drop2(torch.FromSliceOn(gotch.CPU, gotch.Invalid, []float64{1})) }, nil,
 			"element type number -1"},
 		{"Ones", func() error { return drop2(ts.Ones([]int64{2}, gotch.Invalid, gotch.CPU)) }, nil, "element type number -1"},
-		{"Totype", func() error { return drop2(torch.To(x, torch.CPU, gotch.Invalid)) }, []string{"[2 3] Double"},
+		{"Totype", func() error { return drop2(torch.To(torch.Of(x), torch.CPU, gotch.Invalid)) }, []string{"[2 3] Double"},
 			"element type number -1"},
 		{"Random", func() error {
 			s := torch.NewStreams(0, 1)
@@ -130,11 +130,11 @@ func TestErrorOfEveryForm(t *testing.T) {
 			assert.NotContains(t, e.Error(), "\nException raised")
 		})
 	}
-	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1}, floats(x), "an operation that failed changes nothing")
+	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1}, floats(torch.Of(x)), "an operation that failed changes nothing")
 }
 
 // methodFor is the Must method of an operation of libtorch, which is named like it in camel case.
-func methodFor(op string, x *ts.Tensor) (reflect.Value, bool) {
+func methodFor(op string, x torch.Tensor) (reflect.Value, bool) {
 	name := "Must"
 	if strings.HasPrefix(op, "_") {
 		name += "_"
@@ -145,7 +145,7 @@ func methodFor(op string, x *ts.Tensor) (reflect.Value, bool) {
 	if strings.HasSuffix(op, "_") {
 		name += "_"
 	}
-	m := reflect.ValueOf(x).MethodByName(name)
+	m := reflect.ValueOf(x.T()).MethodByName(name)
 	return m, m.IsValid()
 }
 
@@ -158,10 +158,10 @@ func TestErrorOfAMissingOperation(t *testing.T) {
 	}
 	assert.IsIncreasing(t, missing)
 	x := ts.MustOnes([]int64{2, 2}, gotch.Double, gotch.CPU)
-	defer torch.Free(x)
+	defer torch.Free(torch.Of(x))
 	called := 0
 	for _, op := range missing {
-		m, ok := methodFor(op, x)
+		m, ok := methodFor(op, torch.Of(x))
 		if !ok {
 			continue // a function, which cannot be found by name
 		}
@@ -169,7 +169,7 @@ func TestErrorOfAMissingOperation(t *testing.T) {
 		for i := range args {
 			args[i] = reflect.Zero(m.Type().In(i))
 			switch m.Type().In(i) {
-			case reflect.TypeOf(x):
+			case reflect.TypeOf((*ts.Tensor)(nil)):
 				args[i] = reflect.ValueOf(x)
 			case reflect.TypeOf((*ts.Scalar)(nil)):
 				args[i] = reflect.ValueOf(ts.FloatScalar(1))
@@ -191,24 +191,24 @@ func TestEmptyDimensions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
 		for _, none := range [][]int64{nil, {}} {
-			assert.Equal(t, 10.0, x.MustSumDimIntlist(none, false, gotch.Double, false).MustFloat64Value(none))
-			assert.Equal(t, 2.5, x.MustMeanDim(none, false, gotch.Double, false).MustFloat64Value(none))
-			assert.Equal(t, 4.0, x.MustAmax(none, false, false).MustFloat64Value(none))
-			assert.Equal(t, []int64{}, shapeOf(sum(x).MustReshape(none, false)))
-			assert.Equal(t, []int64{}, shapeOf(ts.MustZeros(none, gotch.Float, gotch.CPU)))
-			assert.Equal(t, []int64{}, shapeOf(vec([]float64{7}, 1).MustView(none, false)))
-			assert.Equal(t, []float64{7}, floats(vec([]float64{7}, 1).MustReshape(none, false)))
-			assert.Equal(t, []int64{}, shapeOf(scalar(3).MustPermute(none, false)))
-			assert.Equal(t, floats(x), floats(x.MustFlip(none, false)))
-			e := asError(t, drop2(x.Reshape(none, false)))
+			assert.Equal(t, 10.0, x.T().MustSumDimIntlist(none, false, gotch.Double, false).MustFloat64Value(none))
+			assert.Equal(t, 2.5, x.T().MustMeanDim(none, false, gotch.Double, false).MustFloat64Value(none))
+			assert.Equal(t, 4.0, x.T().MustAmax(none, false, false).MustFloat64Value(none))
+			assert.Equal(t, []int64{}, shapeOf(torch.Of(sum(x).T().MustReshape(none, false))))
+			assert.Equal(t, []int64{}, shapeOf(torch.Of(ts.MustZeros(none, gotch.Float, gotch.CPU))))
+			assert.Equal(t, []int64{}, shapeOf(torch.Of(vec([]float64{7}, 1).T().MustView(none, false))))
+			assert.Equal(t, []float64{7}, floats(torch.Of(vec([]float64{7}, 1).T().MustReshape(none, false))))
+			assert.Equal(t, []int64{}, shapeOf(torch.Of(scalar(3).T().MustPermute(none, false))))
+			assert.Equal(t, floats(x), floats(torch.Of(x.T().MustFlip(none, false))))
+			e := asError(t, drop2(x.T().Reshape(none, false)))
 			assert.Contains(t, e.Message, "invalid for input of size 4")
 			e = asError(t, drop2(ts.Cat(nil, 0)))
 			assert.Contains(t, e.Message, "non-empty")
 			e = asError(t, drop2(ts.Stack([]*ts.Tensor{}, 0)))
 			assert.Contains(t, e.Message, "non-empty")
 		}
-		assert.Equal(t, []int64{0, 3}, shapeOf(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU)))
-		v, err := sum(x).Int64Value([]int64{})
+		assert.Equal(t, []int64{0, 3}, shapeOf(torch.Of(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU))))
+		v, err := sum(x).T().Int64Value([]int64{})
 		require.NoError(t, err)
 		assert.Equal(t, int64(10), v)
 	})
@@ -219,15 +219,15 @@ func TestUndefinedTensors(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
 		w := vec([]float64{1, 0, 0, 1, 1, 1}, 3, 2)
-		for _, none := range []*ts.Tensor{ts.NewTensor(), ts.None} {
+		for _, none := range []torch.Tensor{torch.Of(ts.NewTensor()), torch.Of(ts.None)} {
 			// x Wᵀ without a bias, by hand.
-			assert.Equal(t, []float64{1, 2, 3, 3, 4, 7}, floats(ts.MustLinear(x, w, none)))
+			assert.Equal(t, []float64{1, 2, 3, 3, 4, 7}, floats(torch.Of(ts.MustLinear(x.T(), w.T(), none.T()))))
 			// The mean over the rows of log softmax at the target, both classes as likely: log 2.
 			loss := ts.MustZeros([]int64{2, 2}, gotch.Double, gotch.CPU).
-				MustCrossEntropyLoss(ints([]int64{0, 1}), none, 1, -100, 0, false)
-			near(t, []float64{0.69314718055994531}, floats(loss), 1e-15)
+				MustCrossEntropyLoss(ints([]int64{0, 1}).T(), none.T(), 1, -100, 0, false)
+			near(t, []float64{0.69314718055994531}, floats(torch.Of(loss)), 1e-15)
 
-			e := asError(t, drop2(x.Add(none, false)))
+			e := asError(t, drop2(x.T().Add(none.T(), false)))
 			assert.Equal(t, []string{"[2 2] Double", "undefined"}, e.Operands)
 			assert.False(t, e.Freed)
 			e = asError(t, drop2(torch.Shape(none)))
@@ -237,30 +237,31 @@ func TestUndefinedTensors(t *testing.T) {
 			asError(t, drop2(torch.Item(none)))
 			asError(t, torch.CopyFrom(none, []float64{}))
 			asError(t, torch.View(none, func([]float64) error { return nil }))
-			asError(t, drop2(torch.Grad([]*ts.Tensor{none}, []*ts.Tensor{none}, nil)))
-			asError(t, drop2(torch.Vmap(same, []*ts.Tensor{none}, nil)))
+			asError(t, drop2(torch.Grad([]torch.Tensor{none}, []torch.Tensor{none}, nil)))
+			asError(t, drop2(torch.Vmap(same, []torch.Tensor{none}, nil)))
 			asError(
 				t,
 				drop2(
-					torch.Vmap(func([]*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{none}, nil }, []*ts.Tensor{x}, nil),
+					torch.Vmap(func([]torch.Tensor) ([]torch.Tensor, error) { return []torch.Tensor{none}, nil }, []torch.Tensor{x},
+						nil),
 				),
 			)
-			defined, err := none.Defined()
+			defined, err := none.T().Defined()
 			require.NoError(t, err)
 			assert.False(t, defined)
-			size, err := none.Size()
+			size, err := none.T().Size()
 			require.NoError(t, err)
 			assert.Equal(t, []int64{0}, size, "as gotch always had it")
 		}
 	})
-	assert.False(t, torch.Freed(ts.None), "it outlives every scope")
+	assert.False(t, torch.Freed(torch.Of(ts.None)), "it outlives every scope")
 }
 
 // Errors that libtorch leaves on the thread reach the goroutine whose call failed and no other, also outside any scope,
 // where goroutines move between threads.
 func TestErrorsOfManyGoroutines(t *testing.T) {
 	x := ts.MustOnes([]int64{3}, gotch.Double, gotch.CPU)
-	defer torch.Free(x)
+	defer torch.Free(torch.Of(x))
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Add(1)
@@ -276,7 +277,7 @@ func TestErrorsOfManyGoroutines(t *testing.T) {
 					if !assert.NoError(t, err) {
 						return
 					}
-					torch.Free(y)
+					torch.Free(torch.Of(y))
 					continue
 				}
 				var e *torch.Error

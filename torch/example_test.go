@@ -11,10 +11,10 @@ import (
 
 // Everything that is made inside is freed at the end, except what is kept.
 func ExampleDo() {
-	var total *ts.Tensor
+	var total torch.Tensor
 	err := torch.Do(func(s *torch.Scope) error {
-		x := torch.Must(torch.FromSlice([]float64{1, 2, 3, 4}, 2, 2))
-		total = x.MustMatmul(x, false).MustSum(gotch.Double, false)
+		x := torch.New([]float64{1, 2, 3, 4}, 2, 2)
+		total = torch.Of(x.T().MustMatmul(x.T(), false).MustSum(gotch.Double, false))
 		fmt.Println("tensors:", s.Owned())
 		s.Keep(total)
 		return nil
@@ -51,8 +51,8 @@ func ExampleValueAndGrad() {
 		fmt.Println(err)
 		return
 	}
-	value, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-		return x.MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	value, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+		return torch.Of(x.T().MustSquare(false).MustSum(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false))
 	}, x)
 	if err != nil {
 		fmt.Println(err)
@@ -68,12 +68,12 @@ func ExampleValueAndGrad() {
 // Distances of three points to one centre: the function is written for a single point.
 func ExampleVmap() {
 	_ = torch.Do(func(*torch.Scope) error {
-		points := torch.Must(torch.FromSlice([]float64{3, 4, 6, 8, 0, 1}, 3, 2))
-		centre := torch.Must(torch.FromSlice([]float64{0, 0}))
-		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		points := torch.New([]float64{3, 4, 6, 8, 0, 1}, 3, 2)
+		centre := torch.New([]float64{0, 0})
+		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 			point, centre := in[0], in[1] // of shape [2] both
-			return []*ts.Tensor{point.MustSub(centre, false).MustNorm(false)}, nil
-		}, []*ts.Tensor{points, centre}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}})
+			return []torch.Tensor{torch.Of(point.T().MustSub(centre.T(), false).MustNorm(false))}, nil
+		}, []torch.Tensor{points, centre}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}})
 		if err != nil {
 			return err
 		}
@@ -104,9 +104,9 @@ func ExampleStreams() {
 // What is computed inside is not part of a graph.
 func ExampleNoGrad() {
 	_ = torch.Do(func(*torch.Scope) error {
-		w := torch.Must(torch.Leaf(torch.Must(torch.Scalar(3))))
+		w := torch.Must(torch.Leaf(torch.Scalar(3)))
 		return torch.NoGrad(func() error {
-			fmt.Println(w.MustSquare(false).MustRequiresGrad())
+			fmt.Println(w.T().MustSquare(false).MustRequiresGrad())
 			return nil
 		})
 	})

@@ -53,40 +53,40 @@ func TestVarianceWithCorrection(t *testing.T) {
 					variance, sd, mean = append(variance, v), append(sd, math.Sqrt(v)), append(mean, m)
 				}
 				x, by := vec(data, 3, 4), ts.IntScalar(correction)
-				check := func(want []float64, got *ts.Tensor, what string) {
+				check := func(want []float64, got torch.Tensor, what string) {
 					assert.Equal(t, c.shape, shapeOf(got), what)
 					near(t, want, floats(got), 1e-15, what)
 				}
-				check(variance, x.MustVarCorrection(c.dims, by, c.keep, false), "var")
-				check(sd, x.MustStdCorrection(c.dims, by, c.keep, false), "std")
-				v, m := x.MustVarMeanCorrection(c.dims, by, c.keep, false)
-				check(variance, v, "var of var_mean")
-				check(mean, m, "mean of var_mean")
-				s, m := x.MustStdMeanCorrection(c.dims, by, c.keep, false)
-				check(sd, s, "std of std_mean")
-				check(mean, m, "mean of std_mean")
+				check(variance, torch.Of(x.T().MustVarCorrection(c.dims, by, c.keep, false)), "var")
+				check(sd, torch.Of(x.T().MustStdCorrection(c.dims, by, c.keep, false)), "std")
+				v, m := x.T().MustVarMeanCorrection(c.dims, by, c.keep, false)
+				check(variance, torch.Of(v), "var of var_mean")
+				check(mean, torch.Of(m), "mean of var_mean")
+				s, m := x.T().MustStdMeanCorrection(c.dims, by, c.keep, false)
+				check(sd, torch.Of(s), "std of std_mean")
+				check(mean, torch.Of(m), "mean of std_mean")
 				out := ts.MustZeros(c.shape, gotch.Double, gotch.CPU)
-				check(variance, x.MustVarCorrectionOut(out, c.dims, by, c.keep, false), "var out")
-				check(variance, out, "var out")
-				check(sd, x.MustStdCorrectionOut(out, c.dims, by, c.keep, false), "std out")
-				check(sd, out, "std out")
+				check(variance, torch.Of(x.T().MustVarCorrectionOut(out, c.dims, by, c.keep, false)), "var out")
+				check(variance, torch.Of(out), "var out")
+				check(sd, torch.Of(x.T().MustStdCorrectionOut(out, c.dims, by, c.keep, false)), "std out")
+				check(sd, torch.Of(out), "std out")
 			})
 		}
 	}
 	// A correction that is not whole is used, or refused: not rounded.
 	inScope(t, func(*torch.Scope) {
-		x, err := vec(data).VarCorrection(nil, ts.FloatScalar(0.5), false, false)
+		x, err := vec(data).T().VarCorrection(nil, ts.FloatScalar(0.5), false, false)
 		if err != nil {
 			assert.Contains(t, asError(t, err).Message, "whole corrections")
 		} else {
 			want, _ := spread(data, 0.5)
-			near(t, []float64{want}, floats(x), 1e-15)
+			near(t, []float64{want}, floats(torch.Of(x)), 1e-15)
 		}
 	})
 	// The gradient of a variance: 2 (x - mean) / (n - correction).
 	inScope(t, func(*torch.Scope) {
-		_, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-			return x.MustVarCorrection(nil, ts.IntScalar(2), false, false)
+		_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+			return torch.Of(x.T().MustVarCorrection(nil, ts.IntScalar(2), false, false))
 		}, vec(data))
 		require.NoError(t, err)
 		_, mean := spread(data, 0)
@@ -113,21 +113,21 @@ func TestSqueezeOfSeveralDimensions(t *testing.T) {
 		inScope(t, func(*torch.Scope) {
 			data := numbers(6, 0)
 			x := vec(data, 1, 2, 1, 3, 1)
-			assert.Equal(t, c.shape, shapeOf(x.MustSqueezeDims(c.dims, false)), "%v", c.dims)
+			assert.Equal(t, c.shape, shapeOf(torch.Of(x.T().MustSqueezeDims(c.dims, false))), "%v", c.dims)
 			assert.Equal(t, []int64{1, 2, 1, 3, 1}, shapeOf(x))
-			y := x.MustSqueezeCopyDims(c.dims, false)
-			assert.Equal(t, c.shape, shapeOf(y), "%v", c.dims)
+			y := x.T().MustSqueezeCopyDims(c.dims, false)
+			assert.Equal(t, c.shape, shapeOf(torch.Of(y)), "%v", c.dims)
 			y.MustZero_()
 			assert.Equal(t, data, floats(x), "a copy")
-			z := x.MustSqueezeDims(c.dims, false)
+			z := x.T().MustSqueezeDims(c.dims, false)
 			z.MustMulScalar_(ts.FloatScalar(2))
 			assert.Equal(t, 2*data[5], floats(x)[5], "a view")
-			x.MustSqueezeDims_(c.dims)
+			x.T().MustSqueezeDims_(c.dims)
 			assert.Equal(t, c.shape, shapeOf(x), "%v", c.dims)
 		})
 	}
 	inScope(t, func(*torch.Scope) {
-		_, err := vec([]float64{1}, 1, 1).SqueezeDims([]int64{0, 2}, false)
+		_, err := vec([]float64{1}, 1, 1).T().SqueezeDims([]int64{0, 2}, false)
 		assert.Contains(t, asError(t, err).Message, "out of range")
 	})
 }
@@ -168,37 +168,38 @@ func TestAttention(t *testing.T) {
 		for i := range some {
 			some[i] = i%3 != 1
 		}
-		mask := torch.Must(torch.FromSlice(some, n, m))
+		mask := torch.New(some, n, m)
 		for name, c := range map[string]struct {
-			mask   *ts.Tensor
+			mask   torch.Tensor
 			causal bool
 			scale  []float64
 			want   []float64
 		}{
-			"plain":          {ts.None, false, nil, attention(1/math.Sqrt(d), all, nil)},
-			"empty scale":    {ts.None, false, []float64{}, attention(1/math.Sqrt(d), all, nil)},
-			"scaled":         {ts.None, false, []float64{0.3}, attention(0.3, all, nil)},
-			"causal":         {ts.None, true, nil, attention(1/math.Sqrt(d), func(i, j int) bool { return j <= i }, nil)},
+			"plain":       {torch.Of(ts.None), false, nil, attention(1/math.Sqrt(d), all, nil)},
+			"empty scale": {torch.Of(ts.None), false, []float64{}, attention(1/math.Sqrt(d), all, nil)},
+			"scaled":      {torch.Of(ts.None), false, []float64{0.3}, attention(0.3, all, nil)},
+			"causal": {torch.Of(ts.None), true, nil, attention(1/math.Sqrt(d), func(i, j int) bool { return j <= i },
+				nil)},
 			"mask":           {mask, false, nil, attention(1/math.Sqrt(d), func(i, j int) bool { return some[i*m+j] }, nil)},
 			"bias":           {vec(bias, n, m), false, nil, attention(1/math.Sqrt(d), all, bias)},
 			"bias, rescaled": {vec(bias, n, m), false, []float64{-2}, attention(-2, all, bias)},
 		} {
 			// Two batches and three heads of the same.
-			spread := func(data []float64, shape ...int64) *ts.Tensor {
-				return vec(data, shape...).MustExpand(append([]int64{2, 3}, shape...), false, false)
+			spread := func(data []float64, shape ...int64) torch.Tensor {
+				return torch.Of(vec(data, shape...).T().MustExpand(append([]int64{2, 3}, shape...), false, false))
 			}
 			out := ts.MustScaledDotProductAttention(
-				spread(q, n, d),
-				spread(k, m, d),
-				spread(v, m, e),
-				c.mask,
+				spread(q, n, d).T(),
+				spread(k, m, d).T(),
+				spread(v, m, e).T(),
+				c.mask.T(),
 				0,
 				c.causal,
 				c.scale,
 			)
-			require.Equal(t, []int64{2, 3, n, e}, shapeOf(out), name)
+			require.Equal(t, []int64{2, 3, n, e}, shapeOf(torch.Of(out)), name)
 			for b := range int64(6) {
-				near(t, c.want, floats(out.MustSelect(0, b/3, false).MustSelect(0, b%3, false)), 1e-14, name)
+				near(t, c.want, floats(torch.Of(out.MustSelect(0, b/3, false).MustSelect(0, b%3, false))), 1e-14, name)
 			}
 		}
 	})
@@ -209,15 +210,15 @@ func TestAttention(t *testing.T) {
 func TestToDense(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		table := torch.Must(torch.Leaf(vec(numbers(10, 0), 5, 2)))
-		out := ts.MustEmbedding(table, ints([]int64{1, 3, 1}), -1, false, true)
-		grads := torch.Must(torch.Grad([]*ts.Tensor{out}, []*ts.Tensor{table}, &torch.GradOptions{
-			Weights: []*ts.Tensor{vec([]float64{2, 20, 4, 40, 8, 80}, 3, 2)},
+		out := ts.MustEmbedding(table.T(), ints([]int64{1, 3, 1}).T(), -1, false, true)
+		grads := torch.Must(torch.Grad([]torch.Tensor{torch.Of(out)}, []torch.Tensor{table}, &torch.GradOptions{
+			Weights: []torch.Tensor{vec([]float64{2, 20, 4, 40, 8, 80}, 3, 2)},
 		}))
-		require.True(t, grads[0].MustIsSparse())
-		dense := grads[0].MustToDense(gotch.Invalid, false, false) // of the type that it has; libtorch knows no other yet
+		require.True(t, grads[0].T().MustIsSparse())
+		dense := grads[0].T().MustToDense(gotch.Invalid, false, false) // of the type that it has; libtorch knows no other yet
 		assert.False(t, dense.MustIsSparse())
-		assert.Equal(t, []float64{0, 0, 10, 100, 0, 0, 4, 40, 0, 0}, floats(dense))
+		assert.Equal(t, []float64{0, 0, 10, 100, 0, 0, 4, 40, 0, 0}, floats(torch.Of(dense)))
 		empty := ts.MustSparseCooTensor([]int64{2, 2}, gotch.Double, gotch.CPU)
-		assert.Equal(t, []float64{0, 0, 0, 0}, floats(empty.MustToDense(gotch.Invalid, false, false)))
+		assert.Equal(t, []float64{0, 0, 0, 0}, floats(torch.Of(empty.MustToDense(gotch.Invalid, false, false))))
 	})
 }

@@ -11,7 +11,7 @@ import (
 type GradOptions struct {
 	// Weights multiply the outputs, each of its output's shape: the result is the vector-Jacobian product. Nil means one,
 	// for outputs that are scalars.
-	Weights []*ts.Tensor
+	Weights []Tensor
 	// CreateGraph makes the gradients differentiable themselves.
 	CreateGraph bool
 	// KeepGraph lets the outputs be differentiated once more. CreateGraph implies it.
@@ -22,7 +22,7 @@ type GradOptions struct {
 
 // Grad returns the gradients of the sum of the outputs in each of the inputs, in their shapes. The inputs must have
 // been made by [Leaf], or computed from such.
-func Grad(outputs, inputs []*ts.Tensor, o *GradOptions) (grads []*ts.Tensor, err error) {
+func Grad(outputs, inputs []Tensor, o *GradOptions) (grads []Tensor, err error) {
 	if o == nil {
 		o = &GradOptions{}
 	}
@@ -35,7 +35,9 @@ func Grad(outputs, inputs []*ts.Tensor, o *GradOptions) (grads []*ts.Tensor, err
 	}
 	err = Do(func(s *Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
-		grads, err = ts.KelvinGrad(outputs, inputs, o.Weights, o.KeepGraph, o.CreateGraph, o.AllowUnused)
+		g, err := ts.KelvinGrad(pointers(outputs), pointers(inputs), pointers(o.Weights), o.KeepGraph, o.CreateGraph,
+			o.AllowUnused)
+		grads = wrapAll(g)
 		s.Keep(grads...)
 		return err
 	})
@@ -43,10 +45,10 @@ func Grad(outputs, inputs []*ts.Tensor, o *GradOptions) (grads []*ts.Tensor, err
 }
 
 // Leaf returns a tensor with the values of t that gradients can be taken in.
-func Leaf(t *ts.Tensor) (*ts.Tensor, error) { return ts.KelvinLeaf(t) }
+func Leaf(t Tensor) (Tensor, error) { return from(ts.KelvinLeaf(t.T())) }
 
 // ValueAndGrad returns f(x), a scalar (shape []), and its gradient, of the shape of x. Neither is part of a graph.
-func ValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (value, grad *ts.Tensor, err error) {
+func ValueAndGrad(f func(x Tensor) Tensor, x Tensor) (value, grad Tensor, err error) {
 	value, grad, _, err = ValueAndGradAux(withoutAux(f), x)
 	return value, grad, err
 }
@@ -54,15 +56,15 @@ func ValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (value, grad *t
 // ValueAndGradAux is [ValueAndGrad] of a function that returns other tensors besides its value.
 // They come back detached.
 func ValueAndGradAux(
-	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
-	x *ts.Tensor,
-) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+	f func(x Tensor) (Tensor, []Tensor),
+	x Tensor,
+) (value, grad Tensor, aux []Tensor, err error) {
 	return inScope(f, x, false)
 }
 
 // VmapValueAndGrad maps f over the first dimension of x, of shape [K, ...]: it returns the K values, of shape [K], and
 // the gradients, of the shape of x. f sees one row at a time, without its first dimension.
-func VmapValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (values, grads *ts.Tensor, err error) {
+func VmapValueAndGrad(f func(x Tensor) Tensor, x Tensor) (values, grads Tensor, err error) {
 	values, grads, _, err = VmapValueAndGradAux(withoutAux(f), x)
 	return values, grads, err
 }
@@ -70,24 +72,24 @@ func VmapValueAndGrad(f func(x *ts.Tensor) *ts.Tensor, x *ts.Tensor) (values, gr
 // VmapValueAndGradAux is [VmapValueAndGrad] of a function that returns other tensors besides its value. They come back
 // detached and with a leading dimension of K.
 func VmapValueAndGradAux(
-	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
-	x *ts.Tensor,
-) (values, grads *ts.Tensor, aux []*ts.Tensor, err error) {
+	f func(x Tensor) (Tensor, []Tensor),
+	x Tensor,
+) (values, grads Tensor, aux []Tensor, err error) {
 	return inScope(f, x, true)
 }
 
-func withoutAux(f func(x *ts.Tensor) *ts.Tensor) func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+func withoutAux(f func(x Tensor) Tensor) func(x Tensor) (Tensor, []Tensor) {
 	if f == nil {
 		return nil
 	}
-	return func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) { return f(x), nil }
+	return func(x Tensor) (Tensor, []Tensor) { return f(x), nil }
 }
 
 func inScope(
-	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
-	x *ts.Tensor,
+	f func(x Tensor) (Tensor, []Tensor),
+	x Tensor,
 	mapped bool,
-) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+) (value, grad Tensor, aux []Tensor, err error) {
 	err = Do(func(s *Scope) error {
 		value, grad, aux, err = valueAndGrad(f, x, mapped)
 		s.Keep(value, grad)
@@ -99,65 +101,65 @@ func inScope(
 
 // valueAndGrad does the work inside the caller's scope. The first output is the value.
 func valueAndGrad(
-	f func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor),
-	x *ts.Tensor,
+	f func(x Tensor) (Tensor, []Tensor),
+	x Tensor,
 	mapped bool,
-) (value, grad *ts.Tensor, aux []*ts.Tensor, err error) {
+) (value, grad Tensor, aux []Tensor, err error) {
 	if f == nil {
-		return nil, nil, nil, errNoFunction
+		return value, grad, nil, errNoFunction
 	}
 	defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 	defer thread.GradientOnly()()
 	defer thread.Evaluate()()
-	leaf, err := ts.KelvinLeaf(x)
+	leaf, err := Leaf(x)
 	if err != nil {
-		return nil, nil, nil, err
+		return value, grad, nil, err
 	}
-	call := func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+	call := func(in []Tensor) ([]Tensor, error) {
 		y, more := f(in[0])
-		return append([]*ts.Tensor{y}, more...), nil
+		return append([]Tensor{y}, more...), nil
 	}
-	var out []*ts.Tensor
+	var out []Tensor
 	want := 0
 	if mapped {
 		want = 1
-		out, err = vmap(call, []*ts.Tensor{leaf}, nil)
+		out, err = vmap(call, []Tensor{leaf}, nil)
 	} else {
-		out, err = call([]*ts.Tensor{leaf})
+		out, err = call([]Tensor{leaf})
 	}
 	if err != nil {
-		return nil, nil, nil, err
+		return value, grad, nil, err
 	}
 	y := out[0]
-	d, err := y.KelvinDescribe()
+	d, err := y.T().KelvinDescribe()
 	if err != nil {
-		return nil, nil, nil, err
+		return value, grad, nil, err
 	}
 	if len(d.Shape) != want {
-		return nil, nil, nil, fmt.Errorf(
+		return value, grad, nil, fmt.Errorf(
 			"the function to differentiate returned shape %v, expected []: %w",
 			d.Shape[want:],
 			ErrNotScalar,
 		)
 	}
 	if !d.RequiresGrad {
-		return nil, nil, nil, fmt.Errorf(
+		return value, grad, nil, fmt.Errorf(
 			"the function to differentiate %w: it was computed without them, or with gradients switched off", ErrNoGradient)
 	}
 	total := y
 	if mapped {
-		if total, err = y.Sum(y.DType(), false); err != nil {
-			return nil, nil, nil, err
+		if total, err = from(y.t.Sum(y.t.DType(), false)); err != nil {
+			return value, grad, nil, err
 		}
 	}
-	grads, err := ts.KelvinGrad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, nil, false, false, false)
+	grads, err := ts.KelvinGrad([]*ts.Tensor{total.t}, []*ts.Tensor{leaf.t}, nil, false, false, false)
 	if err != nil {
-		return nil, nil, nil, err
+		return value, grad, nil, err
 	}
 	for i, t := range out {
-		if out[i], err = t.Detach(false); err != nil {
-			return nil, nil, nil, err
+		if out[i], err = from(t.T().Detach(false)); err != nil {
+			return value, grad, nil, err
 		}
 	}
-	return out[0], grads[0], out[1:], nil
+	return out[0], wrap(grads[0]), out[1:], nil
 }

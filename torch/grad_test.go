@@ -15,62 +15,66 @@ import (
 // smooth are scalar functions of a vector of three positive numbers, with their values and gradients by hand.
 var smooth = []struct {
 	name  string
-	f     func(x *ts.Tensor) *ts.Tensor
+	f     func(x torch.Tensor) torch.Tensor
 	value func(x []float64) float64
 	grad  func(x []float64) []float64
 }{
-	{"sum of squares", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSquare(false)) },
+	{"sum of squares", func(x torch.Tensor) torch.Tensor { return sum(x.Square()) },
 		total(func(x float64) float64 { return x * x }), each(func(x float64) float64 { return 2 * x })},
-	{"log of a product", func(x *ts.Tensor) *ts.Tensor { return x.MustProd(gotch.Double, false).MustLog(false) },
+	{"log of a product", func(x torch.Tensor) torch.Tensor {
+		return torch.Of(x.T().MustProd(gotch.Double,
+			false).MustLog(false))
+	},
 		total(math.Log), each(func(x float64) float64 { return 1 / x })},
-	{"exp", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustExp(false)) }, total(math.Exp), each(math.Exp)},
-	{"log1p", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustLog1p(false)) },
+	{"exp", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustExp(false))) }, total(math.Exp),
+		each(math.Exp)},
+	{"log1p", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustLog1p(false))) },
 		total(math.Log1p), each(func(x float64) float64 { return 1 / (1 + x) })},
-	{"tanh", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustTanh(false)) },
+	{"tanh", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustTanh(false))) },
 		total(math.Tanh), each(func(x float64) float64 { return 1 - math.Tanh(x)*math.Tanh(x) })},
-	{"softplus", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSoftplus(false)) },
+	{"softplus", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustSoftplus(false))) },
 		total(
 			func(x float64) float64 { return math.Log1p(math.Exp(x)) },
 		), each(func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })},
-	{"erf", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustErf(false)) },
+	{"erf", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustErf(false))) },
 		total(math.Erf), each(func(x float64) float64 { return 2 / math.Sqrt(math.Pi) * math.Exp(-x*x) })},
-	{"sin times x", func(x *ts.Tensor) *ts.Tensor { return sum(x.MustSin(false).MustMul(x, false)) },
+	{"sin times x", func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustSin(false).MustMul(x.T(), false))) },
 		total(
 			func(x float64) float64 { return x * math.Sin(x) },
 		), each(func(x float64) float64 { return math.Sin(x) + x*math.Cos(x) })},
-	{"Euclidean norm", func(x *ts.Tensor) *ts.Tensor { return x.MustNorm(false) },
+	{"Euclidean norm", func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustNorm(false)) },
 		norm, func(x []float64) []float64 { return []float64{x[0] / norm(x), x[1] / norm(x), x[2] / norm(x)} }},
-	{"logsumexp", func(x *ts.Tensor) *ts.Tensor { return x.MustLogsumexp([]int64{0}, false, false) },
+	{"logsumexp", func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustLogsumexp([]int64{0}, false, false)) },
 		func(x []float64) float64 { return math.Log(total(math.Exp)(x)) },
 		func(x []float64) []float64 {
 			s := total(math.Exp)(x)
 			return each(func(x float64) float64 { return math.Exp(x) / s })(x)
 		}},
 	// log det of [[x0, x2], [x2, x1 + 9]]: with D = x0 (x1 + 9) - x2², the gradient is (x1 + 9, x0, -2 x2) / D.
-	{"log determinant", func(x *ts.Tensor) *ts.Tensor {
-		a, b, c := x.MustSelect(
+	{"log determinant", func(x torch.Tensor) torch.Tensor {
+		a, b, c := x.T().MustSelect(
 			0,
 			0,
 			false,
-		), x.MustSelect(0, 1, false).
+		), x.T().MustSelect(0, 1, false).
 			MustAddScalar(ts.FloatScalar(9), false),
-			x.MustSelect(
+			x.T().MustSelect(
 				0,
 				2,
 				false,
 			)
-		return ts.MustStack([]*ts.Tensor{a, c, c, b}, 0).MustView([]int64{2, 2}, false).MustLogdet(false)
+		return torch.Of(ts.MustStack([]*ts.Tensor{a, c, c, b}, 0).MustView([]int64{2, 2}, false).MustLogdet(false))
 	}, func(x []float64) float64 { return math.Log(x[0]*(x[1]+9) - x[2]*x[2]) },
 		func(x []float64) []float64 {
 			d := x[0]*(x[1]+9) - x[2]*x[2]
 			return []float64{(x[1] + 9) / d, x[0] / d, -2 * x[2] / d}
 		}},
 	// A normal log density with mean x0 and log sd x1 at the datum x2.
-	{"normal log density", func(x *ts.Tensor) *ts.Tensor {
-		mean, logSD, y := x.MustSelect(0, 0, false), x.MustSelect(0, 1, false), x.MustSelect(0, 2, false)
+	{"normal log density", func(x torch.Tensor) torch.Tensor {
+		mean, logSD, y := x.T().MustSelect(0, 0, false), x.T().MustSelect(0, 1, false), x.T().MustSelect(0, 2, false)
 		z := y.MustSub(mean, false).MustDiv(logSD.MustExp(false), false)
-		return z.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD, false).
-			MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false)
+		return torch.Of(z.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD, false).
+			MustSubScalar(ts.FloatScalar(0.5*math.Log(2*math.Pi)), false))
 	}, func(x []float64) float64 {
 		z := (x[2] - x[0]) / math.Exp(x[1])
 		return -z*z/2 - x[1] - 0.5*math.Log(2*math.Pi)
@@ -79,7 +83,8 @@ var smooth = []struct {
 		return []float64{z / math.Exp(x[1]), z*z - 1, -z / math.Exp(x[1])}
 	}},
 	// Through an index and a comparison: the largest element, squared.
-	{"square of the largest", func(x *ts.Tensor) *ts.Tensor { return x.MustMax(false).MustSquare(false) },
+	{"square of the largest",
+		func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustMax(false).MustSquare(false)) },
 		func(x []float64) float64 { return x[1] * x[1] }, func(x []float64) []float64 { return []float64{0, 2 * x[1], 0} }},
 }
 
@@ -108,9 +113,9 @@ func TestValueAndGrad(t *testing.T) {
 				assert.Equal(t, []int64{3}, shapeOf(grad))
 				near(t, []float64{c.value(at)}, floats(value), 1e-14)
 				near(t, c.grad(at), floats(grad), 1e-14)
-				assert.False(t, value.MustRequiresGrad())
-				assert.False(t, grad.MustRequiresGrad())
-				assert.False(t, x.MustRequiresGrad(), "the argument is not changed")
+				assert.False(t, value.T().MustRequiresGrad())
+				assert.False(t, grad.T().MustRequiresGrad())
+				assert.False(t, x.T().MustRequiresGrad(), "the argument is not changed")
 				assert.Equal(t, 3, s.Owned(), "only x, the value and the gradient are left")
 
 				difference := make([]float64, 3)
@@ -153,24 +158,26 @@ func TestVmapValueAndGrad(t *testing.T) {
 		})
 	}
 	inScope(t, func(*torch.Scope) {
-		x := torch.Must(torch.FromSlice([]float32{1, 2, 3, 4}, 2, 2))
+		x := torch.New([]float32{1, 2, 3, 4}, 2, 2)
 		values, grads, err := torch.VmapValueAndGrad(
-			func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false).MustSum(x.DType(), false) },
+			func(x torch.Tensor) torch.Tensor {
+				return torch.Of(x.T().MustSquare(false).MustSum(x.T().DType(), false))
+			},
 			x,
 		)
 		require.NoError(t, err)
-		assert.Equal(t, gotch.Float, grads.DType())
+		assert.Equal(t, gotch.Float, grads.T().DType())
 		assert.Equal(t, []float64{5, 25}, floats(values))
 		assert.Equal(t, []float64{2, 4, 6, 8}, floats(grads))
 	})
 }
 
 // quadratic is xᵀA x/2 + y Σx³ for x of shape [2] and y of shape [], with A = [[3, 1], [1, 5]].
-func quadratic(x, y *ts.Tensor) *ts.Tensor {
+func quadratic(x, y torch.Tensor) torch.Tensor {
 	a := vec([]float64{3, 1, 1, 5}, 2, 2)
-	half := x.MustDot(a.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(0.5), false)
-	cubes := sum(x.MustPowTensorScalar(ts.IntScalar(3), false))
-	return half.MustAdd(cubes.MustMul(y, false), false)
+	half := x.T().MustDot(a.T().MustMv(x.T(), false), false).MustMulScalar(ts.FloatScalar(0.5), false)
+	cubes := sum(torch.Of(x.T().MustPowTensorScalar(ts.IntScalar(3), false)))
+	return torch.Of(half.MustAdd(cubes.T().MustMul(y.T(), false), false))
 }
 
 // With CreateGraph gradients are differentiated again: all rows of the Hessian, over both inputs. By hand, at x = (2,
@@ -179,24 +186,25 @@ func quadratic(x, y *ts.Tensor) *ts.Tensor {
 func TestGradientsOfGradients(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x, y := torch.Must(torch.Leaf(vec([]float64{2, -1}))), torch.Must(torch.Leaf(scalar(0.5)))
-		in := []*ts.Tensor{x, y}
+		in := []torch.Tensor{x, y}
 		o := &torch.GradOptions{CreateGraph: true}
-		first := torch.Must(torch.Grad([]*ts.Tensor{quadratic(x, y)}, in, o))
+		first := torch.Must(torch.Grad([]torch.Tensor{quadratic(x, y)}, in, o))
 		near(t, []float64{3*2 - 1 + 1.5*4, 2 - 5 + 1.5}, floats(first[0]), 1e-15)
 		near(t, []float64{7}, floats(first[1]), 1e-15)
 
 		hessian := [][]float64{{3 + 6, 1, 12}, {1, 5 - 3, 3}, {12, 3, 0}}
-		for row, component := range []*ts.Tensor{first[0].MustSelect(0, 0, false), first[0].MustSelect(0, 1, false),
+		for row, component := range []torch.Tensor{torch.Of(first[0].T().MustSelect(0, 0, false)),
+			torch.Of(first[0].T().MustSelect(0, 1, false)),
 			first[1]} {
-			second, err := torch.Grad([]*ts.Tensor{component}, in, &torch.GradOptions{CreateGraph: true, AllowUnused: true})
+			second, err := torch.Grad([]torch.Tensor{component}, in, &torch.GradOptions{CreateGraph: true, AllowUnused: true})
 			require.NoError(t, err)
 			near(t, hessian[row], append(floats(second[0]), floats(second[1])...), 1e-15, "row ", row)
 			if row == 0 {
-				third := torch.Must(torch.Grad([]*ts.Tensor{second[0].MustSelect(0, 0, false)}, in,
+				third := torch.Must(torch.Grad([]torch.Tensor{torch.Of(second[0].T().MustSelect(0, 0, false))}, in,
 					&torch.GradOptions{KeepGraph: true}))
 				near(t, []float64{6 * 0.5, 0}, floats(third[0]), 1e-15)
 				near(t, []float64{6 * 2}, floats(third[1]), 1e-15)
-				assert.False(t, third[0].MustRequiresGrad(), "without CreateGraph the gradients end there")
+				assert.False(t, third[0].T().MustRequiresGrad(), "without CreateGraph the gradients end there")
 			}
 		}
 	})
@@ -207,35 +215,37 @@ func TestGradientsOfGradients(t *testing.T) {
 func TestGradWeights(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := torch.Must(torch.Leaf(vec([]float64{1.5, 0.25})))
-		f := func() *ts.Tensor {
-			a, b := x.MustSelect(0, 0, false), x.MustSelect(0, 1, false)
-			return ts.MustStack([]*ts.Tensor{a.MustMul(b, false), a.MustSquare(false), b.MustSin(false)}, 0)
+		f := func() torch.Tensor {
+			a, b := x.T().MustSelect(0, 0, false), x.T().MustSelect(0, 1, false)
+			return torch.Of(ts.MustStack([]*ts.Tensor{a.MustMul(b, false), a.MustSquare(false), b.MustSin(false)}, 0))
 		}
 		v := []float64{2, -1, 3}
-		grads, err := torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec(v)}})
+		grads, err := torch.Grad([]torch.Tensor{f()}, []torch.Tensor{x}, &torch.GradOptions{Weights: []torch.Tensor{vec(v)}})
 		require.NoError(t, err)
 		product := []float64{2*0.25 - 2*1.5, 2*1.5 + 3*math.Cos(0.25)}
 		near(t, product, floats(grads[0]), 1e-15)
 
 		grads, err = torch.Grad(
-			[]*ts.Tensor{f(), sum(x)},
-			[]*ts.Tensor{x},
-			&torch.GradOptions{Weights: []*ts.Tensor{vec(v), scalar(10)}},
+			[]torch.Tensor{f(), sum(x)},
+			[]torch.Tensor{x},
+			&torch.GradOptions{Weights: []torch.Tensor{vec(v), scalar(10)}},
 		)
 		require.NoError(t, err)
 		near(t, []float64{product[0] + 10, product[1] + 10}, floats(grads[0]), 1e-15)
 
 		// The product is linear in the weights, and differentiable in them: its gradient is J times the outer weights.
 		w := torch.Must(torch.Leaf(vec(v)))
-		grads = torch.Must(torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x},
-			&torch.GradOptions{Weights: []*ts.Tensor{w}, CreateGraph: true}))
-		forward := torch.Must(torch.Grad(grads, []*ts.Tensor{w},
-			&torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1, 2})}}))
+		grads = torch.Must(torch.Grad([]torch.Tensor{f()}, []torch.Tensor{x},
+			&torch.GradOptions{Weights: []torch.Tensor{w}, CreateGraph: true}))
+		forward := torch.Must(torch.Grad(grads, []torch.Tensor{w},
+			&torch.GradOptions{Weights: []torch.Tensor{vec([]float64{1, 2})}}))
 		near(t, []float64{0.25 + 2*1.5, 2 * 1.5, 2 * math.Cos(0.25)}, floats(forward[0]), 1e-15)
 
-		_, err = torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec(v), vec(v)}})
+		_, err = torch.Grad([]torch.Tensor{f()}, []torch.Tensor{x},
+			&torch.GradOptions{Weights: []torch.Tensor{vec(v), vec(v)}})
 		assert.ErrorContains(t, err, "2 weights for 1 outputs")
-		_, err = torch.Grad([]*ts.Tensor{f()}, []*ts.Tensor{x}, &torch.GradOptions{Weights: []*ts.Tensor{vec([]float64{1})}})
+		_, err = torch.Grad([]torch.Tensor{f()}, []torch.Tensor{x},
+			&torch.GradOptions{Weights: []torch.Tensor{vec([]float64{1})}})
 		assert.Contains(t, asError(t, err).Message, "shape")
 	})
 }
@@ -244,18 +254,18 @@ func TestGradWeights(t *testing.T) {
 func TestGradKeepGraph(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := torch.Must(torch.Leaf(vec([]float64{3})))
-		y := sum(x.MustMul(x, false).MustExp(false))
+		y := sum(torch.Of(x.T().MustMul(x.T(), false).MustExp(false)))
 		want := []float64{6 * math.Exp(9)}
 		for range 3 {
 			near(
 				t,
 				want,
-				floats(torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, &torch.GradOptions{KeepGraph: true}))[0]),
+				floats(torch.Must(torch.Grad([]torch.Tensor{y}, []torch.Tensor{x}, &torch.GradOptions{KeepGraph: true}))[0]),
 				1e-15,
 			)
 		}
-		near(t, want, floats(torch.Must(torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, nil))[0]), 1e-15)
-		_, err := torch.Grad([]*ts.Tensor{y}, []*ts.Tensor{x}, nil)
+		near(t, want, floats(torch.Must(torch.Grad([]torch.Tensor{y}, []torch.Tensor{x}, nil))[0]), 1e-15)
+		_, err := torch.Grad([]torch.Tensor{y}, []torch.Tensor{x}, nil)
 		assert.Contains(t, asError(t, err).Message, "second time")
 	})
 }
@@ -264,12 +274,12 @@ func TestGradKeepGraph(t *testing.T) {
 func TestGradAllowUnused(t *testing.T) {
 	inScope(t, func(s *torch.Scope) {
 		x, z := torch.Must(torch.Leaf(vec([]float64{1, 2}))), torch.Must(torch.Leaf(vec([]float64{5, 6, 7}, 3, 1)))
-		_, err := torch.Grad([]*ts.Tensor{sum(x.MustSquare(false))}, []*ts.Tensor{x, z}, nil)
+		_, err := torch.Grad([]torch.Tensor{sum(torch.Of(x.T().MustSquare(false)))}, []torch.Tensor{x, z}, nil)
 		assert.Contains(t, asError(t, err).Message, "not have been used in the graph")
 		before := s.Owned()
 		grads, err := torch.Grad(
-			[]*ts.Tensor{sum(x.MustSquare(false))},
-			[]*ts.Tensor{z, x},
+			[]torch.Tensor{sum(torch.Of(x.T().MustSquare(false)))},
+			[]torch.Tensor{z, x},
 			&torch.GradOptions{AllowUnused: true},
 		)
 		require.NoError(t, err)
@@ -282,16 +292,16 @@ func TestGradAllowUnused(t *testing.T) {
 
 // What cannot be differentiated is an error that says why.
 func TestGradErrors(t *testing.T) {
-	identity := func(x *ts.Tensor) *ts.Tensor { return x }
-	constant := func(*ts.Tensor) *ts.Tensor { return scalar(3) }
+	identity := func(x torch.Tensor) torch.Tensor { return x }
+	constant := func(torch.Tensor) torch.Tensor { return scalar(3) }
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2}, 2, 1)
-		for name, run := range map[string]func(f func(*ts.Tensor) *ts.Tensor, x *ts.Tensor) error{
-			"one": func(f func(*ts.Tensor) *ts.Tensor, x *ts.Tensor) error {
+		for name, run := range map[string]func(f func(torch.Tensor) torch.Tensor, x torch.Tensor) error{
+			"one": func(f func(torch.Tensor) torch.Tensor, x torch.Tensor) error {
 				_, _, err := torch.ValueAndGrad(f, x)
 				return err
 			},
-			"mapped": func(f func(*ts.Tensor) *ts.Tensor, x *ts.Tensor) error {
+			"mapped": func(f func(torch.Tensor) torch.Tensor, x torch.Tensor) error {
 				_, _, err := torch.VmapValueAndGrad(f, x)
 				return err
 			},
@@ -305,32 +315,32 @@ func TestGradErrors(t *testing.T) {
 			}
 			err = run(constant, x)
 			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
-			err = run(func(x *ts.Tensor) *ts.Tensor { return sum(x.MustDetach(false)) }, x)
+			err = run(func(x torch.Tensor) torch.Tensor { return sum(torch.Of(x.T().MustDetach(false))) }, x)
 			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
-			err = run(func(x *ts.Tensor) (y *ts.Tensor) {
+			err = run(func(x torch.Tensor) (y torch.Tensor) {
 				_ = torch.NoGrad(func() error { y = sum(x); return nil })
 				return y
 			}, x)
 			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
-			err = run(func(*ts.Tensor) *ts.Tensor { return nil }, x)
-			assert.True(t, asError(t, err).Freed, name)
+			err = run(func(torch.Tensor) torch.Tensor { return torch.Of(2) }, x)
+			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
 			err = run(sum, ints([]int64{1, 2}))
 			assert.Contains(t, asError(t, err).Message, "floating point", name)
 		}
-		_, err := torch.Grad([]*ts.Tensor{torch.Must(torch.Leaf(x))}, []*ts.Tensor{x}, nil)
+		_, err := torch.Grad([]torch.Tensor{torch.Must(torch.Leaf(x))}, []torch.Tensor{x}, nil)
 		assert.ErrorContains(t, err, "Grad(")
-		_, err = torch.Grad([]*ts.Tensor{x.MustExp(false)}, []*ts.Tensor{x}, nil)
+		_, err = torch.Grad([]torch.Tensor{torch.Of(x.T().MustExp(false))}, []torch.Tensor{x}, nil)
 		assert.Contains(t, asError(t, err).Message, "does not require grad")
 		leaf := torch.Must(torch.Leaf(x))
-		_, err = torch.Grad([]*ts.Tensor{leaf.MustExp(false)}, []*ts.Tensor{leaf}, nil)
+		_, err = torch.Grad([]torch.Tensor{torch.Of(leaf.T().MustExp(false))}, []torch.Tensor{leaf}, nil)
 		assert.Contains(t, asError(t, err).Message, "scalar outputs")
 	})
 }
 
 // records says whether this thread records gradients.
-func records(t testing.TB, x *ts.Tensor) bool {
+func records(t testing.TB, x torch.Tensor) bool {
 	t.Helper()
-	y := torch.Must(torch.Leaf(x)).MustMulScalar(ts.FloatScalar(2), false)
+	y := torch.Must(torch.Leaf(x)).T().MustMulScalar(ts.FloatScalar(2), false)
 	return y.MustRequiresGrad()
 }
 
@@ -349,25 +359,28 @@ func TestNoGradNests(t *testing.T) {
 			assert.False(t, records(t, x), "the end of the inner one")
 			ts.NoGrad(func() { assert.False(t, records(t, x)) })
 			assert.False(t, records(t, x), "the end of gotch's")
-			_, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
+			_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
 				assert.True(t, records(t, x))
-				return sum(x.MustSquare(false))
+				return sum(torch.Of(x.T().MustSquare(false)))
 			}, x)
 			require.NoError(t, err)
 			assert.Equal(t, []float64{6}, floats(grad))
-			_, grads, err := torch.VmapValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false) }, x)
+			_, grads, err := torch.VmapValueAndGrad(torch.Tensor.Square, x)
 			require.NoError(t, err)
 			assert.Equal(t, []float64{6}, floats(grads))
 			assert.False(t, records(t, x), "the end of a gradient")
-			_, _, err = torch.ValueAndGrad(func(*ts.Tensor) *ts.Tensor { return x.MustView([]int64{9}, false) }, x)
+			_, _, err = torch.ValueAndGrad(func(torch.Tensor) torch.Tensor {
+				return torch.Of(x.T().MustView([]int64{9},
+					false))
+			}, x)
 			asError(t, err)
 			assert.False(t, records(t, x), "the end of a gradient that failed")
 			return nil
 		}))
 		assert.True(t, records(t, x))
-		asError(t, torch.NoGrad(func() error { x.MustView([]int64{9}, false); return nil }))
+		asError(t, torch.NoGrad(func() error { x.T().MustView([]int64{9}, false); return nil }))
 		assert.True(t, records(t, x), "the end by an error")
-		assert.Panics(t, func() { ts.NoGrad(func() { x.MustView([]int64{9}, false) }) })
+		assert.Panics(t, func() { ts.NoGrad(func() { x.T().MustView([]int64{9}, false) }) })
 		assert.True(t, records(t, x), "the end of gotch's by an error")
 		guard := ts.NewNoGradGuard()
 		inner := ts.NewNoGradGuard()
@@ -407,17 +420,18 @@ func TestBackward(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := torch.Must(torch.Leaf(vec([]float64{3, 4})))
 		for i := range 2 {
-			sum(x.MustSquare(false)).MustBackward()
+			sum(torch.Of(x.T().MustSquare(false))).T().MustBackward()
 			k := float64(i + 1)
-			assert.Equal(t, []float64{6 * k, 8 * k}, floats(x.MustGrad(false)))
+			assert.Equal(t, []float64{6 * k, 8 * k}, floats(torch.Of(x.T().MustGrad(false))))
 		}
-		x.ZeroGrad()
-		assert.Equal(t, []float64{0, 0}, floats(x.MustGrad(false)))
+		x.T().ZeroGrad()
+		assert.Equal(t, []float64{0, 0}, floats(torch.Of(x.T().MustGrad(false))))
 		// Several inputs at once used to corrupt memory.
 		y := torch.Must(torch.Leaf(vec([]float64{5})))
-		grads, err := ts.RunBackward([]*ts.Tensor{sum(x.MustMul(y, false))}, []*ts.Tensor{y, x}, false, false)
+		grads, err := ts.RunBackward([]*ts.Tensor{sum(torch.Of(x.T().MustMul(y.T(), false))).T()},
+			[]*ts.Tensor{y.T(), x.T()}, false, false)
 		require.NoError(t, err)
-		assert.Equal(t, []float64{7}, floats(grads[0]))
-		assert.Equal(t, []float64{5, 5}, floats(grads[1]))
+		assert.Equal(t, []float64{7}, floats(torch.Of(grads[0])))
+		assert.Equal(t, []float64{5, 5}, floats(torch.Of(grads[1])))
 	})
 }

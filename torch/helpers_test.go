@@ -15,26 +15,26 @@ import (
 )
 
 // vec is a float64 tensor of the given values; without a shape it is a vector. It belongs to the scope that is open.
-func vec(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+func vec(data []float64, shape ...int64) torch.Tensor {
+	return torch.New(data, shape...)
 }
 
 // ints is an int64 tensor.
-func ints(data []int64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+func ints(data []int64, shape ...int64) torch.Tensor {
+	return torch.New(data, shape...)
 }
 
 // floats are the values of a tensor, as float64.
-func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+func floats(t torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
 
 // shapeOf is the shape of a tensor; never nil.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
 
 // scalar is a tensor of shape [].
-func scalar(v float64) *ts.Tensor { return torch.Must(torch.Scalar(v)) }
+func scalar(v float64) torch.Tensor { return torch.Scalar(v) }
 
 // sum is the sum of all elements, of shape [].
-func sum(t *ts.Tensor) *ts.Tensor { return t.MustSum(gotch.Double, false) }
+func sum(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSum(gotch.Double, false)) }
 
 // inScope runs f in a scope, and fails the test when that returns an error.
 func inScope(t testing.TB, f func(s *torch.Scope)) {
@@ -46,10 +46,10 @@ func inScope(t testing.TB, f func(s *torch.Scope)) {
 }
 
 // closed is a tensor whose scope is closed.
-func closed(t testing.TB) *ts.Tensor {
+func closed(t testing.TB) torch.Tensor {
 	t.Helper()
-	var x *ts.Tensor
-	inScope(t, func(*torch.Scope) { x = ts.MustOnes([]int64{2, 2}, gotch.Double, gotch.CPU) })
+	var x torch.Tensor
+	inScope(t, func(*torch.Scope) { x = torch.Of(ts.MustOnes([]int64{2, 2}, gotch.Double, gotch.CPU)) })
 	return x
 }
 

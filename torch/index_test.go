@@ -7,14 +7,13 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // An index that is no whole number is an error that names it. It is not cut off.
 func TestFractionalIndex(t *testing.T) {
-	float := func(v ...float64) *ts.Tensor { return torch.Must(torch.FromSlice(v)) }
-	single := func(v ...float32) *ts.Tensor { return torch.Must(torch.FromSlice(v)) }
-	x := torch.Of(float(10, 20, 30))
+	float := func(v ...float64) torch.Tensor { return torch.New(v) }
+	single := func(v ...float32) torch.Tensor { return torch.New(v) }
+	x := float(10, 20, 30)
 	for name, look := range map[string]func(x torch.Tensor, i any) torch.Tensor{
 		"Take":        func(x torch.Tensor, i any) torch.Tensor { return x.Take(i) },
 		"Take of two": func(x torch.Tensor, i any) torch.Tensor { return torch.Stack(0, x, x).Take(0, i) },
@@ -33,9 +32,9 @@ func TestFractionalIndex(t *testing.T) {
 			err := torch.Do(func(*torch.Scope) error { look(x, c.indices); return nil })
 			require.ErrorContains(t, err, c.want, name)
 			require.ErrorContains(t, err, "(at torch/index_test.go:", name)
-			_, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-				return []*ts.Tensor{look(torch.Of(in[0]), c.indices).T()}, nil
-			}, []*ts.Tensor{float(1, 2, 3).MustReshape([]int64{1, 3}, false)}, nil)
+			_, err = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+				return []torch.Tensor{look(in[0], c.indices)}, nil
+			}, []torch.Tensor{torch.Of(float(1, 2, 3).T().MustReshape([]int64{1, 3}, false))}, nil)
 			require.ErrorContains(t, err, c.want, name)
 		}
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
@@ -47,13 +46,13 @@ func TestFractionalIndex(t *testing.T) {
 	require.ErrorContains(t, err, "Take([3] Double, [] Double): the index 1.5 at element 0 of shape [] is not a whole")
 
 	// Indices that vmap maps cannot be read, and those of a gradient are not: there they are cut off.
-	rows, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-		return []*ts.Tensor{x.Take(in[0]).T()}, nil
-	}, []*ts.Tensor{float(0, 1.5)}, nil)
+	rows, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+		return []torch.Tensor{x.Take(in[0])}, nil
+	}, []torch.Tensor{float(0, 1.5)}, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []float64{10, 20}, torch.Of(rows[0]).Values())
-	_, _, err = torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-		return torch.Of(x).Take(float(1.5)).Sum().T()
-	}, x.T())
+	assert.Equal(t, []float64{10, 20}, rows[0].Values())
+	_, _, err = torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+		return x.Take(float(1.5)).Sum()
+	}, x)
 	require.NoError(t, err)
 }

@@ -15,33 +15,33 @@ import (
 func TestInPlaceKeepsTheHandle(t *testing.T) {
 	inScope(t, func(s *torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
-		row := x.MustSelect(0, 1, false)
+		row := x.T().MustSelect(0, 1, false)
 		one := ts.FloatScalar(1)
 		owned := s.Owned()
-		handle := x.Ctensor()
-		x.MustAddScalar_(one)
-		x.MustMul_(x)
+		handle := x.T().Ctensor()
+		x.T().MustAddScalar_(one)
+		x.T().MustMul_(x.T())
 		assert.Equal(t, []float64{4, 9, 16, 25}, floats(x))
-		assert.Equal(t, []float64{16, 25}, floats(row))
+		assert.Equal(t, []float64{16, 25}, floats(torch.Of(row)))
 		row.MustZero_()
 		assert.Equal(t, []float64{4, 9, 0, 0}, floats(x))
-		x.MustTranspose_(0, 1)
+		x.T().MustTranspose_(0, 1)
 		assert.Equal(t, []float64{4, 0, 9, 0}, floats(x))
-		x.MustSqueezeDims_([]int64{}) // of no dimension
-		x.MustUnsqueeze_(0)
+		x.T().MustSqueezeDims_([]int64{}) // of no dimension
+		x.T().MustUnsqueeze_(0)
 		assert.Equal(t, []int64{1, 2, 2}, shapeOf(x))
 		assert.Equal(t, owned, s.Owned())
-		assert.Equal(t, handle, x.Ctensor())
+		assert.Equal(t, handle, x.T().Ctensor())
 	})
 }
 
 // In-place ops are recorded: for y = x² made in place of 1·x, y' = 2x.
 func TestInPlaceGradient(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		value, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-			y := x.MustMulScalar(ts.FloatScalar(1), false)
-			y.MustMul_(x)
-			return sum(y)
+		value, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+			y := x.T().MustMulScalar(ts.FloatScalar(1), false)
+			y.MustMul_(x.T())
+			return sum(torch.Of(y))
 		}, vec([]float64{3, -1}))
 		assert.NoError(t, err)
 		assert.Equal(t, []float64{10}, floats(value))
@@ -50,7 +50,7 @@ func TestInPlaceGradient(t *testing.T) {
 	// A leaf that records gradients cannot be changed: libtorch says so.
 	inScope(t, func(*torch.Scope) {
 		leaf := torch.Must(torch.Leaf(vec([]float64{1})))
-		e := asError(t, leaf.AddScalar_(ts.FloatScalar(1)))
+		e := asError(t, leaf.T().AddScalar_(ts.FloatScalar(1)))
 		assert.Contains(t, e.Message, "leaf Variable that requires grad")
 		assert.Equal(t, "AddScalar_", e.Op)
 	})
@@ -82,6 +82,6 @@ func TestInPlaceDoesNotLeak(t *testing.T) {
 			testkit.Grown(t, before, 2<<20, name)
 		}
 		x.MustFill_(ts.FloatScalar(7))
-		assert.Equal(t, []float64{7, 7, 7, 7}, floats(x))
+		assert.Equal(t, []float64{7, 7, 7, 7}, floats(torch.Of(x)))
 	})
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // used makes a tensor of so many MiB whose every page was written.
-func used(mib int64) *ts.Tensor {
-	return torch.Must(ts.Ones([]int64{mib << 17}, gotch.Double, gotch.CPU))
+func used(mib int64) torch.Tensor {
+	return torch.Of(torch.Must(ts.Ones([]int64{mib << 17}, gotch.Double, gotch.CPU)))
 }
 
 // minorFaults are the pages that were made for this process.
@@ -37,7 +37,7 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	before := minorFaults(t)
 	for i := range int64(20) {
 		x := used(64 - i%4)
-		assert.Equal(t, 1.0, torch.Must(torch.Item(x.MustMean(gotch.Double, false))))
+		assert.Equal(t, 1.0, torch.Of(x.T().MustMean(gotch.Double, false)).Item())
 		torch.Free(x)
 	}
 	assert.Less(t, minorFaults(t)-before, int64(64<<8), "20 blocks have 20 times as many pages")
@@ -47,8 +47,8 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 // cache, and a loop that needs two of them does not go through all.
 func TestLastBlockIsUsedFirst(t *testing.T) {
 	testkit.Resident(t) // skips where the system is another
-	at := func(x *ts.Tensor) unsafe.Pointer { return torch.Must(ts.KelvinData(x, int(gotch.Double.CInt()))) }
-	blocks := make([]*ts.Tensor, 4)
+	at := func(x torch.Tensor) unsafe.Pointer { return torch.Must(ts.KelvinData(x.T(), int(gotch.Double.CInt()))) }
+	blocks := make([]torch.Tensor, 4)
 	places := make([]unsafe.Pointer, len(blocks))
 	for i := range blocks {
 		blocks[i] = used(3)
@@ -71,7 +71,7 @@ func TestLargeBlocksAreGivenBack(t *testing.T) {
 		torch.Free(used(mib))
 		testkit.Grown(t, before, (mib*5/4+32)<<20, "%d MiB in use at once", mib)
 	}
-	small := make([]*ts.Tensor, 8)
+	small := make([]torch.Tensor, 8)
 	for i := range small {
 		small[i] = used(20)
 	}
@@ -105,7 +105,7 @@ func TestSmallBlocksAreUsedAgain(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	at := func(n int64) unsafe.Pointer {
 		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
-		defer torch.Free(x)
+		defer torch.Free(torch.Of(x))
 		return torch.Must(x.DataPtr())
 	}
 	for _, n := range []int64{1, 8, 100, 1024} {
@@ -124,7 +124,7 @@ func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	at := func(n int64) unsafe.Pointer {
 		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
-		defer torch.Free(x)
+		defer torch.Free(torch.Of(x))
 		return torch.Must(x.DataPtr())
 	}
 	for _, n := range []int64{1025, 1152, 1153, 5000, 30720, 30721, 32000, 32767, 32768, 33000, 100_000} {
@@ -141,10 +141,10 @@ func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
 func TestSmallBlocksAreGivenBack(t *testing.T) {
 	const most = (32 + 3*4) << 20 // three threads keep up to 4 MiB each: this one, the last that ended, the next
 	before := testkit.Resident(t)
-	most2MiB := func(numbers int64) []*ts.Tensor {
-		list := make([]*ts.Tensor, min(1<<18/numbers, 4096))
+	most2MiB := func(numbers int64) []torch.Tensor {
+		list := make([]torch.Tensor, min(1<<18/numbers, 4096))
 		for i := range list {
-			list[i] = torch.Must(ts.Ones([]int64{numbers}, gotch.Double, gotch.CPU))
+			list[i] = torch.Of(torch.Must(ts.Ones([]int64{numbers}, gotch.Double, gotch.CPU)))
 		}
 		return list
 	}
@@ -166,7 +166,7 @@ func TestSmallBlocksAreGivenBack(t *testing.T) {
 	}
 	testkit.Grown(t, before, most, "threads that are gone")
 	for range 100 {
-		var list []*ts.Tensor
+		var list []torch.Tensor
 		on(func() { list = most2MiB(300) })
 		torch.Free(list...)
 	}

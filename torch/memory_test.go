@@ -14,11 +14,11 @@ import (
 )
 
 // logistic is a log density with all that a model has: a product with data, a loss, a prior, scalars and a reduction.
-func logistic(x, y *ts.Tensor) func(w *ts.Tensor) *ts.Tensor {
-	return func(w *ts.Tensor) *ts.Tensor {
-		loss := x.MustMv(w, false).MustBinaryCrossEntropyWithLogits(y, ts.None, ts.None, 2, false)
-		prior := sum(w.MustSquare(false)).MustMulScalar(ts.FloatScalar(0.5), false)
-		return loss.MustAdd(prior, false).MustNeg(false)
+func logistic(x, y torch.Tensor) func(w torch.Tensor) torch.Tensor {
+	return func(w torch.Tensor) torch.Tensor {
+		loss := x.T().MustMv(w.T(), false).MustBinaryCrossEntropyWithLogits(y.T(), ts.None, ts.None, 2, false)
+		prior := sum(torch.Of(w.T().MustSquare(false))).T().MustMulScalar(ts.FloatScalar(0.5), false)
+		return torch.Of(loss.MustAdd(prior, false).MustNeg(false))
 	}
 }
 
@@ -27,13 +27,13 @@ func logistic(x, y *ts.Tensor) func(w *ts.Tensor) *ts.Tensor {
 // the allocators' pools.)
 func TestGradientsInFlatMemory(t *testing.T) {
 	x, y, w := vec(numbers(40*8, 0), 40, 8), ts.MustOnes([]int64{40}, gotch.Double, gotch.CPU), vec(numbers(4*8, 77), 4, 8)
-	defer torch.Free(x, y, w)
-	first := w.MustSelect(0, 0, false)
-	defer torch.Free(first)
-	f := logistic(x, y)
+	defer torch.Free(x, torch.Of(y), w)
+	first := w.T().MustSelect(0, 0, false)
+	defer torch.Free(torch.Of(first))
+	f := logistic(x, torch.Of(y))
 	for name, evaluate := range map[string]func() error{
 		"ValueAndGrad": func() error {
-			value, grad, err := torch.ValueAndGrad(f, first)
+			value, grad, err := torch.ValueAndGrad(f, torch.Of(first))
 			torch.Free(value, grad)
 			return err
 		},
@@ -42,9 +42,9 @@ func TestGradientsInFlatMemory(t *testing.T) {
 		},
 		"Grad of Grad": func() error {
 			return torch.Do(func(*torch.Scope) error {
-				leaf := torch.Must(torch.Leaf(first))
-				g := torch.Must(torch.Grad([]*ts.Tensor{f(leaf)}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))
-				_, err := torch.Grad([]*ts.Tensor{g[0].MustDot(first, false)}, []*ts.Tensor{leaf}, nil)
+				leaf := torch.Must(torch.Leaf(torch.Of(first)))
+				g := torch.Must(torch.Grad([]torch.Tensor{f(leaf)}, []torch.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))
+				_, err := torch.Grad([]torch.Tensor{torch.Of(g[0].T().MustDot(first, false))}, []torch.Tensor{leaf}, nil)
 				return err
 			})
 		},
@@ -73,8 +73,8 @@ func TestErrorsInFlatMemory(t *testing.T) {
 	defer torch.Free(x)
 	fail := func(n int) {
 		for range n {
-			_, _, err := torch.VmapValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				return x.MustMulScalar(ts.FloatScalar(2), false).MustView([]int64{7}, false)
+			_, _, err := torch.VmapValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				return torch.Of(x.T().MustMulScalar(ts.FloatScalar(2), false).MustView([]int64{7}, false))
 			}, x)
 			require.Error(t, err)
 		}
@@ -102,9 +102,9 @@ func TestUnscopedTensorsAreCollected(t *testing.T) {
 	collect(func() bool { return torch.UnscopedBytes() == 0 })
 	base := torch.UnscopedBytes()
 	func() {
-		var list []*ts.Tensor
+		var list []torch.Tensor
 		for range 10 {
-			list = append(list, ts.MustZeros([]int64{mega / 8}, gotch.Double, gotch.CPU))
+			list = append(list, torch.Of(ts.MustZeros([]int64{mega / 8}, gotch.Double, gotch.CPU)))
 		}
 		assert.EqualValues(t, base+10*mega, torch.UnscopedBytes())
 		inScope(t, func(s *torch.Scope) {
@@ -119,8 +119,8 @@ func TestUnscopedTensorsAreCollected(t *testing.T) {
 			)
 			ts.MustZeros([]int64{mega}, gotch.Uint8, gotch.CPU)
 			assert.EqualValues(t, base+10*mega, torch.UnscopedBytes(), "tensors of a scope do not count")
-			s.Keep(kept)
-			torch.Detach(detached)
+			s.Keep(torch.Of(kept))
+			torch.Detach(torch.Of(detached))
 			assert.EqualValues(t, base+12*mega, torch.UnscopedBytes())
 		})
 		torch.Free(list[0])

@@ -15,24 +15,25 @@ import (
 )
 
 // matrices are forms of a batch [n, rows, columns] of the same numbers.
-func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int64) map[string]*ts.Tensor {
+func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int64) map[string]torch.Tensor {
 	t.Helper()
 	streams := torch.NewStreams(seed, 1)
 	x := torch.Must(streams.Normal([]int64{n, rows, columns}, dtype, torch.CPU))
-	x = x.MustReshape([]int64{n, rows, columns}, false)
-	swapped := x.MustTranspose(1, 2, false).MustContiguous(false).MustTranspose(1, 2, false)
+	x = torch.Of(x.T().MustReshape([]int64{n, rows, columns}, false))
+	swapped := x.T().MustTranspose(1, 2, false).MustContiguous(false).MustTranspose(1, 2, false)
 	wide := ts.MustZeros([]int64{n, rows + 2, 2*columns + 1}, dtype, gotch.CPU)
 	part := wide.MustNarrow(1, 1, rows, false)
 	narrow := part.MustNarrow(2, 1, columns, false)
-	narrow.Copy_(x)
+	narrow.Copy_(x.T())
 	long := ts.MustZeros([]int64{n, columns, rows + 3}, dtype, gotch.CPU)
 	high := long.MustNarrow(2, 2, rows, false).MustTranspose(1, 2, false)
-	high.Copy_(x)
+	high.Copy_(x.T())
 	sparse := ts.MustZeros([]int64{n, rows, columns, 2}, dtype, gotch.CPU).MustSelect(3, 1, false)
-	sparse.Copy_(x)
-	last := x.MustPermute([]int64{1, 2, 0}, false).MustContiguous(false).MustPermute([]int64{2, 0, 1}, false)
-	return map[string]*ts.Tensor{"rows": x, "columns": swapped, "a part": narrow, "a part of columns": high,
-		"every second number": sparse, "the batch last": last}
+	sparse.Copy_(x.T())
+	last := x.T().MustPermute([]int64{1, 2, 0}, false).MustContiguous(false).MustPermute([]int64{2, 0, 1}, false)
+	return map[string]torch.Tensor{"rows": x, "columns": torch.Of(swapped), "a part": torch.Of(narrow),
+		"a part of columns":   torch.Of(high),
+		"every second number": torch.Of(sparse), "the batch last": torch.Of(last)}
 }
 
 // Products of batches of matrices are sums of products, computed here in Go, whatever the strides: for vectors, outer
@@ -48,8 +49,8 @@ func TestProductsOfBatches(t *testing.T) {
 			n, m, inner, k := size[0], size[1], size[2], size[3]
 			inScope(t, func(*torch.Scope) {
 				lefts, rights := matrices(t, 1, dtype, n, m, inner), matrices(t, 2, dtype, n, inner, k)
-				a := floats(lefts["rows"].MustTotype(gotch.Double, false).MustContiguous(false))
-				b := floats(rights["rows"].MustTotype(gotch.Double, false).MustContiguous(false))
+				a := floats(torch.Of(lefts["rows"].T().MustTotype(gotch.Double, false).MustContiguous(false)))
+				b := floats(torch.Of(rights["rows"].T().MustTotype(gotch.Double, false).MustContiguous(false)))
 				want, bound := make([]float64, n*m*k), make([]float64, n*m*k)
 				for i := range n {
 					for r := range m {
@@ -66,22 +67,22 @@ func TestProductsOfBatches(t *testing.T) {
 				for left, x := range lefts {
 					for right, y := range rights {
 						name := fmt.Sprintf("%v %v: %s, %s", dtype, size, left, right)
-						got := x.MustBmm(y, false)
-						require.Equal(t, []int64{n, m, k}, shapeOf(got))
-						have := floats(got.MustTotype(gotch.Double, false))
+						got := x.T().MustBmm(y.T(), false)
+						require.Equal(t, []int64{n, m, k}, shapeOf(torch.Of(got)))
+						have := floats(torch.Of(got.MustTotype(gotch.Double, false)))
 						for i := range want {
 							// Each of the sum's roundings is at most half of epsilon of a partial sum. (Higham 2002, section 3.1.)
 							require.InDelta(t, want[i], have[i], float64(inner+1)*epsilon*bound[i], name)
 						}
 						given := ts.MustZeros([]int64{n, m, k}, dtype, gotch.CPU)
-						torch.Must(x.BmmOut(given, y, false))
-						require.Equal(t, have, floats(given.MustTotype(gotch.Double, false)), name)
+						torch.Must(x.T().BmmOut(given, y.T(), false))
+						require.Equal(t, have, floats(torch.Of(given.MustTotype(gotch.Double, false))), name)
 						for _, few := range []int64{1, 2} {
 							if few >= n || thread.BLAS() == 0 {
 								break
 							}
-							part := x.MustNarrow(0, 1, few, false).MustBmm(y.MustNarrow(0, 1, few, false), false)
-							require.Equal(t, have[m*k:(1+few)*m*k], floats(part.MustTotype(gotch.Double, false)), name)
+							part := x.T().MustNarrow(0, 1, few, false).MustBmm(y.T().MustNarrow(0, 1, few, false), false)
+							require.Equal(t, have[m*k:(1+few)*m*k], floats(torch.Of(part.MustTotype(gotch.Double, false))), name)
 						}
 					}
 				}
@@ -94,12 +95,12 @@ func TestProductsOfBatches(t *testing.T) {
 func TestProductsOfOneMatrix(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		one := matrices(t, 3, gotch.Double, 1, 20, 30)["rows"]
-		many := one.MustExpand([]int64{4, 20, 30}, true, false)
+		many := one.T().MustExpand([]int64{4, 20, 30}, true, false)
 		x := matrices(t, 4, gotch.Double, 4, 2, 20)["rows"]
-		want := floats(x.MustReshape([]int64{8, 20}, false).MustMm(one.MustSelect(0, 0, false), false))
-		assert.InDeltaSlice(t, want, floats(x.MustBmm(many, false)), 1e-12)
-		x.MustSelect(0, 1, false).MustFill_(ts.FloatScalar(math.NaN()))
-		for i, v := range floats(x.MustBmm(many, false)) {
+		want := floats(torch.Of(x.T().MustReshape([]int64{8, 20}, false).MustMm(one.T().MustSelect(0, 0, false), false)))
+		assert.InDeltaSlice(t, want, floats(torch.Of(x.T().MustBmm(many, false))), 1e-12)
+		x.T().MustSelect(0, 1, false).MustFill_(ts.FloatScalar(math.NaN()))
+		for i, v := range floats(torch.Of(x.T().MustBmm(many, false))) {
 			assert.Equal(t, i/60 == 1, math.IsNaN(v), "number %d", i)
 		}
 	})
@@ -117,7 +118,8 @@ func TestProductsOfOtherBatches(t *testing.T) {
 		assert.Error(t, err)
 		whole := ts.MustOnes([]int64{3, 20, 30}, gotch.Int64, gotch.CPU)
 		assert.Equal(t, int64(20), whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
-		assert.Empty(t, floats(x.MustNarrow(0, 0, 0, false).MustBmm(x.MustNarrow(0, 0, 0, false).MustTranspose(1, 2, false),
-			false)))
+		assert.Empty(t, floats(torch.Of(x.MustNarrow(0, 0, 0,
+			false).MustBmm(x.MustNarrow(0, 0, 0, false).MustTranspose(1, 2, false),
+			false))))
 	})
 }

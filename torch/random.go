@@ -39,24 +39,24 @@ func NewStreams(seed uint64, k int) Streams {
 
 // Normal draws standard normal numbers: a tensor of shape [K, shape...], row k from chain k's stream. The streams move
 // on by as many positions as were used.
-func (s *Streams) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Streams) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(0, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
 }
 
 // Uniform draws numbers uniform on the open interval (0, 1), like [Streams.Normal].
-func (s *Streams) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Streams) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(1, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
 }
 
 // NormalLike draws standard normal numbers in the shape, type and device of t. With one stream t may have any shape;
 // with K streams its first dimension must be K.
-func (s *Streams) NormalLike(t *ts.Tensor) (*ts.Tensor, error) {
-	d, err := t.KelvinDescribe()
+func (s *Streams) NormalLike(t Tensor) (Tensor, error) {
+	d, err := t.T().KelvinDescribe()
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	if len(s.Chains) != 1 && (len(d.Shape) == 0 || d.Shape[0] != int64(len(s.Chains))) {
-		return nil, fmt.Errorf(
+		return Tensor{}, fmt.Errorf(
 			"torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains),
 			d.Shape)
 	}
@@ -73,16 +73,16 @@ var (
 	}
 )
 
-func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 }
 
-func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor, error) {
+func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (Tensor, error) {
 	if len(s.Chains) == 0 {
-		return nil, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
+		return Tensor{}, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
 	}
 	if !drawable[kind][gotch.CKind2DType(int32(dtype))] {
-		return nil, fmt.Errorf(
+		return Tensor{}, fmt.Errorf(
 			"torch.Streams: %s numbers of type %v cannot be drawn",
 			kinds[kind],
 			gotch.CKind2DType(int32(dtype)),
@@ -100,10 +100,10 @@ func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (*ts.Tensor
 		t, err = s.onDevice(kind, shape, gotch.CKind2DType(int32(dtype)), gotch.CudaBuilder(uint(device)))
 	}
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
 	s.Offset += uint64(positions(kind, n/int64(len(s.Chains)), gotch.CKind2DType(int32(dtype))))
-	return t, nil
+	return wrap(t), nil
 }
 
 // positions are how many n numbers of a stream take.

@@ -65,7 +65,7 @@ func (s *Streams) byKernel(fill filler, kind int, shape []int64, dtype gotch.DTy
 			if err != nil {
 				return err
 			}
-			chains = Must(copied.DataPtr())
+			chains = Must(copied.t.DataPtr())
 		}
 		drawn := gotch.Double
 		if d.Float {
@@ -79,7 +79,7 @@ func (s *Streams) byKernel(fill filler, kind int, shape []int64, dtype gotch.DTy
 			return err
 		}
 		out = t.MustTotype(dtype, false)
-		scope.Keep(out)
+		scope.Keep(wrap(out))
 		return nil
 	})
 	return out, err
@@ -100,7 +100,7 @@ func (s *Streams) evenChains() (first, step uint64, even bool) {
 }
 
 // chainsOn are the chains as a column.
-func (s *Streams) chainsOn(device gotch.Device) (*ts.Tensor, error) {
+func (s *Streams) chainsOn(device gotch.Device) (Tensor, error) {
 	chains := make([]int64, len(s.Chains))
 	for i, c := range s.Chains {
 		chains[i] = int64(c)
@@ -118,10 +118,11 @@ func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, devic
 	k := int64(len(s.Chains))
 	count := positions(kind, n/k, dtype)
 	err = Do(func(scope *Scope) error {
-		chain, err := s.chainsOn(device)
+		column, err := s.chainsOn(device)
 		if err != nil {
 			return err
 		}
+		chain := column.t
 		// Sums and products are those of uint64, since both wrap.
 		position := ts.MustArange(ts.IntScalar(count), gotch.Int64, device).
 			MustAddScalar(ts.IntScalar(int64(s.Offset)), false).MustUnsqueeze(0, false).
@@ -153,7 +154,7 @@ func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, devic
 		all := ts.MustStack(numbers, 2).MustReshape([]int64{k, int64(len(numbers)) * count}, false).
 			MustNarrow(1, 0, n/k, false)
 		out = all.MustReshape(shape, false).MustTotype(dtype, false)
-		scope.Keep(out)
+		scope.Keep(wrap(out))
 		return nil
 	})
 	return out, err

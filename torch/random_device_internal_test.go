@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/cuda"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // What a device would draw, here the CPU, is what the CPU's own code draws: uniform numbers to the bit, normal ones to
@@ -35,9 +34,9 @@ func TestDrawingOnTheDevice(t *testing.T) {
 						unit := map[gotch.DType]float64{gotch.Double: 0x1p-52, gotch.Float: 7 * 0x1p-24, gotch.Half: 0x1p-10,
 							gotch.BFloat16: 0x1p-7}[dtype]
 						x := Must(ToSlice[float64](a))
-						for way, b := range []*ts.Tensor{Must(got.byOperations(kind, shape, dtype, CPU)),
-							Must(got.byKernel(serial, kind, shape, dtype, CPU))} {
-							require.Equal(t, a.DType(), b.DType())
+						for way, b := range []Tensor{wrap(Must(got.byOperations(kind, shape, dtype, CPU))),
+							wrap(Must(got.byKernel(serial, kind, shape, dtype, CPU)))} {
+							require.Equal(t, a.T().DType(), b.T().DType())
 							require.Equal(t, Must(Shape(a)), Must(Shape(b)))
 							y := Must(ToSlice[float64](b))
 							if kind == 1 || dtype == gotch.Float && way == 1 {
@@ -75,7 +74,7 @@ func TestKernelThatFails(t *testing.T) {
 		want := s
 		x := Must(ToSlice[float64](Must(want.drawAt(1, []int64{3, 5}, int(gotch.Double.CInt()), -1))))
 		for range 2 {
-			require.Equal(t, x, Must(ToSlice[float64](Must(s.byEither(fails, 1, []int64{3, 5}, gotch.Double, CPU)))))
+			require.Equal(t, x, Must(ToSlice[float64](wrap(Must(s.byEither(fails, 1, []int64{3, 5}, gotch.Double, CPU))))))
 		}
 		return nil
 	}))
@@ -115,8 +114,8 @@ func TestKernelOfTheDevice(t *testing.T) {
 				s := Streams{Seed: 3, Chains: chains, Offset: math.MaxUint32 - 2}
 				for kind := range kinds {
 					shape := []int64{3, 100_001}
-					x := Must(ToSlice[float64](Must(s.byKernel(k.Fill, kind, shape, gotch.Double, device))))
-					y := Must(ToSlice[float64](Must(s.byOperations(kind, shape, gotch.Double, device))))
+					x := Must(ToSlice[float64](wrap(Must(s.byKernel(k.Fill, kind, shape, gotch.Double, device)))))
+					y := Must(ToSlice[float64](wrap(Must(s.byOperations(kind, shape, gotch.Double, device)))))
 					copied := s
 					z := Must(ToSlice[float64](Must(copied.drawAt(kind, shape, int(gotch.Double.CInt()), -1))))
 					for i := range x {

@@ -52,7 +52,7 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 
 			// In single precision one word makes one number: 23 bits and a half, of the first and the third.
 			x := torch.Must(single.Uniform([]int64{2}, gotch.Float, gotch.CPU))
-			assert.Equal(t, gotch.Float, x.DType())
+			assert.Equal(t, gotch.Float, x.T().DType())
 			assert.Equal(t, []float64{(float64(w[0]>>9) + 0.5) / (1 << 23), (float64(w[2]>>9) + 0.5) / (1 << 23)}, floats(x))
 		})
 	}
@@ -166,11 +166,11 @@ func TestSuccessiveDraws(t *testing.T) {
 // NormalLike draws the numbers of Normal in the shape, type and device of a tensor.
 func TestNormalLike(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		like := torch.Must(torch.FromSlice(make([]float32, 12), 4, 3))
+		like := torch.New(make([]float32, 12), 4, 3)
 		s, same, single := torch.NewStreams(1, 4), torch.NewStreams(1, 4), torch.NewStreams(1, 1)
 		x := torch.Must(s.NormalLike(like))
 		assert.Equal(t, []int64{4, 3}, shapeOf(x))
-		assert.Equal(t, gotch.Float, x.DType())
+		assert.Equal(t, gotch.Float, x.T().DType())
 		assert.Equal(t, floats(torch.Must(same.Normal([]int64{3}, gotch.Float, gotch.CPU))), floats(x))
 		assert.Equal(t, same, s)
 		y := torch.Must(single.NormalLike(like))
@@ -179,14 +179,14 @@ func TestNormalLike(t *testing.T) {
 		assert.Equal(t, floats(x)[:3], floats(y)[:3])
 		assert.Equal(t, []int64{}, shapeOf(torch.Must(single.NormalLike(scalar(0)))))
 
-		for _, wrong := range []*ts.Tensor{scalar(0), vec([]float64{1, 2, 3}), vec(numbers(12, 0), 3, 4)} {
+		for _, wrong := range []torch.Tensor{scalar(0), vec([]float64{1, 2, 3}), vec(numbers(12, 0), 3, 4)} {
 			before := s
 			_, err := s.NormalLike(wrong)
 			assert.ErrorContains(t, err, "4 chains cannot fill shape")
 			assert.Equal(t, before, s, "a draw that failed uses nothing")
 		}
 		for _, c := range []struct {
-			draw  func([]int64, gotch.DType, gotch.Device) (*ts.Tensor, error)
+			draw  func([]int64, gotch.DType, gotch.Device) (torch.Tensor, error)
 			dtype gotch.DType
 		}{{s.Normal, gotch.Int64}, {s.Normal, gotch.Bool}, {s.Normal, gotch.Invalid}, {s.Uniform, gotch.Half},
 			{s.Uniform, gotch.Uint8}} {

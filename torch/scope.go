@@ -33,14 +33,14 @@ func (s *Scope) close() {
 	s.s.Swap(nil).Close()
 }
 
-// Keep makes the tensors outlive the scope. A nil tensor, or one of another scope, is left as it is.
-func (s *Scope) Keep(tensors ...*ts.Tensor) {
+// Keep makes the tensors outlive the scope. A number, or a tensor of another scope, is left as it is.
+func (s *Scope) Keep(tensors ...Tensor) {
 	if s == nil {
 		return
 	}
 	if open := s.s.Load(); open != nil {
 		for _, t := range tensors {
-			open.Keep(t)
+			open.Keep(t.t)
 		}
 	}
 }
@@ -55,25 +55,25 @@ func (s *Scope) Owned() int {
 }
 
 // Detach takes tensors out of every scope: each lives until it is dropped or nothing refers to it any more.
-func Detach(tensors ...*ts.Tensor) {
+func Detach(tensors ...Tensor) {
 	for _, t := range tensors {
-		if t != nil {
-			t.Detached()
+		if t.t != nil {
+			t.t.Detached()
 		}
 	}
 }
 
 // Free gives the memory of tensors back now. Using one later is an error; freeing it again does nothing.
-func Free(tensors ...*ts.Tensor) {
+func Free(tensors ...Tensor) {
 	for _, t := range tensors {
-		if t != nil {
-			t.MustDrop()
+		if t.t != nil {
+			t.t.MustDrop()
 		}
 	}
 }
 
-// Freed says whether the tensor's memory was given back.
-func Freed(t *ts.Tensor) bool { return t.KelvinFreed() }
+// Freed says whether the tensor's memory was given back; a number has none.
+func Freed(t Tensor) bool { return t.t != nil && t.t.KelvinFreed() }
 
 // UnscopedBytes is the size of all tensors that live outside any scope.
 func UnscopedBytes() int64 { return ts.KelvinUnscopedBytes() }

@@ -17,19 +17,19 @@ import (
 
 // What is kept outlives the scope with its values, what is not is freed.
 func TestScopeKeepsOnlyWhatIsKept(t *testing.T) {
-	var kept, dropped *ts.Tensor
+	var kept, dropped torch.Tensor
 	inScope(t, func(s *torch.Scope) {
 		dropped = vec([]float64{1, 2, 3})
-		kept = dropped.MustMulScalar(ts.FloatScalar(2), false)
+		kept = torch.Of(dropped.T().MustMulScalar(ts.FloatScalar(2), false))
 		s.Keep(kept)
-		s.Keep(nil) // nothing to keep is not an error
+		s.Keep(torch.Tensor{}) // nothing to keep is not an error
 	})
 	assert.False(t, torch.Freed(kept))
 	assert.Equal(t, []float64{2, 4, 6}, floats(kept))
 	assert.True(t, torch.Freed(dropped))
 	torch.Free(kept)
 	assert.True(t, torch.Freed(kept))
-	torch.Free(kept, nil) // again does nothing
+	torch.Free(kept, torch.Tensor{}) // again does nothing
 }
 
 // Every op makes exactly one tensor of the scope: three ones, minus the one that is handed on, minus
@@ -39,27 +39,27 @@ func TestScopeOwned(t *testing.T) {
 		require.Equal(t, 0, outer.Owned())
 		inScope(t, func(s *torch.Scope) {
 			a := vec([]float64{1})
-			b := a.MustExp(false)
+			b := a.T().MustExp(false)
 			c := b.MustNeg(false)
 			require.Equal(t, 3, s.Owned())
 			assert.Equal(t, 0, outer.Owned(), "the inner scope owns what is made in it")
 			s.Keep(a)
 			assert.Equal(t, 2, s.Owned())
 			assert.Equal(t, 1, outer.Owned(), "what is kept goes to the scope around")
-			torch.Free(b)
+			torch.Free(torch.Of(b))
 			assert.Equal(t, 1, s.Owned())
-			torch.Detach(c)
+			torch.Detach(torch.Of(c))
 			assert.Equal(t, 0, s.Owned())
 			assert.Equal(t, 1, outer.Owned(), "a detached tensor belongs to no scope")
-			torch.Detach(c, nil) // again, and nil, do nothing
-			defer torch.Free(c)
+			torch.Detach(torch.Of(c), torch.Tensor{}) // again, and nil, do nothing
+			defer torch.Free(torch.Of(c))
 		})
 	})
 }
 
 // A tensor kept by the inner scope lives as long as the outer one, and one kept by both outlives both.
 func TestScopeNesting(t *testing.T) {
-	var inner, both, detached *ts.Tensor
+	var inner, both, detached torch.Tensor
 	inScope(t, func(outer *torch.Scope) {
 		inScope(t, func(s *torch.Scope) {
 			inner, both, detached = vec([]float64{1}), vec([]float64{2}), vec([]float64{3})
@@ -93,15 +93,15 @@ func TestScopeAfterClose(t *testing.T) {
 func TestScopeFreesScalars(t *testing.T) {
 	var two *ts.Scalar
 	inScope(t, func(*torch.Scope) { two = ts.FloatScalar(2) })
-	for name, f := range map[string]func(x *ts.Tensor) error{
-		"AddScalar":  func(x *ts.Tensor) error { _, err := x.AddScalar(two, false); return err },
-		"AddScalar_": func(x *ts.Tensor) error { return x.AddScalar_(two) },
-		"Clamp":      func(x *ts.Tensor) error { _, err := x.Clamp(two, two, false); return err },
-		"ToFloat":    func(*ts.Tensor) error { _, err := two.ToFloat(); return err },
-		"ToInt":      func(*ts.Tensor) error { _, err := two.ToInt(); return err },
-		"ToString":   func(*ts.Tensor) error { _, err := two.ToString(); return err },
-		"ConstantPadNdWithVal": func(x *ts.Tensor) error {
-			_, err := x.ConstantPadNdWithVal([]int64{1, 1}, two, false)
+	for name, f := range map[string]func(x torch.Tensor) error{
+		"AddScalar":  func(x torch.Tensor) error { _, err := x.T().AddScalar(two, false); return err },
+		"AddScalar_": func(x torch.Tensor) error { return x.T().AddScalar_(two) },
+		"Clamp":      func(x torch.Tensor) error { _, err := x.T().Clamp(two, two, false); return err },
+		"ToFloat":    func(torch.Tensor) error { _, err := two.ToFloat(); return err },
+		"ToInt":      func(torch.Tensor) error { _, err := two.ToInt(); return err },
+		"ToString":   func(torch.Tensor) error { _, err := two.ToString(); return err },
+		"ConstantPadNdWithVal": func(x torch.Tensor) error {
+			_, err := x.T().ConstantPadNdWithVal([]int64{1, 1}, two, false)
 			return err
 		},
 	} {
@@ -114,7 +114,7 @@ func TestScopeFreesScalars(t *testing.T) {
 	}
 	var none *ts.Scalar
 	inScope(t, func(*torch.Scope) {
-		_, err := vec([]float64{1}).AddScalar(none, false)
+		_, err := vec([]float64{1}).T().AddScalar(none, false)
 		assert.True(t, asError(t, err).Freed)
 		v, err := ts.IntScalar(7).ToInt()
 		require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestDoReturnsTypedPanics(t *testing.T) {
 
 	first := asError(
 		t,
-		torch.Do(func(*torch.Scope) error { vec([]float64{1}).MustView([]int64{2, 2}, false); return nil }),
+		torch.Do(func(*torch.Scope) error { vec([]float64{1}).T().MustView([]int64{2, 2}, false); return nil }),
 	)
 	assert.Equal(t, "View", first.Op)
 	again := torch.Do(func(*torch.Scope) error { panic(first) })
@@ -157,26 +157,27 @@ func TestDoReturnsTypedPanics(t *testing.T) {
 
 // A panic of another type goes through, and still closes the scope and gives the thread back as it was.
 func TestDoLetsOtherPanicsThrough(t *testing.T) {
-	var x *ts.Tensor
+	var x torch.Tensor
 	for _, value := range []any{"text", 7, errors.New("not marked")} {
 		for _, run := range []func(f func()) error{
 			func(f func()) error { return torch.Do(func(*torch.Scope) error { f(); return nil }) },
 			func(f func()) error { return torch.NoGrad(func() error { f(); return nil }) },
 			func(f func()) error {
-				_, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { f(); return in, nil }, []*ts.Tensor{x}, nil)
+				_, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) { f(); return in, nil }, []torch.Tensor{x},
+					nil)
 				return err
 			},
 			func(f func()) error {
-				_, _, err := torch.ValueAndGrad(func(y *ts.Tensor) *ts.Tensor { f(); return y }, x)
+				_, _, err := torch.ValueAndGrad(func(y torch.Tensor) torch.Tensor { f(); return y }, x)
 				return err
 			},
 		} {
 			inScope(t, func(outer *torch.Scope) {
 				x = vec([]float64{3})
 				before := outer.Owned()
-				var inside *ts.Tensor
+				var inside torch.Tensor
 				assert.PanicsWithValue(t, value, func() {
-					_ = run(func() { inside = x.MustExp(false); panic(value) })
+					_ = run(func() { inside = torch.Of(x.T().MustExp(false)); panic(value) })
 				})
 				if torch.Freed(inside) { // all but NoGrad, which opens no scope
 					assert.Equal(t, before, outer.Owned())
@@ -184,9 +185,9 @@ func TestDoLetsOtherPanicsThrough(t *testing.T) {
 				// The outer scope is current again, gradients are recorded, and no level of vmap is left.
 				y := vec([]float64{2})
 				assert.Greater(t, outer.Owned(), before)
-				assert.Equal(t, []float64{4}, floats(y.MustMul(y, false)))
+				assert.Equal(t, []float64{4}, floats(torch.Of(y.T().MustMul(y.T(), false))))
 				leaf := torch.Must(torch.Leaf(y))
-				assert.True(t, leaf.MustMul(leaf, false).MustRequiresGrad())
+				assert.True(t, leaf.T().MustMul(leaf.T(), false).MustRequiresGrad())
 			})
 			assert.True(t, torch.Freed(x))
 		}
@@ -198,7 +199,7 @@ func TestDoLetsOtherPanicsThrough(t *testing.T) {
 
 // A goroutine that ends inside a scope (as t.FailNow does) closes it.
 func TestDoClosesOnGoexit(t *testing.T) {
-	var x *ts.Tensor
+	var x torch.Tensor
 	var wg sync.WaitGroup
 	wg.Add(1)
 	go func() {
@@ -221,10 +222,10 @@ func TestScopesOfManyGoroutines(t *testing.T) {
 		go func() {
 			defer wg.Done()
 			for i := range 50 {
-				var kept, lost *ts.Tensor
+				var kept, lost torch.Tensor
 				err := torch.Do(func(s *torch.Scope) error {
-					lost = ts.MustFull([]int64{8}, ts.FloatScalar(float64(g)), gotch.Double, gotch.CPU)
-					kept = lost.MustAddScalar(ts.FloatScalar(float64(i)), false)
+					lost = torch.Of(ts.MustFull([]int64{8}, ts.FloatScalar(float64(g)), gotch.Double, gotch.CPU))
+					kept = torch.Of(lost.T().MustAddScalar(ts.FloatScalar(float64(i)), false))
 					s.Keep(kept)
 					if n := s.Owned(); n != 1 {
 						return fmt.Errorf("goroutine %d: the scope owns %d tensors, expected 1", g, n)

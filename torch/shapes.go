@@ -246,11 +246,11 @@ func (x Tensor) outside(err error, dim int64, indices ...*ts.Tensor) error {
 	if !errors.As(err, &e) {
 		return asPanic(err)
 	}
-	shape, shapeErr := Shape(x.T())
+	shape, shapeErr := Shape(x)
 	for k, i := range indices {
 		d := dim + int64(k)
-		values, err := ToSlice[int64](i)
-		of, ofErr := Shape(i)
+		values, err := ToSlice[int64](wrap(i))
+		of, ofErr := Shape(wrap(i))
 		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= int64(len(shape)) {
 			break
 		}
@@ -287,7 +287,7 @@ func (x Tensor) checkWhole(op string, indices *ts.Tensor) {
 	if d, err := indices.KelvinDescribe(); err != nil || d.Mapped {
 		return
 	}
-	values, err := ToSlice[float64](indices)
+	values, err := ToSlice[float64](wrap(indices))
 	if err != nil {
 		return
 	}
@@ -303,11 +303,11 @@ func isFraction(v float64) bool { return v != math.Trunc(v) || math.IsInf(v, 0) 
 
 // fractional is the error of an index that is no whole number.
 func (x Tensor) fractional(op string, indices *ts.Tensor, v float64, at int) *Error {
-	of := Must(Shape(indices))
+	of := Must(Shape(wrap(indices)))
 	e := &Error{Op: op, Message: fmt.Sprintf("the index %v at element %d of shape %v is not a whole number, "+
 		"as an index must be", v, at, of)}
 	for _, t := range []*ts.Tensor{x.T(), indices} {
-		e.Operands = append(e.Operands, fmt.Sprintf("%v %v", Must(Shape(t)), t.DType()))
+		e.Operands = append(e.Operands, fmt.Sprintf("%v %v", Must(Shape(wrap(t))), t.DType()))
 	}
 	return e
 }
@@ -315,7 +315,7 @@ func (x Tensor) fractional(op string, indices *ts.Tensor, v float64, at int) *Er
 // Diag is the diagonal of matrices, [..., n, n] to [..., n]. Of a vector [n] it is the matrix [n, n] with it.
 func (x Tensor) Diag() Tensor {
 	t := x.T()
-	if len(Must(Shape(t))) == 1 {
+	if len(x.Shape()) == 1 {
 		return wrap(t.MustDiagEmbed(0, -2, -1, false))
 	}
 	return wrap(t.MustDiagonal(0, -2, -1, false))

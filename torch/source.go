@@ -31,27 +31,27 @@ func (s *Streams) Source() (*Source, error) {
 }
 
 // Normal draws standard normal numbers in a shape.
-func (s *Source) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Source) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(0, shape, dtype, device)
 }
 
 // Uniform draws numbers uniform on the open interval (0, 1) in a shape.
-func (s *Source) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Source) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(1, shape, dtype, device)
 }
 
-func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	if s == nil || s.streams == nil {
-		return nil, errNoSource
+		return Tensor{}, errNoSource
 	}
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 	}
 	t, err := s.streams.draw(kind, append([]int64{int64(len(s.streams.Chains))}, shape...), dtype, device)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
-	return ts.KelvinVmapIn(t, 0, s.level)
+	return from(ts.KelvinVmapIn(t.t, 0, s.level))
 }
 
 // Seed draws a seed for a generator of another kind: a function of the stream and its position (SplitMix64, Steele et
@@ -77,11 +77,11 @@ func (s *Source) seeds() []uint64 {
 // VmapSources is [Vmap] of a function that draws random numbers: evaluation k reads the stream of chain k. There must
 // be as many chains as evaluations.
 func VmapSources(
-	f func(in []*ts.Tensor, source *Source) ([]*ts.Tensor, error),
-	inputs []*ts.Tensor,
+	f func(in []Tensor, source *Source) ([]Tensor, error),
+	inputs []Tensor,
 	streams *Streams,
 	o *VmapOptions,
-) (outputs []*ts.Tensor, err error) {
+) (outputs []Tensor, err error) {
 	if f == nil {
 		return nil, errNoFunction
 	}
@@ -101,7 +101,7 @@ func VmapSources(
 		return nil, fmt.Errorf("torch.VmapSources: %d random streams for %d evaluations", len(streams.Chains), size)
 	}
 	err = Do(func(scope *Scope) error {
-		outputs, err = vmapAt(func(in []*ts.Tensor, level int64) ([]*ts.Tensor, error) {
+		outputs, err = vmapAt(func(in []Tensor, level int64) ([]Tensor, error) {
 			return f(in, &Source{streams: streams, level: level})
 		}, inputs, &with)
 		scope.Keep(outputs...)
@@ -113,56 +113,50 @@ func VmapSources(
 // Gamma draws gamma numbers of shape alpha > 0 and rate 1, one for each element of alpha, in its type and on its
 // device. Gradients flow to alpha (implicit reparameterisation, Figurnov et al. 2018, with libtorch's derivative).
 // Numbers too small for the type are 0: see [Source.LogGamma].
-func (s *Source) Gamma(alpha *ts.Tensor) (*ts.Tensor, error) {
+func (s *Source) Gamma(alpha Tensor) (Tensor, error) {
 	logs, err := s.LogGamma(alpha)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
-	return logs.Exp(false)
+	return from(logs.t.Exp(false))
 }
 
 // LogGamma draws the logarithms of what [Source.Gamma] draws. They do not underflow, however small alpha is.
-func (s *Source) LogGamma(alpha *ts.Tensor) (*ts.Tensor, error) { return s.sample(0, alpha, nil) }
+func (s *Source) LogGamma(alpha Tensor) (Tensor, error) { return s.sample(0, alpha, nil) }
 
 // Dirichlet draws probability vectors with the given concentrations, along the last dimension. Gradients flow.
-func (s *Source) Dirichlet(concentration *ts.Tensor) (*ts.Tensor, error) {
+func (s *Source) Dirichlet(concentration Tensor) (Tensor, error) {
 	logs, err := s.LogGamma(concentration)
 	if err != nil {
-		return nil, err
+		return Tensor{}, err
 	}
-	return logs.Softmax(-1, logs.DType(), false)
+	return from(logs.t.Softmax(-1, logs.t.DType(), false))
 }
 
 // Poisson draws Poisson numbers, one for each element of rate, in its type.
-func (s *Source) Poisson(rate *ts.Tensor) (*ts.Tensor, error) { return s.sample(1, rate, nil) }
+func (s *Source) Poisson(rate Tensor) (Tensor, error) { return s.sample(1, rate, nil) }
 
 // Binomial draws how many of count trials succeed, each with probability prob. The two broadcast.
-func (s *Source) Binomial(count, prob *ts.Tensor) (*ts.Tensor, error) {
-	if prob == nil {
-		return nil, misuse("Binomial: prob is nil")
-	}
-	return s.sample(2, count, prob)
+func (s *Source) Binomial(count, prob Tensor) (Tensor, error) {
+	return s.sample(2, count, prob.T())
 }
 
 // Multinomial draws how often each category of the last dimension of weights comes up in count trials. The weights need
 // not have sum 1. count broadcasts against weights without its last dimension.
-func (s *Source) Multinomial(count, weights *ts.Tensor) (*ts.Tensor, error) {
-	if weights == nil { // C++ would read the counts as weights, beyond their end
-		return nil, misuse("Multinomial: weights is nil")
-	}
-	return s.sample(3, count, weights)
+func (s *Source) Multinomial(count, weights Tensor) (Tensor, error) {
+	return s.sample(3, count, weights.T())
 }
 
 // sample draws numbers whose parameters are tensors. Each element has a generator of its own, so a draw is the same
 // whatever is drawn beside it.
-func (s *Source) sample(op int, a, b *ts.Tensor) (*ts.Tensor, error) {
+func (s *Source) sample(op int, a Tensor, b *ts.Tensor) (Tensor, error) {
 	if s == nil || s.streams == nil {
-		return nil, errNoSource
+		return Tensor{}, errNoSource
 	}
-	return ts.KelvinSample(op, a, b, s.level, s.seeds())
+	return from(ts.KelvinSample(op, a.T(), b, s.level, s.seeds()))
 }
 
 // VonMises draws angles from -π to π around 0, one for each element of concentration >= 0, in its type.
-func (s *Source) VonMises(concentration *ts.Tensor) (*ts.Tensor, error) {
+func (s *Source) VonMises(concentration Tensor) (Tensor, error) {
 	return s.sample(4, concentration, nil)
 }

@@ -19,10 +19,13 @@ import (
 // are float64 beside a number. Dimensions and indices may be negative; they then count from the end.
 //
 // Methods panic with the typed error of the operation, which names the line that asked for it. [Do], the gradients and
-// all functions that run a model return that error. The zero value is the number 0.
+// all functions that run a model return that error. The zero value counts as the number 0, but is not equal to
+// Of(0): a field that was not set is Tensor{}.
 type Tensor struct {
 	c float64
 	t *ts.Tensor // nil for a number
+	// given tells a number from the zero value: a field that nobody set is Tensor{}, also where 0 has a meaning.
+	given bool
 
 	taken *lookUps // nil where they are not kept
 }
@@ -40,13 +43,13 @@ func Of(x any) Tensor {
 			return Tensor{t: v}
 		}
 	case float64:
-		return Tensor{c: v}
+		return number(v)
 	case int:
-		return Tensor{c: float64(v)}
+		return number(float64(v))
 	case int64:
-		return Tensor{c: float64(v)}
+		return number(float64(v))
 	case float32:
-		return Tensor{c: float64(v)}
+		return number(float64(v))
 	}
 	what := fmt.Sprintf("a %T", x)
 	if _, ok := x.(*ts.Tensor); ok {
@@ -62,10 +65,10 @@ func (x Tensor) Remembered() Tensor {
 	return x
 }
 
-// T is the gotch tensor; a number becomes a tensor of shape [] and type float64.
+// T is the gotch tensor; a number becomes a tensor of shape [] and type float64, a new one at each call.
 func (x Tensor) T() *ts.Tensor {
 	if x.t == nil {
-		return Must(Scalar(x.c))
+		return Scalar(x.c).t
 	}
 	return x.t
 }
@@ -78,7 +81,7 @@ func (x Tensor) Shape() []int64 {
 	if x.t == nil {
 		return []int64{}
 	}
-	return Must(Shape(x.t))
+	return Must(Shape(x))
 }
 
 // Numel is the number of elements.
@@ -86,7 +89,7 @@ func (x Tensor) Numel() int {
 	if x.t == nil {
 		return 1
 	}
-	return Must(Numel(x.t))
+	return Must(Numel(x))
 }
 
 // Item is the value of a Tensor with one element. Inside vmap no value can be read, so models cannot use it.
@@ -94,7 +97,7 @@ func (x Tensor) Item() float64 {
 	if x.t == nil {
 		return x.c
 	}
-	return Must(Item(x.t))
+	return Must(Item(x))
 }
 
 // Values are the elements, in row-major order. Inside vmap no value can be read, so models cannot use it.
@@ -102,7 +105,7 @@ func (x Tensor) Values() []float64 {
 	if x.t == nil {
 		return []float64{x.c}
 	}
-	return Must(ToSlice[float64](x.t))
+	return Must(ToSlice[float64](x))
 }
 
 // String is the number, or type and shape of the tensor.
@@ -121,9 +124,34 @@ func (x Tensor) isNumber() bool { return x.t == nil }
 
 func (x Tensor) is(c float64) bool { return x.t == nil && x.c == c }
 
-func number(c float64) Tensor { return Tensor{c: c} }
+func number(c float64) Tensor { return Tensor{c: c, given: true} }
 
 func wrap(t *ts.Tensor) Tensor { return Tensor{t: t} }
+
+// from is what an operation of gotch returned; the zero value beside an error.
+func from(t *ts.Tensor, err error) (Tensor, error) { return Tensor{t: t}, err }
+
+func wrapAll(tensors []*ts.Tensor) []Tensor {
+	out := make([]Tensor, len(tensors))
+	for i, t := range tensors {
+		out[i] = wrap(t)
+	}
+	return out
+}
+
+func pointers(xs []Tensor) []*ts.Tensor {
+	if xs == nil {
+		return nil
+	}
+	out := make([]*ts.Tensor, len(xs))
+	for i, x := range xs {
+		out[i] = x.T()
+	}
+	return out
+}
+
+// made is x as a gotch tensor, also where it was a number.
+func (x Tensor) made() Tensor { return wrap(x.T()) }
 
 func scalar(c float64) *ts.Scalar { return ts.FloatScalar(c) }
 
@@ -484,7 +512,7 @@ func noCondition(err error, condition *ts.Tensor) error {
 	if !errors.As(err, &e) || !strings.Contains(e.Message, "boolean") {
 		return asPanic(err)
 	}
-	if dtype, err := DTypeOfTensor(condition); err == nil && dtype != gotch.Bool {
+	if dtype, err := DTypeOfTensor(wrap(condition)); err == nil && dtype != gotch.Bool {
 		e.Message = fmt.Sprintf("the condition is of type %v, and must be of booleans: compare, as in d.Gt(0) or d.Eq(1)",
 			dtype)
 	}

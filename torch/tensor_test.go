@@ -15,7 +15,7 @@ import (
 )
 
 // matrix is x as a torch.Tensor, with a shape.
-func matrix(x []float64, shape ...int64) torch.Tensor { return torch.Of(vec(x, shape...)) }
+func matrix(x []float64, shape ...int64) torch.Tensor { return vec(x, shape...) }
 
 // unary are the functions of one argument, with what they are of one number.
 var unary = map[string]struct {
@@ -63,9 +63,9 @@ func TestTensorUnary(t *testing.T) {
 					near(t, want[i:i+1], []float64{got.Item()}, tol, x)
 				}
 				near(t, want, c.f(matrix(at)).Values(), tol)
-				out := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-					return []*ts.Tensor{c.f(torch.Of(in[0])).T()}, nil
-				}, []*ts.Tensor{vec(at)}, nil))
+				out := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+					return []torch.Tensor{c.f(in[0])}, nil
+				}, []torch.Tensor{vec(at)}, nil))
 				near(t, want, floats(out[0]), tol)
 			})
 		})
@@ -107,7 +107,7 @@ func TestTensorBinary(t *testing.T) {
 				for _, p := range pairs {
 					want := []float64{c.want(p[0], p[1])}
 					for i, y := range []any{p[1], scalar(p[1]), torch.Of(p[1]), matrix(p[1:2]), vec(p[1:2], 1, 1)} {
-						for j, x := range []torch.Tensor{torch.Of(p[0]), torch.Of(scalar(p[0])), matrix(p[:1])} {
+						for j, x := range []torch.Tensor{torch.Of(p[0]), scalar(p[0]), matrix(p[:1])} {
 							near(t, want, c.f(x, y).Values(), 1e-15, p, i, j)
 						}
 					}
@@ -317,12 +317,12 @@ func TestTensorShapes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inScope(t, func(*torch.Scope) {
 				x := vec([]float64{1, 2, 3, 4, 5, 6}, 2, 3)
-				y := c.f(torch.Of(x))
+				y := c.f(x)
 				assert.Equal(t, c.shape, y.Shape())
 				near(t, c.want, y.Values(), 1e-14)
-				rows := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-					return []*ts.Tensor{c.f(torch.Of(in[0])).T()}, nil
-				}, []*ts.Tensor{ts.MustStack([]*ts.Tensor{x, x}, 0)}, nil))
+				rows := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+					return []torch.Tensor{c.f(in[0])}, nil
+				}, []torch.Tensor{torch.Of(ts.MustStack([]*ts.Tensor{x.T(), x.T()}, 0))}, nil))
 				assert.Equal(t, append([]int64{2}, c.shape...), shapeOf(rows[0]))
 				near(t, append(append([]float64{}, c.want...), c.want...), floats(rows[0]), 1e-14)
 			})
@@ -339,7 +339,7 @@ func TestTensorEdges(t *testing.T) {
 		assert.True(t, math.IsNaN(x.Cholesky().At(0, 0).Item()))
 		assert.Equal(t, "[2 2] Double", x.String())
 		assert.Equal(t, "0.5", fmt.Sprint(torch.Of(0.5)))
-		whole := torch.Of(torch.Must(torch.To(x.T(), torch.CPU, gotch.Int64)))
+		whole := torch.Must(torch.To(x, torch.CPU, gotch.Int64))
 		assert.Equal(t, 6.0, whole.Sum().Item())
 	})
 }
@@ -348,12 +348,12 @@ func TestTensorEdges(t *testing.T) {
 func TestTensorGradient(t *testing.T) {
 	x := vec([]float64{1, 2, 3})
 	defer torch.Free(x)
-	value, grad, err := torch.ValueAndGrad(func(b *ts.Tensor) *ts.Tensor {
-		return torch.Of(x).Mul(b).Add(0.5).Square().Sum().T()
+	value, grad, err := torch.ValueAndGrad(func(b torch.Tensor) torch.Tensor {
+		return x.Mul(b).Add(0.5).Square().Sum()
 	}, scalar(2))
 	require.NoError(t, err)
-	assert.InDelta(t, 2.5*2.5+4.5*4.5+6.5*6.5, torch.Must(torch.Item(value)), 1e-12)
-	assert.InDelta(t, 2*(2.5+4.5*2+6.5*3), torch.Must(torch.Item(grad)), 1e-12)
+	assert.InDelta(t, 2.5*2.5+4.5*4.5+6.5*6.5, value.Item(), 1e-12)
+	assert.InDelta(t, 2*(2.5+4.5*2+6.5*3), grad.Item(), 1e-12)
 }
 
 // Mistakes are typed errors that name the line that asked, whether libtorch or this package finds them.
@@ -387,12 +387,12 @@ func TestTensorErrors(t *testing.T) {
 // Take is x[i], and x[i, j] for two indices, of the shapes that the documentation says. An index that is too large is
 // an error.
 func TestTake(t *testing.T) {
-	x := torch.Of(torch.Must(torch.FromSlice([]float64{0, 1, 2, 3, 4, 5}, 3, 2)))
-	i := torch.Of(torch.Must(torch.FromSlice([]float64{2, 0, 1, 1}, 2, 2)))
+	x := torch.New([]float64{0, 1, 2, 3, 4, 5}, 3, 2)
+	i := torch.New([]float64{2, 0, 1, 1}, 2, 2)
 	assert.Equal(t, []float64{4, 5, 0, 1, 2, 3, 2, 3}, x.Take(i).Values())
 	assert.Equal(t, []int64{2, 2, 2}, x.Take(i).Shape())
 	assert.Equal(t, []int64{2}, x.Take(1).Shape())
-	j := torch.Of(torch.Must(torch.FromSlice([]float64{1, 0})))
+	j := torch.New([]float64{1, 0})
 	assert.Equal(t, []float64{5, 0, 3, 2}, x.Take(i, j).Values())
 	for _, wrong := range [][]any{{3}, {-1}, {0, 2}, {0, -1}, {}, {0, 0, 0}} {
 		assert.Error(t, torch.Do(func(*torch.Scope) error { x.Take(wrong...); return nil }), "%v", wrong)
@@ -406,8 +406,8 @@ func TestTake(t *testing.T) {
 // Arithmetic of whole numbers has the digits of float64: libtorch makes float32 of them beside a number, in which
 // 1,700,000,007 is 1,700,000,000. Sums of bytes do not wrap around, and one minus a truth value is its opposite.
 func TestWholeNumbersKeepTheirDigits(t *testing.T) {
-	times := torch.Of(torch.Must(torch.FromSlice([]int64{1_700_000_007, 1_700_000_014})))
-	counts := torch.Of(torch.Must(torch.FromSlice([]int32{1_700_000_007, 1_700_000_014})))
+	times := torch.New([]int64{1_700_000_007, 1_700_000_014})
+	counts := torch.New([]int32{1_700_000_007, 1_700_000_014})
 	for _, x := range []torch.Tensor{times, counts} {
 		for name, c := range map[string]struct {
 			got  torch.Tensor
@@ -429,7 +429,7 @@ func TestWholeNumbersKeepTheirDigits(t *testing.T) {
 			require.InDeltaSlice(t, c.want, c.got.Values(), 1e-6, name)
 		}
 	}
-	bytes := torch.Of(torch.Must(torch.FromSlice([]uint8{100, 200, 255})))
+	bytes := torch.New([]uint8{100, 200, 255})
 	require.Equal(t, []float64{555}, bytes.Sum().Values())
 	require.Equal(t, []float64{100, 300, 555}, bytes.CumSum(0).Values())
 	require.Equal(t, []float64{185}, bytes.Mean().Values())
@@ -438,10 +438,10 @@ func TestWholeNumbersKeepTheirDigits(t *testing.T) {
 
 // Where of a condition that is not of booleans says that it must be compared.
 func TestWhereOfNumbers(t *testing.T) {
-	x := torch.Of(torch.Must(torch.FromSlice([]float64{1, 2})))
+	x := torch.New([]float64{1, 2})
 	for dtype, d := range map[string]any{
-		"Int64":  torch.Must(torch.FromSlice([]int64{0, 1})),
-		"Double": torch.Must(torch.FromSlice([]float64{0, 1})),
+		"Int64":  torch.New([]int64{0, 1}),
+		"Double": torch.New([]float64{0, 1}),
 	} {
 		for _, branches := range [][2]any{{x, x}, {x, 0}, {0, x}, {0, 1}} {
 			err := torch.Do(func(*torch.Scope) error { torch.Where(d, branches[0], branches[1]); return nil })

@@ -38,10 +38,10 @@ type VmapOptions struct {
 //
 // Inside f the values of a tensor cannot be read, so Go code cannot branch on them.
 func Vmap(
-	f func(in []*ts.Tensor) ([]*ts.Tensor, error),
-	inputs []*ts.Tensor,
+	f func(in []Tensor) ([]Tensor, error),
+	inputs []Tensor,
 	o *VmapOptions,
-) (outputs []*ts.Tensor, err error) {
+) (outputs []Tensor, err error) {
 	err = Do(func(s *Scope) error {
 		outputs, err = vmap(f, inputs, o)
 		s.Keep(outputs...)
@@ -52,22 +52,22 @@ func Vmap(
 
 // vmap does the work inside the caller's scope, on the caller's locked thread.
 func vmap(
-	f func(in []*ts.Tensor) ([]*ts.Tensor, error),
-	inputs []*ts.Tensor,
+	f func(in []Tensor) ([]Tensor, error),
+	inputs []Tensor,
 	o *VmapOptions,
-) (outputs []*ts.Tensor, err error) {
+) (outputs []Tensor, err error) {
 	if f == nil {
 		return nil, errNoFunction
 	}
-	return vmapAt(func(in []*ts.Tensor, _ int64) ([]*ts.Tensor, error) { return f(in) }, inputs, o)
+	return vmapAt(func(in []Tensor, _ int64) ([]Tensor, error) { return f(in) }, inputs, o)
 }
 
 // vmapAt is vmap of a function that is told the level that it runs at.
 func vmapAt(
-	f func(in []*ts.Tensor, level int64) ([]*ts.Tensor, error),
-	inputs []*ts.Tensor,
+	f func(in []Tensor, level int64) ([]Tensor, error),
+	inputs []Tensor,
 	o *VmapOptions,
-) (outputs []*ts.Tensor, err error) {
+) (outputs []Tensor, err error) {
 	if o == nil {
 		o = &VmapOptions{}
 	}
@@ -95,11 +95,11 @@ func vmapAt(
 		}
 	}
 	defer pop()
-	in := make([]*ts.Tensor, len(inputs))
+	in := make([]Tensor, len(inputs))
 	for i, x := range inputs {
 		in[i] = x
 		if dim := inDim(o, i); dim != NotMapped {
-			if in[i], err = ts.KelvinVmapIn(x, dim, level); err != nil {
+			if in[i], err = from(ts.KelvinVmapIn(x.T(), dim, level)); err != nil {
 				return nil, err
 			}
 		}
@@ -118,7 +118,7 @@ func vmapAt(
 		if o.OutDims != nil {
 			dim = o.OutDims[i]
 		}
-		if outputs[i], err = ts.KelvinVmapOut(y, dim, level, batch); err != nil {
+		if outputs[i], err = from(ts.KelvinVmapOut(y.T(), dim, level, batch)); err != nil {
 			return nil, err
 		}
 	}
@@ -134,33 +134,33 @@ func inDim(o *VmapOptions, i int) int64 {
 }
 
 // mappedSize is the common size of the mapped dimensions.
-func mappedSize(inputs []*ts.Tensor, o *VmapOptions) (int64, error) {
+func mappedSize(inputs []Tensor, o *VmapOptions) (int64, error) {
 	size := int64(-1)
 	for i, x := range inputs {
 		dim := inDim(o, i)
 		if dim == NotMapped {
 			continue
 		}
-		d, err := x.KelvinDescribe()
+		shape, err := Shape(x)
 		if err != nil {
 			return 0, err
 		}
 		at := dim
 		if at < 0 {
-			at += int64(len(d.Shape))
+			at += int64(len(shape))
 		}
-		if at < 0 || at >= int64(len(d.Shape)) {
-			return 0, fmt.Errorf("torch.Vmap: input %d has shape %v, without dimension %d to map over", i, d.Shape, dim)
+		if at < 0 || at >= int64(len(shape)) {
+			return 0, fmt.Errorf("torch.Vmap: input %d has shape %v, without dimension %d to map over", i, shape, dim)
 		}
-		if size >= 0 && d.Shape[at] != size {
+		if size >= 0 && shape[at] != size {
 			return 0, fmt.Errorf(
 				"torch.Vmap: input %d has size %d in the mapped dimension, earlier inputs %d",
 				i,
-				d.Shape[at],
+				shape[at],
 				size,
 			)
 		}
-		size = d.Shape[at]
+		size = shape[at]
 	}
 	if size < 0 {
 		return 0, fmt.Errorf("torch.Vmap: no input is mapped")

@@ -20,29 +20,29 @@ func TestManyGoroutinesMapAndDifferentiate(t *testing.T) {
 	data := vec(numbers(8, 70), 4, 2)
 	defer torch.Free(x, data)
 	// The log density of one row: the data's outputs under the network's weights, squared and summed by an inner map.
-	logDensity := func(scale float64) func(w *ts.Tensor) *ts.Tensor {
-		return func(w *ts.Tensor) *ts.Tensor {
-			out := torch.Must(torch.Vmap(maps(func(in []*ts.Tensor) []*ts.Tensor {
-				return []*ts.Tensor{net(w, in[0]).MustSquare(false)}
-			}), []*ts.Tensor{data}, nil))
-			return sum(out[0]).MustMulScalar(ts.FloatScalar(-scale), false)
+	logDensity := func(scale float64) func(w torch.Tensor) torch.Tensor {
+		return func(w torch.Tensor) torch.Tensor {
+			out := torch.Must(torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
+				return []torch.Tensor{torch.Of(net(w, in[0]).T().MustSquare(false))}
+			}), []torch.Tensor{data}, nil))
+			return torch.Of(sum(out[0]).T().MustMulScalar(ts.FloatScalar(-scale), false))
 		}
 	}
 	loop := func(scale float64) (values, grads []float64) {
 		for k := range int64(rows) {
-			row := x.MustSelect(0, k, false)
-			value, grad, err := torch.ValueAndGrad(func(w *ts.Tensor) *ts.Tensor {
-				var total *ts.Tensor
+			row := x.T().MustSelect(0, k, false)
+			value, grad, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
+				var total torch.Tensor
 				for n := range int64(4) {
-					y := net(w, data.MustSelect(0, n, false)).MustSquare(false)
-					if total == nil {
-						total = y
+					y := net(w, torch.Of(data.T().MustSelect(0, n, false))).T().MustSquare(false)
+					if total == (torch.Tensor{}) {
+						total = torch.Of(y)
 					} else {
-						total = total.MustAdd(y, false)
+						total = torch.Of(total.T().MustAdd(y, false))
 					}
 				}
-				return total.MustMulScalar(ts.FloatScalar(-scale), false)
-			}, row)
+				return torch.Of(total.T().MustMulScalar(ts.FloatScalar(-scale), false))
+			}, torch.Of(row))
 			assert.NoError(t, err)
 			values, grads = append(values, floats(value)...), append(grads, floats(grad)...)
 		}
@@ -71,16 +71,19 @@ func TestManyGoroutinesMapAndDifferentiate(t *testing.T) {
 				assert.NoError(t, err)
 				switch (i + g) % 5 {
 				case 0:
-					_, _, err = torch.VmapValueAndGrad(func(w *ts.Tensor) *ts.Tensor { return w.MustView([]int64{7}, false) }, x)
+					_, _, err = torch.VmapValueAndGrad(func(w torch.Tensor) torch.Tensor {
+						return torch.Of(w.T().MustView([]int64{7},
+							false))
+					}, x)
 					assert.Error(t, err)
 				case 1:
 					assert.Panics(t, func() {
-						_, _ = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { panic("in the map") }, []*ts.Tensor{x}, nil)
+						_, _ = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) { panic("in the map") }, []torch.Tensor{x}, nil)
 					})
 				case 2:
 					assert.NoError(t, torch.NoGrad(func() error {
-						y := x.MustMulScalar(ts.FloatScalar(2), false)
-						defer torch.Free(y)
+						y := x.T().MustMulScalar(ts.FloatScalar(2), false)
+						defer torch.Free(torch.Of(y))
 						if y.MustRequiresGrad() || y.DType() != gotch.Double {
 							return fmt.Errorf("gradients are recorded inside NoGrad")
 						}

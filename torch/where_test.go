@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -49,12 +48,12 @@ var branches = []struct {
 		return torch.Where(x.Gt(0), positive, torch.Where(x.Lt(0), x.Neg().Sqrt(), 0))
 	}, []float64{-0.5, 0, 0.125}, []float64{-0.25, 0, -1. / 32}},
 	{"inputs that broadcast", []float64{1}, func(x torch.Tensor) torch.Tensor { // √u log u, u = c/x
-		u := torch.Of(vec([]float64{-1, 2, 4})).Div(x)
+		u := vec([]float64{-1, 2, 4}).Div(x)
 		return torch.Where(u.Gt(0), u.Sqrt().Mul(u.Log()), 0)
 	}, []float64{-math.Sqrt2*(math.Ln2/2+1) - 2*(math.Ln2+1)},
 		[]float64{math.Sqrt2*(0.75*math.Ln2+2) + 2*(1.5*math.Ln2+2)}},
 	{"condition that broadcasts", []float64{-1, 4}, func(x torch.Tensor) torch.Tensor {
-		rows := torch.Of(vec([]float64{1, -1}, 2, 1)).Gt(0) // the first of two rows
+		rows := vec([]float64{1, -1}, 2, 1).Gt(0) // the first of two rows
 		return torch.Where(rows, torch.Where(x.Gt(0), x.Log(), x), x.Square())
 	}, []float64{-1, 8.25}, []float64{2, 2 - 1./16}},
 	{"a gradient of 0", []float64{0, 1}, func(x torch.Tensor) torch.Tensor {
@@ -88,7 +87,7 @@ func norm2(x torch.Tensor) torch.Tensor {
 // The gradient of Where is that of the branch taken, alone, mapped over rows, and differentiated once more.
 func TestWhereDifferentiatesTheBranchTaken(t *testing.T) {
 	for _, c := range branches {
-		f := func(x *ts.Tensor) *ts.Tensor { return c.f(torch.Of(x)).Sum().T() }
+		f := func(x torch.Tensor) torch.Tensor { return c.f(x).Sum() }
 		inScope(t, func(*torch.Scope) {
 			_, grad, err := torch.ValueAndGrad(f, vec(c.x))
 			require.NoError(t, err, c.name)
@@ -97,9 +96,9 @@ func TestWhereDifferentiatesTheBranchTaken(t *testing.T) {
 			require.NoError(t, err, c.name)
 			near(t, append(append([]float64{}, c.grad...), c.grad...), floats(grads), 1e-14, c.name, " mapped")
 			x := torch.Must(torch.Leaf(vec(c.x)))
-			g, err := torch.Grad([]*ts.Tensor{f(x)}, []*ts.Tensor{x}, &torch.GradOptions{CreateGraph: true})
+			g, err := torch.Grad([]torch.Tensor{f(x)}, []torch.Tensor{x}, &torch.GradOptions{CreateGraph: true})
 			require.NoError(t, err, c.name)
-			h, err := torch.Grad([]*ts.Tensor{sum(g[0])}, []*ts.Tensor{x}, &torch.GradOptions{AllowUnused: true})
+			h, err := torch.Grad([]torch.Tensor{sum(g[0])}, []torch.Tensor{x}, &torch.GradOptions{AllowUnused: true})
 			require.NoError(t, err, c.name)
 			near(t, c.second, floats(h[0]), 1e-13, c.name, " twice")
 		})

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // tolerance is how far values and gradients of the two sides may be apart, relative to the larger of one and the value.
@@ -25,7 +24,7 @@ type comparison struct {
 	chains int    // 0: without gradient
 	calls  int    // per run of kelvin
 	kelvin func() error
-	result func() ([]*ts.Tensor, error) // one call's values and gradients, inside a scope
+	result func() ([]torch.Tensor, error) // one call's values and gradients, inside a scope
 }
 
 // comparisons gives both sides their data and returns the cases.
@@ -50,7 +49,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 			return nil, err
 		}
 	}
-	points := map[string]*ts.Tensor{}
+	points := map[string]torch.Tensor{}
 	point := func(name string, data []float64, shape ...int64) error {
 		if err := cpp.put(name, data, shape...); err != nil {
 			return err
@@ -74,7 +73,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 		return func() error {
 			return torch.Do(func(*torch.Scope) error {
 				for range perScope {
-					ten.MustAdd(ten, false)
+					ten.Add(ten).T()
 					if err := wait(); err != nil {
 						return err
 					}
@@ -83,13 +82,13 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 			})
 		}
 	}
-	sum := func() ([]*ts.Tensor, error) { return []*ts.Tensor{ten.MustAdd(ten, false)}, nil }
+	sum := func() ([]torch.Tensor, error) { return []torch.Tensor{ten.Add(ten)}, nil }
 	cases := []comparison{
 		{name: fmt.Sprintf("add of 10 numbers, %d to a scope", perScope), key: "add", at: "ten", calls: perScope,
 			kelvin: add(perScope), result: sum},
 		{name: "add of 10 numbers, in its own scope", key: "add", at: "ten", calls: 1, kelvin: add(1), result: sum},
 	}
-	gradient := func(name, key, at string, chains int, f func(*ts.Tensor) *ts.Tensor) {
+	gradient := func(name, key, at string, chains int, f func(torch.Tensor) torch.Tensor) {
 		x := points[at]
 		evaluate := torch.ValueAndGrad
 		if key == "schools_vmap" {
@@ -104,9 +103,9 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 					return wait()
 				})
 			},
-			result: func() ([]*ts.Tensor, error) {
+			result: func() ([]torch.Tensor, error) {
 				v, g, err := evaluate(f, x)
-				return []*ts.Tensor{v, g}, err
+				return []torch.Tensor{v, g}, err
 			}})
 	}
 	gradient("logistic regression, 1000 x 25", "logistic", "w", 1, lr.LogDensity)

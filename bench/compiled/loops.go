@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // ofLoops are models that are loops over time, and models with discrete variables beside the same ones whose sums are
@@ -59,13 +58,13 @@ func trendAndSeasons(scale torch.Tensor) []statespace.Part {
 }
 
 // noise are normal numbers.
-func noise(n int, seed uint64) *ts.Tensor {
+func noise(n int, seed uint64) torch.Tensor {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	y := make([]float64, n)
 	for i := range y {
 		y[i] = rng.NormFloat64()
 	}
-	return torch.Must(torch.FromSlice(y))
+	return torch.New(y)
 }
 
 // hiddenMarkov is a chain of k hidden states, each seen through normal noise: the forward algorithm in logarithms, or

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench/internal/posteriors"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // collect makes the models, or those of a list separated by commas.
@@ -113,10 +112,10 @@ func ofDatabase(path string) ([]model, error) {
 }
 
 // columnsOf is a vector, or a matrix column by column.
-func columnsOf(t *ts.Tensor) (out []float64, err error) {
+func columnsOf(t torch.Tensor) (out []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		if t.Dim() == 2 {
-			t = t.MustTranspose(0, 1, false).MustContiguous(false)
+		if t.T().Dim() == 2 {
+			t = torch.Of(t.T().MustTranspose(0, 1, false).MustContiguous(false))
 		}
 		out, err = torch.ToSlice[float64](t)
 		return err

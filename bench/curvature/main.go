@@ -25,7 +25,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 func main() {
@@ -61,12 +60,12 @@ func run(quick bool) error {
 	if err != nil {
 		return err
 	}
-	pixels = pixels.MustReshape([]int64{8 * data, 64}, false)
+	pixels = pixels.Reshape(8*data, 64)
 	fmt.Printf("%-34s %12s %10s %10s %8s %12s\n", "", "parameters", "loop, ms", "ours, ms", "ratio", "memory, MB")
 	for _, c := range []struct {
 		name    string
 		network *nn.Network
-		x       *ts.Tensor
+		x       torch.Tensor
 		classes int64
 		tables  map[string]string
 	}{
@@ -92,7 +91,7 @@ func embedding(n *nn.Network) string {
 }
 
 // tokens are texts of words drawn from the vocabulary.
-func tokens(n, length int64, quick bool) (*ts.Tensor, error) {
+func tokens(n, length int64, quick bool) (torch.Tensor, error) {
 	vocabulary := uint64(20_000)
 	if quick {
 		vocabulary = 50
@@ -105,7 +104,7 @@ func tokens(n, length int64, quick bool) (*ts.Tensor, error) {
 }
 
 // compare measures one network, in float32.
-func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o curvature.Options, turns int) error {
+func compare(name string, network *nn.Network, x torch.Tensor, classes int64, o curvature.Options, turns int) error {
 	streams := torch.NewStreams(2, 1)
 	p, err := nn.Init(network, nn.XavierNormal(1), &streams)
 	if err != nil {
@@ -114,7 +113,7 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 	if p, err = p.To(torch.CPU, gotch.Float); err != nil {
 		return err
 	}
-	n := x.MustSize()[0]
+	n := x.T().MustSize()[0]
 	labels := make([]int64, n)
 	for i := range labels {
 		labels[i] = int64(i) % classes
@@ -143,7 +142,8 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		return func() error {
 			for i := range n {
 				err := torch.Do(func(*torch.Scope) error {
-					return f(infer.Batch{"x": x.MustNarrow(0, i, 1, false), "y": y.MustNarrow(0, i, 1, false)})
+					return f(infer.Batch{"x": torch.Of(x.T().MustNarrow(0, i, 1, false)),
+						"y": torch.Of(y.T().MustNarrow(0, i, 1, false))})
 				})
 				if err != nil {
 					return err
@@ -163,7 +163,8 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		}
 		z := forward(infer.Params{Layout: p.Layout, Flat: leaf}, one).T()
 		for c := range classes {
-			_, err := torch.Grad([]*ts.Tensor{z.MustSelect(1, c, false).MustSum(z.DType(), false)}, []*ts.Tensor{leaf},
+			_, err := torch.Grad([]torch.Tensor{torch.Of(z.MustSelect(1, c, false).MustSum(z.DType(), false))},
+				[]torch.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true})
 			if err != nil {
 				return err
@@ -171,7 +172,7 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		}
 		return nil
 	})
-	diagonal := func(f func() (*ts.Tensor, error)) func() error {
+	diagonal := func(f func() (torch.Tensor, error)) func() error {
 		return func() error {
 			return torch.Do(func(*torch.Scope) error {
 				_, err := f()
@@ -185,11 +186,11 @@ func compare(name string, network *nn.Network, x *ts.Tensor, classes int64, o cu
 		name    string
 		loop, f func() error
 	}{
-		{"Fisher diagonal", gradients, diagonal(func() (*ts.Tensor,
+		{"Fisher diagonal", gradients, diagonal(func() (torch.Tensor,
 			error) {
 			return curvature.FisherDiag(likelihood, p, batch, o)
 		})},
-		{"GGN diagonal", outputs, diagonal(func() (*ts.Tensor,
+		{"GGN diagonal", outputs, diagonal(func() (torch.Tensor,
 			error) {
 			return curvature.GGNDiag(forward, outer, p, batch, o)
 		})},

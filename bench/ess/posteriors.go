@@ -94,7 +94,7 @@ func gaussian() (infer.Program, error) {
 	}
 	density := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Get("x").T()
-		return torch.Of(x.MustDot(precision.MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		return torch.Of(x.MustDot(precision.T().MustMv(x, false), false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	return infer.Handwritten(infer.Sum(density, 1), infer.Params{Layout: layout}, nil), nil
 }

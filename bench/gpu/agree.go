@@ -86,7 +86,7 @@ func agreements() ([]agreement, error) {
 }
 
 // inScope runs f in a scope, and reads what it returns.
-func inScope(f func() []*ts.Tensor) (numbers []float64, err error) {
+func inScope(f func() []torch.Tensor) (numbers []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		for _, t := range f() {
 			numbers = append(numbers, torch.Must(torch.ToSlice[float64](t))...)
@@ -108,7 +108,7 @@ func streams() (list []agreement) {
 		{"normal, float64", true, gotch.Double, normal64}, {"normal, float32", true, gotch.Float, normal32},
 	} {
 		list = append(list, agreement{"torch: " + c.name, c.tolerance, func(device gotch.Device) ([]float64, error) {
-			return inScope(func() (out []*ts.Tensor) {
+			return inScope(func() (out []torch.Tensor) {
 				for _, chains := range [][]uint64{{0, 1, 2}, {7, 1, 3}} {
 					s := torch.Streams{Seed: 11, Chains: chains, Offset: math.MaxUint32 - 2}
 					draw := s.Uniform
@@ -128,7 +128,7 @@ func streams() (list []agreement) {
 
 // algebra are functions with their gradients, for one point and mapped over many, and products and factors of matrices.
 func algebra() []agreement {
-	points := func(device gotch.Device, shape ...int64) *ts.Tensor {
+	points := func(device gotch.Device, shape ...int64) torch.Tensor {
 		n := int64(1)
 		for _, size := range shape {
 			n *= size
@@ -139,29 +139,29 @@ func algebra() []agreement {
 		}
 		return torch.Must(torch.FromSliceOn(device, gotch.Double, x, shape...))
 	}
-	f := func(x *ts.Tensor) *ts.Tensor {
-		t := torch.Of(x)
-		return t.Exp().Add(t.Square().Add(1).Log()).Add(t.Tanh()).Add(t.Sigmoid()).Add(t.Abs().Sqrt()).Mul(t).Sum().T()
+	f := func(x torch.Tensor) torch.Tensor {
+		t := x
+		return t.Exp().Add(t.Square().Add(1).Log()).Add(t.Tanh()).Add(t.Sigmoid()).Add(t.Abs().Sqrt()).Mul(t).Sum()
 	}
 	return []agreement{
 		{"torch: functions and gradient", densities, func(device gotch.Device) ([]float64, error) {
-			return inScope(func() []*ts.Tensor {
+			return inScope(func() []torch.Tensor {
 				value, grad, err := torch.ValueAndGrad(f, points(device, 1000))
-				return []*ts.Tensor{torch.Must(value, err), grad}
+				return []torch.Tensor{torch.Must(value, err), grad}
 			})
 		}},
 		{"torch: mapped over 64 points", densities, func(device gotch.Device) ([]float64, error) {
-			return inScope(func() []*ts.Tensor {
+			return inScope(func() []torch.Tensor {
 				values, grads, err := torch.VmapValueAndGrad(f, points(device, 64, 10))
-				return []*ts.Tensor{torch.Must(values, err), grads}
+				return []torch.Tensor{torch.Must(values, err), grads}
 			})
 		}},
 		{"torch: matrices", sums, func(device gotch.Device) ([]float64, error) {
-			return inScope(func() []*ts.Tensor {
+			return inScope(func() []torch.Tensor {
 				x := points(device, 60, 40)
-				m := x.MustTranspose(0, 1, false).MustMatmul(x, false).
+				m := x.T().MustTranspose(0, 1, false).MustMatmul(x.T(), false).
 					MustAdd(ts.MustEye(40, gotch.Double, device), false)
-				return []*ts.Tensor{m, m.MustLinalgCholesky(false, false)}
+				return []torch.Tensor{torch.Of(m), torch.Of(m.MustLinalgCholesky(false, false))}
 			})
 		}},
 	}
@@ -227,9 +227,9 @@ func families() (list []agreement) {
 		of := func(device gotch.Device) dist.Distribution {
 			return l.make(func(x ...float64) torch.Tensor {
 				if len(x) == 1 {
-					return torch.Of(torch.Must(torch.FromSliceOn(device, gotch.Double, x)).MustSqueeze(false))
+					return torch.Of(torch.Must(torch.FromSliceOn(device, gotch.Double, x)).T().MustSqueeze(false))
 				}
-				return torch.Of(torch.Must(torch.FromSliceOn(device, gotch.Double, x, int64(len(x)))))
+				return torch.Must(torch.FromSliceOn(device, gotch.Double, x, int64(len(x))))
 			})
 		}
 		var name string
@@ -240,10 +240,10 @@ func families() (list []agreement) {
 			name = err.Error()
 		}
 		list = append(list, agreement{"dist: " + name, sums, func(device gotch.Device) ([]float64, error) {
-			return inScope(func() []*ts.Tensor {
+			return inScope(func() []torch.Tensor {
 				d := of(device)
 				x := torch.Must(torch.FromSliceOn(device, gotch.Double, l.values, int64(len(l.values))))
-				return []*ts.Tensor{d.LogProb(torch.Of(x)).T(), d.Sample(torch.NewSource(5, 0), 50).T()}
+				return []torch.Tensor{d.LogProb(x), d.Sample(torch.NewSource(5, 0), 50)}
 			})
 		}})
 	}
@@ -266,10 +266,10 @@ func programs() (list []agreement, err error) {
 			if err != nil {
 				return nil, err
 			}
-			return inScope(func() []*ts.Tensor {
+			return inScope(func() []torch.Tensor {
 				e := torch.Must(g.ValueAndGrad(start, batch, 1))
-				values := torch.Must(torch.FromSlice(e.Values, int64(len(e.Values))))
-				return []*ts.Tensor{values, e.Grad}
+				values := torch.New(e.Values, int64(len(e.Values)))
+				return []torch.Tensor{values, e.Grad}
 			})
 		}})
 		if m.Name != "eight_schools" {

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // residual are short runs of ATMC on ResNet-20 with each norm, as examples/papers/atmc makes them: minibatches with
@@ -47,7 +46,7 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) []float64 {
 		return torch.Must(layers.ResNet20{Size: side, Filters: 4, Norm: norm}.Build())
 	}
 	net := build(norm)
-	images := func(n, at int64) *ts.Tensor {
+	images := func(n, at int64) torch.Tensor {
 		pixels := make([]float64, n*3*side*side)
 		for i := range pixels {
 			pixels[i] = math.Sin(1.3 * float64(i+int(at)))
@@ -80,7 +79,7 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) []float64 {
 	numbers := torch.Must(p.Values())
 	if b, ok := norm.(layers.BatchNorm); ok && b.Batch {
 		frozen := build(layers.BatchNorm{})
-		p, net = torch.Must(layers.FreezeMoments(net, frozen, p, torch.Of(x))), frozen
+		p, net = torch.Must(layers.FreezeMoments(net, frozen, p, x)), frozen
 	}
-	return append(numbers, torch.Must(net.Predict(p, torch.Of(unseen), nil)).Values()...)
+	return append(numbers, torch.Must(net.Predict(p, unseen, nil)).Values()...)
 }

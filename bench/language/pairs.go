@@ -71,7 +71,7 @@ func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, err
 		w := p.Get("w").T()
 		logLik := b.Get("x").T().MustMv(w, false).MustMul(b.Get("sign").T(),
 			false).MustLogSigmoid(false).MustSum(gotch.Double, false)
-		return torch.Of(half(w.MustSquare(false).MustSum(gotch.Double, false)).MustAdd(logLik, false)), nil
+		return half(torch.Of(w.MustSquare(false).MustSum(gotch.Double, false))).Add(logLik), nil
 	}
 	return "logistic regression, " + size(n, d), model, batch, byHand, nil
 }
@@ -92,13 +92,11 @@ func schools() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 		mu, logTau, z := p.Get("mu").T(), p.Get("tau").T(), p.Get("z").T()
 		tau := logTau.MustExp(false)
 		theta := z.MustMul(tau, false).MustAdd(mu, false)
-		logLik := half(b.Get("y").T().MustSub(theta, false).MustDiv(b.Get("sigma").T(),
-			false).MustSquare(false).MustSum(gotch.Double, false))
-		priorZ := half(z.MustSquare(false).MustSum(gotch.Double, false))
-		priorMu := half(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false))
+		logLik := half(torch.Of(b.Get("y").Sub(theta).Div(b.Get("sigma")).Square().T().MustSum(gotch.Double, false)))
+		priorZ := half(torch.Of(z.MustSquare(false).MustSum(gotch.Double, false)))
+		priorMu := half(torch.Of(mu.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false)))
 		priorTau := tau.MustDivScalar(ts.FloatScalar(5), false).MustSquare(false).MustLog1p(false)
-		return torch.Of(logLik.MustAdd(priorZ, false).MustAdd(priorMu, false).MustSub(priorTau, false).MustAdd(logTau,
-			false)), nil
+		return logLik.Add(priorZ).Add(priorMu).Sub(priorTau).Add(logTau), nil
 	}
 	return "eight schools, non-centred", model, batch, byHand, err
 }
@@ -121,16 +119,18 @@ func poisson() (string, ppl.Model, infer.Batch, infer.LogPosterior, error) {
 	}
 	byHand := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		a, slope := p.Get("a").T(), p.Get("b").T()
-		eta := b.Get("x").T().MustMul(slope, false).MustAdd(a, false)
-		logLik := b.Get("y").T().MustMul(eta, false).MustSub(eta.MustExp(false), false).MustSum(gotch.Double, false)
-		priorA := half(a.MustDivScalar(ts.FloatScalar(2), false).MustSquare(false))
-		return torch.Of(logLik.MustAdd(priorA, false).MustAdd(half(slope.MustSquare(false)), false)), nil
+		eta := b.Get("x").Mul(slope).Add(a).T()
+		logLik := b.Get("y").Mul(eta).Sub(eta.MustExp(false)).T().MustSum(gotch.Double, false)
+		priorA := half(torch.Of(a.MustDivScalar(ts.FloatScalar(2), false).MustSquare(false)))
+		return torch.Of(logLik.MustAdd(priorA.T(), false).MustAdd(half(torch.Of(slope.MustSquare(false))).T(), false)), nil
 	}
 	return "Poisson regression, " + size(n, 2), model, batch, byHand, err
 }
 
 // half is −x/2.
-func half(x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(-0.5), false) }
+func half(x torch.Tensor) torch.Tensor {
+	return torch.Of(x.T().MustMulScalar(ts.FloatScalar(-0.5), false))
+}
 
 func size(n, d int) string { return fmt.Sprintf("%d x %d", n, d) }
 

@@ -248,10 +248,10 @@ func perceptron(batch int) (network, error) {
 		if err != nil {
 			return err
 		}
-		x = x.MustReshape([]int64{n, 784}, false)
-		y := u.MustReshape([]int64{n}, false).MustMulScalar(ts.FloatScalar(10), false).MustTotype(gotch.Int64, false)
-		scope.Keep(x, y)
-		out.data["x"], out.data["y"] = x, y
+		x = x.Reshape(n, 784)
+		y := u.Reshape(n).T().MustMulScalar(ts.FloatScalar(10), false).MustTotype(gotch.Int64, false)
+		scope.Keep(x, torch.Of(y))
+		out.data["x"], out.data["y"] = x, torch.Of(y)
 		return nil
 	})
 	if err != nil {

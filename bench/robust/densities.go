@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/mat"
 )
@@ -197,7 +196,7 @@ func mixture(m *maker) problem {
 func bimodal(*maker) problem {
 	return problem{
 		model: func(c *ppl.Ctx) {
-			centres := torch.Of(tensor([]float64{-10, 10}))
+			centres := tensor([]float64{-10, 10})
 			c.Sample("x", dist.MixtureSameFamily(vector(2, 0.5), dist.Normal(centres, 1)).Expand(4))
 		},
 		bimodal: true, stan: "bimodal",

@@ -145,7 +145,7 @@ func processCounts(m *maker) problem {
 		return 0
 	})
 	data := numbers{"N": n, "x": x, "y": y}
-	apart, diagonal := torch.Of(tensor(squares, n, n)), torch.Of(tensor(jitter, n, n))
+	apart, diagonal := tensor(squares, n, n), tensor(jitter, n, n)
 	return problem{
 		model: func(c *ppl.Ctx) {
 			rho := c.Sample("rho", dist.InverseGamma(5, 5))

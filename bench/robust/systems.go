@@ -22,7 +22,7 @@ func epidemic(*maker) problem {
 	if err != nil {
 		panic(err) // its data are constants
 	}
-	times, cases := torch.Of(m.Batch["times"]).Values(), torch.Of(m.Batch["cases"]).Values()
+	times, cases := m.Batch["times"].Values(), m.Batch["cases"].Values()
 	return problem{
 		model: m.Model, batch: m.Batch, watch: []string{"beta", "gamma", "phi_inv"}, stan: "influenza",
 		data: numbers{"T": len(times), "N": 763, "times": times, "cases": cases},

@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // target is a posterior that is run, with data that are made up from its name, so that they are the same in each run.
@@ -120,7 +119,9 @@ func (d numbers) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func tensor(v []float64, shape ...int64) *ts.Tensor { return torch.Must(torch.FromSlice(v, shape...)) }
+func tensor(v []float64, shape ...int64) torch.Tensor {
+	return torch.New(v, shape...)
+}
 
 // each is f at every index.
 func each(n int, f func(i int) float64) []float64 {

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/gp"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // model is a model of some sizes. Its data are made up: what an evaluation costs does not depend on them.
@@ -39,7 +38,7 @@ var models = []model{
 }
 
 // normals are numbers from N(0, 1).
-func normals(seed uint64, shape ...int64) *ts.Tensor {
+func normals(seed uint64, shape ...int64) torch.Tensor {
 	n := int64(1)
 	for _, s := range shape {
 		n *= s
@@ -49,7 +48,7 @@ func normals(seed uint64, shape ...int64) *ts.Tensor {
 	for i := range x {
 		x[i] = rng.NormFloat64()
 	}
-	return torch.Must(torch.FromSlice(x, shape...))
+	return torch.New(x, shape...)
 }
 
 // logistic is a logistic regression: w ~ N(0, I), y_i ~ Bernoulli(σ(x_i·w)).
@@ -64,7 +63,7 @@ func logistic(sizes []int) (ppl.Model, infer.Batch, error) {
 		c.Plate("rows", n, func(c *ppl.Ctx) {
 			c.Observe("y", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("y"))
 		})
-	}, infer.Batch{"x": normals(1, n, d), "y": torch.Must(torch.FromSlice(y))}, nil
+	}, infer.Batch{"x": normals(1, n, d), "y": torch.New(y)}, nil
 }
 
 // process is a Gaussian process on a line, with its exact marginal likelihood:
@@ -80,7 +79,7 @@ func process(sizes []int) (ppl.Model, infer.Batch, error) {
 			Length: c.Sample("length", dist.LogNormal(0, 1))}
 		p := gp.Process{Kernel: k, X: c.Data("x")}
 		c.Observe("y", p.Marginal(c.Sample("noise", dist.HalfNormal(1))), c.Data("y"))
-	}, infer.Batch{"x": torch.Must(torch.FromSlice(x)), "y": normals(2, int64(n))}, nil
+	}, infer.Batch{"x": torch.New(x), "y": normals(2, int64(n))}, nil
 }
 
 // covariance is a normal distribution of k columns with a Cholesky factor of correlations:

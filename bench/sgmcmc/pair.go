@@ -35,7 +35,7 @@ var samplers = []sampler{
 type target struct {
 	size
 	layout      *infer.Layout
-	halved      *ts.Tensor // −λ/2, of shape [d]
+	halved      torch.Tensor // −λ/2, of shape [d]
 	start       infer.Params
 	evaluations int  // how often the density was asked for: all K chains are one
 	libtorch    bool // the bound has libtorch's own noise
@@ -51,11 +51,11 @@ func newTarget(z size) (*target, error) {
 		precision, start := torch.NewStreams(1, 1), torch.NewStreams(2, z.chains)
 		// K chains have a leading dimension. One chain has no such dimension, and needs no vmap.
 		shape := []int64{int64(z.dim)}
-		u := torch.Must(precision.Uniform(shape, gotch.Float, torch.CPU)).MustReshape(shape, false)
-		t.halved = u.MustAddScalar(ts.FloatScalar(0.5), false).MustMulScalar(ts.FloatScalar(-0.5), false)
+		u := torch.Must(precision.Uniform(shape, gotch.Float, torch.CPU)).Reshape(shape...).T()
+		t.halved = torch.Of(u.MustAddScalar(ts.FloatScalar(0.5), false).MustMulScalar(ts.FloatScalar(-0.5), false))
 		flat := torch.Must(start.Normal(shape, gotch.Float, torch.CPU))
 		if z.chains == 1 {
-			flat = flat.MustReshape(shape, false)
+			flat = flat.Reshape(shape...)
 		}
 		t.start = infer.Params{Layout: layout, Flat: flat}
 		scope.Keep(t.halved, flat)
@@ -68,7 +68,7 @@ func (t *target) free() { torch.Free(t.halved, t.start.Flat) }
 
 func (t *target) logPosterior(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 	t.evaluations++
-	return torch.Of(p.Get("theta").T().MustSquare(false).MustMul(t.halved, false).MustSum(gotch.Float, false)), nil
+	return torch.Of(p.Get("theta").Square().Mul(t.halved).T().MustSum(gotch.Float, false)), nil
 }
 
 // pair is a chain, or K, and what its updates are compared with.
@@ -118,7 +118,7 @@ func (p *pair) bound() error {
 			return err
 		}
 		if p.libtorch {
-			_, err := at.Flat.RandnLike(false)
+			_, err := at.Flat.T().RandnLike(false)
 			return err
 		}
 		_, err := p.streams.NormalLike(at.Flat)

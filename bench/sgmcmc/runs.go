@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -167,7 +168,7 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if x, err = x.Reshape([]int64{n, 784}, true); err != nil {
+	if x, err = raw.Of(x.T().Reshape([]int64{n, 784}, true)); err != nil {
 		return nil, nil, err
 	}
 	labels := make([]int64, n)
@@ -187,14 +188,14 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if flat, err = torch.Of(flat).Mul(0.05).T().Reshape([]int64{int64(layout.Dim())}, false); err != nil {
+	if flat, err = raw.Of(flat.Mul(0.05).T().Reshape([]int64{int64(layout.Dim())}, false)); err != nil {
 		return nil, nil, err
 	}
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		h := b.Get("x").MatMul(p.Get("a")).Tanh().MatMul(p.Get("b")).Tanh().MatMul(p.Get("c"))
 		nll := torch.Of(h.T().MustLogSoftmax(-1, gotch.Float, false)).T().
-			MustGather(-1, b["y"].MustUnsqueeze(-1, false), false, false)
-		return torch.Of(nll).Mean().Sub(torch.Of(p.Flat).Square().Sum().Mul(0.5 / n)), nil
+			MustGather(-1, b["y"].Unsqueeze(-1).T(), false, false)
+		return torch.Of(nll).Mean().Sub(p.Flat.Square().Sum().Mul(0.5 / n)), nil
 	}, n)
 	return infer.Handwritten(target, infer.Params{Layout: layout, Flat: flat}, batch), batch, nil
 }

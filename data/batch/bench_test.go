@@ -17,8 +17,8 @@ func BenchmarkNext(b *testing.B) {
 	const n = 100_000
 	table, _ := write(b, n)
 	x, y, id := rows(n)
-	memory := infer.Batch{"x": torch.Must(torch.FromSlice(x, n, 2)), "y": torch.Must(torch.FromSlice(y)),
-		"id": torch.Must(torch.FromSlice(id))}
+	memory := infer.Batch{"x": torch.New(x, n, 2), "y": torch.New(y),
+		"id": torch.New(id)}
 	for _, size := range []int64{32, 512} {
 		inMemory, err := infer.Minibatches(memory, infer.MinibatchOptions{Size: size})
 		require.NoError(b, err)

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LoaderOptions are the options of [NewLoader].
@@ -103,7 +102,7 @@ func (l *Loader) check() error {
 type reading struct {
 	at      infer.Position
 	done    parallel.Group // which Wait ends when the others are there
-	columns []func() (*ts.Tensor, error)
+	columns []func() (torch.Tensor, error)
 	err     error
 }
 
@@ -163,7 +162,7 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 		}
 		l.shuffle, l.epoch = s, at.Epoch
 	}
-	r := &reading{at: at, columns: make([]func() (*ts.Tensor, error), len(l.columns))}
+	r := &reading{at: at, columns: make([]func() (torch.Tensor, error), len(l.columns))}
 	// What the goroutine sees of the loader does not change.
 	table, columns, shuffle, from := l.table, l.columns, l.shuffle, at.Index*l.o.Size
 	size := min(l.o.Size, l.n-from)
@@ -189,7 +188,7 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 }
 
 // gather reads rows of a column. What it returns makes a tensor of them.
-func gather(t *large.Table, c large.Column, rows []int64) (func() (*ts.Tensor, error), error) {
+func gather(t *large.Table, c large.Column, rows []int64) (func() (torch.Tensor, error), error) {
 	switch c.Type {
 	case "float64":
 		return gatherOf[float64](t, c, rows)
@@ -203,9 +202,9 @@ func gather(t *large.Table, c large.Column, rows []int64) (func() (*ts.Tensor, e
 	return gatherOf[uint8](t, c, rows)
 }
 
-func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int64) (func() (*ts.Tensor, error), error) {
+func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int64) (func() (torch.Tensor, error), error) {
 	values, err := large.Gather[T](t, c.Name, rows)
-	return func() (*ts.Tensor, error) {
+	return func() (torch.Tensor, error) {
 		return torch.FromSlice(values, append([]int64{int64(len(rows))}, c.Shape...)...)
 	}, err
 }

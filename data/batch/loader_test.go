@@ -80,7 +80,7 @@ func next(t testing.TB, l infer.Batches) (ids []int64) {
 			require.Equal(t, allX[2*id:2*id+2], x[2*i:2*i+2])
 			require.Equal(t, allY[id], y[i])
 		}
-		require.Equal(t, []int64{int64(len(ids)), 2}, torch.Must(torch.Shape(b["x"])))
+		require.Equal(t, []int64{int64(len(ids)), 2}, b["x"].Shape())
 		return nil
 	}))
 	return ids
@@ -159,8 +159,8 @@ func TestRunsAsInMemory(t *testing.T) {
 	table, _ := write(t, 103)
 	p := program(t, table)
 	x, y, id := rows(103)
-	memory := infer.Batch{"x": torch.Must(torch.FromSlice(x, 103, 2)), "y": torch.Must(torch.FromSlice(y)),
-		"id": torch.Must(torch.FromSlice(id))}
+	memory := infer.Batch{"x": torch.New(x, 103, 2), "y": torch.New(y),
+		"id": torch.New(id)}
 	for name, method := range map[string]infer.Method{
 		"SGHMC": sgmcmc.SGHMC{LR: infer.Constant(0.02)},
 		"SVI":   svi.SVI{},

@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) {
 			require.NoError(t, torch.Do(func(*torch.Scope) error {
 				b, err := l.Next()
 				require.NoError(t, err)
-				require.Equal(t, []int64{32, 4}, torch.Must(torch.Shape(b["x"])))
+				require.Equal(t, []int64{32, 4}, b["x"].Shape())
 				return nil
 			}))
 		}

@@ -138,14 +138,14 @@ func TestRoundTripAndJacobian(t *testing.T) {
 				near(
 					t,
 					x,
-					number(func(x *ts.Tensor) *ts.Tensor { return b.Inverse(b.Forward(torch.Of(x))).T() })(x),
+					number(func(x torch.Tensor) torch.Tensor { return b.Inverse(b.Forward(x)) })(x),
 					1e-13,
 					o.name,
 					" round trip",
 				)
 
 				rows := jacobian(func(x []float64) []float64 {
-					return o.freeOf(number(func(x *ts.Tensor) *ts.Tensor { return b.Forward(torch.Of(x)).T() })(x))
+					return o.freeOf(number(func(x torch.Tensor) torch.Tensor { return b.Forward(x) })(x))
 				}, x)
 				m := mat.NewDense(len(rows), o.n, nil)
 				for i, row := range rows {
@@ -153,7 +153,7 @@ func TestRoundTripAndJacobian(t *testing.T) {
 				}
 				require.Equal(t, o.n, len(rows), o.name)
 				want, _ := mat.LogDet(m)
-				got := number(func(x *ts.Tensor) *ts.Tensor { return logDet(b, x) })(x)
+				got := number(func(x torch.Tensor) torch.Tensor { return torch.Of(logDet(b, x.T())) })(x)
 				near(t, []float64{want}, got, 1e-9, o.name, " log-Jacobian")
 			}
 		}
@@ -168,11 +168,11 @@ func TestGradients(t *testing.T) {
 			x := normals(7, o.n)
 			y := b.Forward(torch.Of(vec(x))).T()
 			weights := vec(normals(8, len(floats(y))), shapeOf(y)...)
-			functions := map[string]func(x *ts.Tensor) *ts.Tensor{
-				"forward":      func(x *ts.Tensor) *ts.Tensor { return sum(b.Forward(torch.Of(x)).T().MustMul(weights, false)) },
-				"log-Jacobian": func(x *ts.Tensor) *ts.Tensor { return logDet(b, x).MustAdd(sum(x), false) },
-				"inverse of forward": func(x *ts.Tensor) *ts.Tensor {
-					return sum(b.Inverse(b.Forward(torch.Of(x))).T().MustMul(vec(normals(9, o.n)), false))
+			functions := map[string]func(x torch.Tensor) torch.Tensor{
+				"forward":      func(x torch.Tensor) torch.Tensor { return b.Forward(x).Mul(weights).Sum() },
+				"log-Jacobian": func(x torch.Tensor) torch.Tensor { return torch.Of(logDet(b, x.T())).Add(x.Sum()) },
+				"inverse of forward": func(x torch.Tensor) torch.Tensor {
+					return b.Inverse(b.Forward(x)).Mul(vec(normals(9, o.n))).Sum()
 				},
 			}
 			for name, f := range functions {
@@ -188,34 +188,34 @@ func TestVmapIsTheLoop(t *testing.T) {
 	inScope(t, func() {
 		for _, o := range all() {
 			b := o.make()
-			f := func(x *ts.Tensor) *ts.Tensor {
-				y := b.Forward(torch.Of(x)).T()
-				return logDet(
+			f := func(x torch.Tensor) torch.Tensor {
+				y := b.Forward(x).T()
+				return torch.Of(logDet(
 					b,
-					x,
+					x.T(),
 				).MustAdd(sum(y.MustSin(false)), false).
-					MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false)
+					MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false))
 			}
 			x := normals(11, k*o.n)
-			values, grads, err := torch.VmapValueAndGrad(f, vec(x, k, int64(o.n)))
+			values, grads, err := torch.VmapValueAndGrad(f, torch.Of(vec(x, k, int64(o.n))))
 			require.NoError(t, err, o.name)
-			all, each := floats(values), floats(grads)
+			all, each := floats(values.T()), floats(grads.T())
 			for i := 0; i < k; i++ {
 				row := x[i*o.n : (i+1)*o.n]
 				near(t, number(f)(row), all[i:i+1], 1e-13, o.name)
 				near(t, gradientOf(f, row), each[i*o.n:(i+1)*o.n], 1e-12, o.name, " gradient")
 			}
-			mapped, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-				y := b.Forward(torch.Of(in[0])).T()
-				return []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(), b.LogAbsDetJacobian(torch.Of(in[0]), torch.Of(y)).T()}, nil
-			}, []*ts.Tensor{vec(x, k, int64(o.n))}, nil)
+			mapped, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+				y := b.Forward(in[0]).T()
+				return []torch.Tensor{torch.Of(y), b.Inverse(torch.Of(y)), b.LogAbsDetJacobian(in[0], torch.Of(y))}, nil
+			}, []torch.Tensor{torch.Of(vec(x, k, int64(o.n)))}, nil)
 			require.NoError(t, err, o.name)
 			batch := vec(x, k, int64(o.n))
 			y := b.Forward(torch.Of(batch)).T()
 			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(),
 				b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
-				require.Equal(t, shapeOf(want), shapeOf(mapped[i]), o.name)
-				near(t, floats(want), floats(mapped[i]), 1e-13, o.name, i)
+				require.Equal(t, shapeOf(want), shapeOf(mapped[i].T()), o.name)
+				near(t, floats(want), floats(mapped[i].T()), 1e-13, o.name, i)
 			}
 		}
 	})
@@ -288,14 +288,14 @@ func TestEdges(t *testing.T) {
 			near(
 				t,
 				[]float64{-math.Tanh(x / 2)},
-				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Sigmoid(), x) }, []float64{x}),
+				gradientOf(func(x torch.Tensor) torch.Tensor { return torch.Of(logDet(bijector.Sigmoid(), x.T())) }, []float64{x}),
 				1e-15,
 				x,
 			)
 			near(
 				t,
 				[]float64{1 / (1 + math.Exp(x))},
-				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(bijector.Softplus(), x) }, []float64{x}),
+				gradientOf(func(x torch.Tensor) torch.Tensor { return torch.Of(logDet(bijector.Softplus(), x.T())) }, []float64{x}),
 				1e-15,
 				x,
 			)
@@ -321,7 +321,7 @@ func TestEdges(t *testing.T) {
 			near(
 				t,
 				[]float64{-2 * math.Tanh(x)},
-				gradientOf(func(x *ts.Tensor) *ts.Tensor { return logDet(b, x) }, []float64{x}),
+				gradientOf(func(x torch.Tensor) torch.Tensor { return torch.Of(logDet(b, x.T())) }, []float64{x}),
 				1e-15,
 				x,
 			)
@@ -373,7 +373,7 @@ func TestVectorEdges(t *testing.T) {
 		}
 		det := sech(30) + 1.5*sech(20) + sech(300) + 2*sech(0) + 1.5*sech(250) + sech(60)
 		relative(t, []float64{det}, floats(b.LogAbsDetJacobian(torch.Of(vec(x)), torch.Of(y)).T()), 1e-14)
-		for _, g := range gradientOf(func(x *ts.Tensor) *ts.Tensor { return sum(b.Inverse(b.Forward(torch.Of(x))).T()) },
+		for _, g := range gradientOf(func(x torch.Tensor) torch.Tensor { return torch.Of(sum(b.Inverse(b.Forward(x)).T())) },
 			normals(5, 6)) {
 			require.InDelta(t, 1, g, 1e-10)
 		}
@@ -429,10 +429,10 @@ func TestParameterGradients(t *testing.T) {
 	inScope(t, func() {
 		x := vec(normals(4, 3))
 		for name, f := range makers {
-			value := func(p *ts.Tensor) *ts.Tensor {
-				b := f(p)
+			value := func(p torch.Tensor) torch.Tensor {
+				b := f(p.T())
 				y := b.Forward(torch.Of(x)).T()
-				return sum(y.MustSquare(false)).MustAdd(sum(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()), false)
+				return torch.Of(sum(y.MustSquare(false)).MustAdd(sum(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()), false))
 			}
 			at := []float64{0.7, -1.2, 2.5}
 			near(t, jacobian(number(value), at)[0], gradientOf(value, at), 1e-9, name)
@@ -445,10 +445,11 @@ func TestCurvatureAtZero(t *testing.T) {
 	inScope(t, func() {
 		for want, b := range map[float64]bijector.Bijector{-0.5: bijector.Sigmoid(), -0.25: bijector.Softplus(),
 			-2: bijector.CorrCholesky()} {
-			x := torch.Must(torch.Leaf(vec([]float64{0})))
-			g := torch.Must(torch.Grad([]*ts.Tensor{logDet(b, x)}, []*ts.Tensor{x}, &torch.GradOptions{CreateGraph: true}))
-			h := torch.Must(torch.Grad([]*ts.Tensor{sum(g[0])}, []*ts.Tensor{x}, nil))
-			near(t, []float64{want}, floats(h[0]), 1e-14, fmt.Sprint(b.Name()))
+			x := torch.Must(torch.Leaf(torch.Of(vec([]float64{0}))))
+			g := torch.Must(torch.Grad([]torch.Tensor{torch.Of(logDet(b, x.T()))}, []torch.Tensor{x},
+				&torch.GradOptions{CreateGraph: true}))
+			h := torch.Must(torch.Grad([]torch.Tensor{torch.Of(sum(g[0].T()))}, []torch.Tensor{x}, nil))
+			near(t, []float64{want}, floats(h[0].T()), 1e-14, fmt.Sprint(b.Name()))
 		}
 	})
 }

@@ -251,7 +251,7 @@ func find(bijector, name string, v torch.Tensor, wrong func(float64) bool, allow
 	values := []float64{operand.Number(v)}
 	if !operand.IsNumber(v) {
 		var err error
-		if values, err = torch.ToSlice[float64](v.T()); err != nil {
+		if values, err = torch.ToSlice[float64](v); err != nil {
 			return err
 		}
 	}

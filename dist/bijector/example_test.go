@@ -16,10 +16,10 @@ func ExampleFor() {
 		if err != nil {
 			return err
 		}
-		x := torch.Must(torch.FromSlice([]float64{0, 0, 0}))
-		y := b.Forward(torch.Of(x)).T()
-		fmt.Printf("%s: %v becomes %.2f\n", b.Name(), floats(x), floats(y))
-		fmt.Printf("log |det| = %.4f\n", torch.Must(torch.Item(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T())))
+		x := torch.New([]float64{0, 0, 0})
+		y := b.Forward(x).T()
+		fmt.Printf("%s: %v becomes %.2f\n", b.Name(), floats(x.T()), floats(y))
+		fmt.Printf("log |det| = %.4f\n", b.LogAbsDetJacobian(x, torch.Of(y)).Item())
 		return nil
 	})
 	if err != nil {
@@ -34,11 +34,11 @@ func ExampleFor() {
 func ExampleChain() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.Chain(bijector.Affine(1, 2), bijector.Exp())
-		x := torch.Must(torch.FromSlice([]float64{-0.5, 0, 0.5}))
-		y := b.Forward(torch.Of(x)).T()
+		x := torch.New([]float64{-0.5, 0, 0.5})
+		y := b.Forward(x).T()
 		fmt.Println(b.Name())
 		fmt.Printf("%.4f\n", floats(y))
-		fmt.Printf("%.4f\n", floats(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()))
+		fmt.Printf("%.4f\n", floats(b.LogAbsDetJacobian(x, torch.Of(y)).T()))
 		fmt.Printf("%.4f\n", floats(b.Inverse(torch.Of(y)).T()))
 		return nil
 	})
@@ -55,7 +55,7 @@ func ExampleChain() {
 // Three numbers become the Cholesky factor of a 3 x 3 correlation matrix.
 func ExampleCorrCholesky() {
 	err := torch.Do(func(*torch.Scope) error {
-		l := bijector.CorrCholesky().Forward(torch.Of(torch.Must(torch.FromSlice([]float64{0.5, -1, 0.2})))).T()
+		l := bijector.CorrCholesky().Forward(torch.New([]float64{0.5, -1, 0.2})).T()
 		r := floats(l.MustMatmul(l.MustTranspose(-2, -1, false), false))
 		for i := 0; i < 3; i++ {
 			fmt.Printf("%7.4f\n", r[3*i:3*i+3])
@@ -76,12 +76,12 @@ func ExampleCorrCholesky() {
 func ExampleLogDensityChange() {
 	err := torch.Do(func(*torch.Scope) error {
 		b := bijector.UnitVector()
-		x := torch.Must(torch.FromSlice([]float64{3, 4}))
-		y := b.Forward(torch.Of(x)).T()
+		x := torch.New([]float64{3, 4})
+		y := b.Forward(x).T()
 		fmt.Printf(
 			"%.1f %.4f\n",
 			floats(y),
-			torch.Must(torch.Item(bijector.LogDensityChange(b, torch.Of(x), torch.Of(y)).T())),
+			bijector.LogDensityChange(b, x, torch.Of(y)).Item(),
 		)
 		return nil
 	})
@@ -96,7 +96,7 @@ func ExampleLogDensityChange() {
 func ExampleInverse() {
 	err := torch.Do(func(*torch.Scope) error {
 		logit := bijector.Inverse(bijector.Sigmoid())
-		fmt.Printf("%.4f\n", floats(logit.Forward(torch.Of(torch.Must(torch.FromSlice([]float64{0.1, 0.5, 0.9})))).T()))
+		fmt.Printf("%.4f\n", floats(logit.Forward(torch.New([]float64{0.1, 0.5, 0.9})).T()))
 		return nil
 	})
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 
 // vec is a float64 tensor; without a shape it is a vector.
 func vec(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+	return torch.New(data, shape...).T()
 }
 
 // floats are the values of a tensor.
-func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
+func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
 
 // shapeOf is the shape of a tensor.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Must(torch.Shape(t)) }
+func shapeOf(t *ts.Tensor) []int64 { return torch.Of(t).Shape() }
 
 // sum is the sum of all elements.
 func sum(t *ts.Tensor) *ts.Tensor { return t.MustSum(t.DType(), false) }
@@ -96,16 +96,16 @@ func jacobian(f func(x []float64) []float64, x []float64) [][]float64 {
 }
 
 // gradientOf is the gradient of a scalar function of a vector, from autograd.
-func gradientOf(f func(x *ts.Tensor) *ts.Tensor, x []float64) []float64 {
-	_, grad, err := torch.ValueAndGrad(f, vec(x, int64(len(x))))
-	return floats(torch.Must(grad, err))
+func gradientOf(f func(x torch.Tensor) torch.Tensor, x []float64) []float64 {
+	_, grad, err := torch.ValueAndGrad(f, torch.Of(vec(x, int64(len(x)))))
+	return floats(torch.Must(grad, err).T())
 }
 
 // number is the function of Go slices that a function of tensors is.
-func number(f func(x *ts.Tensor) *ts.Tensor) func(x []float64) []float64 {
+func number(f func(x torch.Tensor) torch.Tensor) func(x []float64) []float64 {
 	return func(x []float64) (out []float64) {
 		torch.Must(0, torch.Do(func(*torch.Scope) error {
-			out = floats(f(vec(x, int64(len(x)))))
+			out = floats(f(torch.Of(vec(x, int64(len(x))))).T())
 			return nil
 		}))
 		return out

@@ -28,12 +28,12 @@ func constant(like torch.Tensor, data []float64, shape ...int64) torch.Tensor {
 	if shape == nil {
 		shape = []int64{}
 	}
-	return torch.Of(torch.Must(torch.FromSliceOn(device(like), torch.Must(torch.DTypeOfTensor(like.T())), data, shape...)))
+	return torch.Must(torch.FromSliceOn(device(like), torch.Must(torch.DTypeOfTensor(like)), data, shape...))
 }
 
 // pick takes elements along the last dimension.
 func pick(t torch.Tensor, index []int64) torch.Tensor {
-	at := torch.Of(torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index)))))
+	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index))))
 	// from the front: vmap of libtorch 1.13 takes −1 wrongly
 	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false))
 }
@@ -87,7 +87,7 @@ func broadcast(bijector string, shapes ...[]int64) []int64 {
 }
 
 // device is where a tensor lives.
-func device(t torch.Tensor) gotch.Device { return torch.Must(torch.DeviceOf(t.T())) }
+func device(t torch.Tensor) gotch.Device { return torch.Must(torch.DeviceOf(t)) }
 
 // identity is the k x k identity matrix.
 func identity(like torch.Tensor, k int64) torch.Tensor {
@@ -96,5 +96,5 @@ func identity(like torch.Tensor, k int64) torch.Tensor {
 
 // mask is a vector of booleans where another tensor lives.
 func mask(like torch.Tensor, data []bool) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int64(len(data)))))
+	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int64(len(data))))
 }

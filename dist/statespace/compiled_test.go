@@ -67,7 +67,7 @@ func TestGradients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ops := map[int]int{}
 			for _, n := range []int{24, 48} {
-				batch := infer.Batch{"y": tensor(wave(n, true)).T()}
+				batch := infer.Batch{"y": tensor(wave(n, true))}
 				p, err := ppl.Compile(models(n)[name], batch)
 				require.NoError(t, err)
 				start, err := p.Start(batch, 1, 1)

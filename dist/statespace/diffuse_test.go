@@ -291,7 +291,7 @@ func TestUndeterminedStart(t *testing.T) {
 		c.Observe("y", statespace.New(16, 0.5, level, season), c.Data("y"))
 	}
 	start := func() error {
-		batch := infer.Batch{"y": tensor(y).T()}
+		batch := infer.Batch{"y": tensor(y)}
 		p, err := ppl.Compile(model, batch)
 		if err == nil {
 			_, err = p.Start(batch, 1, 1)

@@ -13,7 +13,7 @@ import (
 func ExampleNew() {
 	err := torch.Do(func(*torch.Scope) error {
 		walk := statespace.New(3, 0, statespace.LocalLevel{Scale: 2, Spread: 10})
-		y := torch.Of(torch.Must(torch.FromSlice([]float64{1, math.NaN(), 2})))
+		y := torch.New([]float64{1, math.NaN(), 2})
 		mean, covariance := walk.Smoothed(y)
 		fmt.Printf("%.3f %.3f\n", mean.At(1).Item(), covariance.At(1).Item())
 		ahead := walk.Forecast(y, 2)

@@ -12,7 +12,7 @@ import (
 )
 
 func tensor(x []float64, shape ...int64) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSlice(x, shape...)))
+	return torch.New(x, shape...)
 }
 
 // do runs a function inside a scope.

@@ -173,7 +173,7 @@ func (s Series) event(y torch.Tensor) torch.Tensor {
 func (s Series) simulate(src *dist.Source, lead []int64) (states, y torch.Tensor) {
 	s.made()
 	normal := func(n ...int64) torch.Tensor {
-		return torch.Of(torch.Must(src.Normal(append(slices.Clone(lead), n...), gotch.Double, torch.CPU)))
+		return torch.Must(src.Normal(append(slices.Clone(lead), n...), gotch.Double, torch.CPU))
 	}
 	columns := s.sys.Noise.Shape()
 	start := normal(s.sys.Spread.Shape()[1])
@@ -255,7 +255,7 @@ func (s Series) Validate() error {
 		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)},
 		{"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
 	} {
-		values, err := torch.ToSlice[float64](c.values.T())
+		values, err := torch.ToSlice[float64](c.values)
 		if err != nil {
 			return err
 		}

@@ -152,7 +152,7 @@ func constant(x []float64, shape ...int) torch.Tensor {
 	for i, n := range shape {
 		sizes[i] = int64(n)
 	}
-	return torch.Of(torch.Must(torch.FromSlice(x, sizes...)))
+	return torch.New(x, sizes...)
 }
 
 // unit is the first unit vector.

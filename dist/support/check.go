@@ -78,7 +78,7 @@ func (c *checker) broadcast(n int) error {
 	return torch.Do(func(*torch.Scope) error {
 		t, err := torch.FromSlice(c.values, c.shape...)
 		if err == nil {
-			c.values, c.shape = torch.Of(t).Expand(shape...).Values(), shape
+			c.values, c.shape = t.Expand(shape...).Values(), shape
 		}
 		return err
 	})
@@ -260,7 +260,7 @@ func spread(t torch.Tensor, shape []int64) (func(i int) float64, error) {
 		return nil
 	})
 	if err != nil {
-		have, _ := torch.Shape(t.T())
+		have, _ := torch.Shape(t)
 		return nil, &Error{"the shape of the value", fmt.Sprint(shape), fmt.Sprintf("an end of the support has shape %v, "+
 			"which does not broadcast to it", have)}
 	}

@@ -77,15 +77,15 @@ func (s Support) Check(x any) error {
 }
 
 func (s Support) check(value *ts.Tensor) error {
-	shape, err := torch.Shape(value)
+	shape, err := torch.Shape(torch.Of(value))
 	if err != nil {
 		return err
 	}
-	values, err := torch.ToSlice[float64](value)
+	values, err := torch.ToSlice[float64](torch.Of(value))
 	if err != nil {
 		return err
 	}
-	dtype, err := torch.DTypeOfTensor(value)
+	dtype, err := torch.DTypeOfTensor(torch.Of(value))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func vec(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+	return torch.New(data, shape...).T()
 }
 
 // Values inside pass; of those outside the first is named, with its place, its value and what is allowed.
@@ -131,8 +131,8 @@ func TestCheckAllowsRounding(t *testing.T) {
 	x := []float64{0.5, 0.50002}
 	require.NoError(t, support.Simplex.Check(torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x))))
 	require.ErrorContains(t, support.Simplex.Check(vec(x)), "its sum is 1.00002")
-	require.NoError(t, support.Boolean.Check(torch.Must(torch.FromSlice([]bool{true, false}))))
-	require.ErrorContains(t, support.Boolean.Check(torch.Must(torch.FromSlice([]int64{3}))), "is 3: it must be 0 or 1")
+	require.NoError(t, support.Boolean.Check(torch.New([]bool{true, false})))
+	require.ErrorContains(t, support.Boolean.Check(torch.New([]int64{3})), "is 3: it must be 0 or 1")
 }
 
 func TestConstructorErrors(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 )
 
 func main() {
-	x, zeros := torch.Must(torch.FromSlice([]float64{-2, -1, 1, 2})), torch.Zeros(4).T()
+	x, zeros := torch.New([]float64{-2, -1, 1, 2}), torch.Zeros(4)
 	show := func(name string, y []float64, law func(c *ppl.Ctx) dist.Distribution) {
 		p := torch.Must(ppl.Compile(func(c *ppl.Ctx) { c.Observe("y", law(c), c.Data("y")) },
-			infer.Batch{"x": x, "zeros": zeros, "y": torch.Must(torch.FromSlice(y))}))
+			infer.Batch{"x": x, "zeros": zeros, "y": torch.New(y)}))
 		d := torch.Must(infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Seed: 1}))
 		r := torch.Must(diag.Diagnose(d, diag.DiagnoseOptions{}))
 		fmt.Printf("%s\n  %s\n", name, r.Of("endless")[0].Message)

@@ -66,8 +66,8 @@ func register() {
 }
 
 func program() (infer.Program, error) {
-	y := torch.Must(torch.FromSlice([]float64{28, 8, -3, 7, -1, 1, 18, 12}))
-	sigma := torch.Must(torch.FromSlice([]float64{15, 10, 16, 11, 9, 11, 10, 18}))
+	y := torch.New([]float64{28, 8, -3, 7, -1, 1, 18, 12})
+	sigma := torch.New([]float64{15, 10, 16, 11, 9, 11, 10, 18})
 	return ppl.Compile(schools, infer.Batch{"y": y, "sigma": sigma})
 }
 

@@ -38,7 +38,7 @@ const weights = 4
 // linearModel is a regression on the features, whose posterior is normal.
 func linearModel() model {
 	design := func(b infer.Batch) torch.Tensor {
-		centres := torch.Must(torch.FromSlice([]float64{0.5, 1.8, 3.1, 4.4}))
+		centres := torch.New([]float64{0.5, 1.8, 3.1, 4.4})
 		return b.Get("x").Sub(centres).Square().Mul(-0.5).Exp()
 	}
 	layout, err := infer.NewLayout(infer.Shapes{"w": {1, weights}})
@@ -181,7 +181,7 @@ func TestWalkWidensThePrior(t *testing.T) {
 	start, err := infer.NewParams(layout, []float64{0.3, -0.2})
 	require.NoError(t, err)
 	target := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		return torch.Of(p.Flat.Dot(p.Flat).T().MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	for name, method := range map[string]infer.Method{
 		"diag":  vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, Samples: 1, InitScale: 0.5},
@@ -193,7 +193,8 @@ func TestWalkWidensThePrior(t *testing.T) {
 			state, err := transform.Init(start)
 			require.NoError(t, err)
 			for range 3 {
-				state, _, err = transform.Update(state, infer.Batch{"y": ts.MustZeros([]int64{1}, gotch.Double, torch.CPU)})
+				state, _, err = transform.Update(state, infer.Batch{"y": torch.Of(ts.MustZeros([]int64{1}, gotch.Double,
+					torch.CPU))})
 				require.NoError(t, err)
 			}
 			prior, err := (&variational{state: state, walk: 0.7}).prior()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // learner is a method of continual learning: it sees one episode after another, and none again.
@@ -90,7 +89,7 @@ func (o *offline) predict(x infer.Batch) (prediction, error) { return o.model.po
 // point predicts with one point, without any doubt.
 func (m model) point(at infer.Params, x infer.Batch) (p prediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		p.mean, err = torch.ToSlice[float64](m.forward(at, x).T())
+		p.mean, err = torch.ToSlice[float64](m.forward(at, x))
 		p.sd = make([]float64, len(p.mean))
 		return err
 	})
@@ -100,23 +99,24 @@ func (m model) point(at infer.Params, x infer.Batch) (p prediction, err error) {
 // average predicts with draws of the parameters, of shape [S, d].
 func (m model) average(draws infer.Params, x infer.Batch) (p prediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		out, err := torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{m.forward(infer.Params{Layout: draws.Layout, Flat: in[0]}, x).T()}, nil
-		}, []*ts.Tensor{draws.Flat}, nil)
+		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{m.forward(infer.Params{Layout: draws.Layout, Flat: in[0]}, x)}, nil
+		}, []torch.Tensor{draws.Flat}, nil)
 		if err != nil {
 			return err
 		}
-		if p.mean, err = torch.ToSlice[float64](out[0].MustMeanDim([]int64{0}, false, out[0].DType(), false)); err != nil {
+		if p.mean, err = torch.ToSlice[float64](torch.Of(out[0].T().MustMeanDim([]int64{0}, false, out[0].T().DType(),
+			false))); err != nil {
 			return err
 		}
-		p.sd, err = torch.ToSlice[float64](out[0].MustStdDim([]int64{0}, true, false, false))
+		p.sd, err = torch.ToSlice[float64](torch.Of(out[0].T().MustStdDim([]int64{0}, true, false, false)))
 		return err
 	})
 	return p, err
 }
 
 // gaussian makes a prediction of means [n, 1] and covariances [n, 1, 1].
-func gaussian(mean, cov *ts.Tensor) (p prediction, err error) {
+func gaussian(mean, cov torch.Tensor) (p prediction, err error) {
 	if p.mean, err = torch.ToSlice[float64](mean); err != nil {
 		return p, err
 	}

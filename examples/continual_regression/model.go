@@ -59,7 +59,7 @@ type logDensity func(p infer.Params) torch.Tensor
 
 // firstPrior is log N(θ; 0, priorSD²) without its constant.
 func (m model) firstPrior(p infer.Params) torch.Tensor {
-	theta := torch.Of(p.Flat)
+	theta := p.Flat
 	return theta.Dot(theta).Mul(-0.5 / (m.priorSD * m.priorSD))
 }
 

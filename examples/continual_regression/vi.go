@@ -53,21 +53,21 @@ func (v *variational) prior() (logDensity, error) {
 			if err != nil {
 				return err
 			}
-			root := sd.Flat.MustSquare(false).MustAddScalar(ts.FloatScalar(v.walk*v.walk), false).MustRsqrt(false)
-			scope.Keep(root)
+			root := sd.Flat.Square().T().MustAddScalar(ts.FloatScalar(v.walk*v.walk), false).MustRsqrt(false)
+			scope.Keep(torch.Of(root))
 			spread = func(delta torch.Tensor) torch.Tensor { return delta.Mul(root) }
 			return nil
 		}
 		cov := torch.Must(q.Covariance())
-		eye := ts.MustEye(mean.MustSize()[0], mean.DType(), torch.CPU)
+		eye := ts.MustEye(mean.T().MustSize()[0], mean.T().DType(), torch.CPU)
 		walk := eye.MustMulScalar(ts.FloatScalar(v.walk*v.walk), false)
-		inverse := cov.MustAdd(walk, false).MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
-		scope.Keep(inverse)
+		inverse := cov.Add(walk).T().MustInverse(false).MustLinalgCholesky(true, false) // upper: UᵀU = Σ⁻¹
+		scope.Keep(torch.Of(inverse))
 		spread = func(delta torch.Tensor) torch.Tensor { return torch.Of(inverse).MatMul(delta) }
 		return nil
 	})
 	return func(p infer.Params) torch.Tensor {
-		z := spread(torch.Of(p.Flat).Sub(mean))
+		z := spread(p.Flat.Sub(mean))
 		return z.Dot(z).Mul(-0.5)
 	}, err
 }

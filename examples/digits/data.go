@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/examples/internal/mnist"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 const classes = 10
@@ -18,7 +17,7 @@ const classes = 10
 type data struct {
 	train, test classify.Set
 	images      mnist.Data // those of test, to look at
-	strange     *ts.Tensor
+	strange     torch.Tensor
 	what        string // strange things by their name
 }
 

@@ -12,11 +12,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // predict gives probabilities [image][digit].
-type predict func(x *ts.Tensor) ([][]float64, error)
+type predict func(x torch.Tensor) ([][]float64, error)
 
 // fitted is a method that has been fitted.
 type fitted struct {
@@ -28,8 +27,8 @@ type task struct{ *classify.Task }
 
 // average is the mean of the probabilities over all draws of all chains.
 func (t *task) average(d *draws.Draws) predict {
-	return func(x *ts.Tensor) ([][]float64, error) {
-		mean, err := score.NewPredictive(int(x.MustSize()[0]), classes)
+	return func(x torch.Tensor) ([][]float64, error) {
+		mean, err := score.NewPredictive(int(x.T().MustSize()[0]), classes)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +78,7 @@ func (t *task) laplace(mode []float64, seed uint64) (predict, error) {
 	if state, _, err = transform.Update(state, t.Train); err != nil {
 		return nil, err
 	}
-	return func(x *ts.Tensor) (rows [][]float64, err error) {
+	return func(x torch.Tensor) (rows [][]float64, err error) {
 		mean, cov, err := state.(laplace.KFACState).LinearizedNetwork(network, infer.Batch{"x": x},
 			curvature.LinearizedOptions{})
 		if err != nil {

@@ -27,8 +27,8 @@ func schools(c *ppl.Ctx) {
 }
 
 func run(ctx context.Context) error {
-	y := torch.Must(torch.FromSlice([]float64{28, 8, -3, 7, -1, 1, 18, 12}))
-	sigma := torch.Must(torch.FromSlice([]float64{15, 10, 16, 11, 9, 11, 10, 18}))
+	y := torch.New([]float64{28, 8, -3, 7, -1, 1, 18, 12})
+	sigma := torch.New([]float64{15, 10, 16, 11, 9, 11, 10, 18})
 	program, err := ppl.Compile(schools, infer.Batch{"y": y, "sigma": sigma})
 	if err != nil {
 		return err

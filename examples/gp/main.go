@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 		decades, y = append(decades, float64(firstYear+i-1974)/10), append(y, ppm-330)
 	}
 	vector := func(x []float64) infer.Batch {
-		return infer.Batch{"x": torch.Must(torch.FromSlice(x))}
+		return infer.Batch{"x": torch.New(x)}
 	}
 	decade, seen, all := vector(decades[:known])["x"], vector(y[:known])["x"], vector(decades)["x"]
 	program, err := ppl.Compile(fitted, infer.Batch{"decade": decade, "y": seen})

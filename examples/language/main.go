@@ -17,7 +17,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -175,7 +174,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Printf("\nLog likelihoods of single observations: %v\n", shape)
 
-	did := ppl.Do(schools, ppl.Values{"mu": torch.Must(torch.Scalar(10))})
+	did := ppl.Do(schools, ppl.Values{"mu": torch.Scalar(10)})
 	moved, err := ppl.Predictive{Model: did, Batch: batch, Seed: 3, Sites: []string{"y"}}.Prior(4000)
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func hidden(ctx context.Context) error {
 }
 
 // quantiles prints those of the first school's draws, from a tensor of shape [draws, 8].
-func quantiles(t *ts.Tensor) error {
+func quantiles(t torch.Tensor) error {
 	y, err := torch.ToSlice[float64](t)
 	if err != nil {
 		return err

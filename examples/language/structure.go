@@ -76,8 +76,8 @@ func structured(ctx context.Context) error {
 	for i := range y {
 		y[i] = 2*x[i*sparseFeatures] - 1.5*x[i*sparseFeatures+1] + 0.5*rng.NormFloat64()
 	}
-	batch := infer.Batch{"x": torch.Must(torch.FromSlice(x, sparseData, sparseFeatures)),
-		"y": torch.Must(torch.FromSlice(y))}
+	batch := infer.Batch{"x": torch.New(x, sparseData, sparseFeatures),
+		"y": torch.New(y)}
 	program, err := ppl.Compile(sparse, batch)
 	if err != nil {
 		return err

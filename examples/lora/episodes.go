@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -103,7 +104,7 @@ func (a *adapted) fit(ctx context.Context, prior func(infer.Params) torch.Tensor
 	if err != nil {
 		return at, err
 	}
-	n, updates := data["x"].MustSize()[0], a.Episode*int64(last-first+1)
+	n, updates := data["x"].T().MustSize()[0], a.Episode*int64(last-first+1)
 	return climb(ctx, posterior(a.adapter.Forward, prior, n), from, data, updates, a.Batch, a.EpisodeLR, a.seed, nil)
 }
 
@@ -193,11 +194,11 @@ func remember(f forward, before infer.State, at infer.Params, data infer.Batch) 
 		return nil, err
 	}
 	const part = 32 // windows at a time: the gradient of each is kept until the next part
-	for from, n := int64(0), data["x"].MustSize()[0]; from < n && err == nil; from += part {
+	for from, n := int64(0), data["x"].T().MustSize()[0]; from < n && err == nil; from += part {
 		to := min(from+part, n)
 		b := infer.Batch{}
 		for name, t := range data {
-			if b[name], err = t.Narrow(0, from, to-from, false); err != nil {
+			if b[name], err = raw.Of(t.T().Narrow(0, from, to-from, false)); err != nil {
 				return nil, err
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 const dtype = gotch.Float
@@ -54,7 +53,7 @@ func posterior(f forward, prior func(infer.Params) torch.Tensor, n int64) infer.
 // normal is the log density of N(0, sd²), without its constant.
 func normal(sd float64) func(infer.Params) torch.Tensor {
 	return func(p infer.Params) torch.Tensor {
-		flat := torch.Of(p.Flat)
+		flat := p.Flat
 		return flat.Dot(flat).Mul(-0.5 / (sd * sd))
 	}
 }
@@ -65,7 +64,7 @@ type trained struct{ at infer.Params }
 // climb looks for the mode by Adam with steps that fall to nothing.
 func climb(ctx context.Context, target infer.Target, start infer.Params, data infer.Batch, updates, batch int64,
 	lr float64, seed uint64, checkpoint *infer.Checkpoint) (infer.Params, error) {
-	n := data["x"].MustSize()[0]
+	n := data["x"].T().MustSize()[0]
 	batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: min(batch, n), Seed: seed, DropLast: true})
 	if err != nil {
 		return infer.Params{}, err
@@ -76,7 +75,7 @@ func climb(ctx context.Context, target infer.Target, start infer.Params, data in
 	if err != nil {
 		return infer.Params{}, err
 	}
-	return infer.Params{Layout: r.Last.Layout, Flat: r.Last.Flat.MustReshape([]int64{-1}, false)}, nil
+	return infer.Params{Layout: r.Last.Layout, Flat: r.Last.Flat.Reshape(-1)}, nil
 }
 
 // base trains on the first text.
@@ -95,7 +94,7 @@ func (m *language) base(ctx context.Context, s settings, texts map[string]text, 
 	if start, err = start.To(torch.CPU, dtype); err != nil {
 		return nil, err
 	}
-	n := data["x"].MustSize()[0]
+	n := data["x"].T().MustSize()[0]
 	at, err := climb(ctx, posterior(m.net.Forward, normal(1), n), start, data, s.Base, s.Batch, 3e-3, s.Seed,
 		&infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity})
 	return &trained{at: at}, err
@@ -105,7 +104,7 @@ func (m *language) base(ctx context.Context, s settings, texts map[string]text, 
 func loss(f forward, p infer.Params, data infer.Batch) (mean float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
-			x := data["x"].MustSize()
+			x := data["x"].T().MustSize()
 			mean = -perWindow(f)(p, data).Sum().Item() / float64(x[0]*x[1])
 			return nil
 		})
@@ -114,10 +113,10 @@ func loss(f forward, p infer.Params, data infer.Batch) (mean float64, err error)
 }
 
 // logProbabilities are those of the characters after each of some windows, [window · length][vocab].
-func logProbabilities(f forward, p infer.Params, x *ts.Tensor) (rows [][]float64, err error) {
+func logProbabilities(f forward, p infer.Params, x torch.Tensor) (rows [][]float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
-			for v := f(p, torch.Of(x)).LogSoftmax(-1).Values(); len(v) > 0; v = v[vocab:] {
+			for v := f(p, x).LogSoftmax(-1).Values(); len(v) > 0; v = v[vocab:] {
 				rows = append(rows, v[:vocab])
 			}
 			return nil

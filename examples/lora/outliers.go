@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat"
 )
 
@@ -81,7 +80,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		}
 	}
 
-	n := data["x"].MustSize()[0]
+	n := data["x"].T().MustSize()[0]
 	log := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return perWindow(m.net.Forward)(p, b).Mean().Div(float64(m.length)), nil
 	}
@@ -166,7 +165,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 // detect averages the predictions of points for English and Latin windows.
 func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detection, err error) {
 	for g, b := range groups {
-		n := int(b["x"].MustSize()[0])
+		n := int(b["x"].T().MustSize()[0])
 		length := int(m.length)
 		predictive, err := score.NewPredictive(n*length, vocab)
 		if err != nil {
@@ -214,7 +213,7 @@ func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detec
 	return d, err
 }
 
-func tokensOf(t *ts.Tensor) ([]int, error) {
+func tokensOf(t torch.Tensor) ([]int, error) {
 	values, err := torch.ToSlice[int64](t)
 	out := make([]int, len(values))
 	for i, v := range values {

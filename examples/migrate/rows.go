@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // visits has what rows of the page's tables speak of: groups by index, and counts from means and their logarithms.
@@ -30,14 +29,14 @@ func drawn(c *ppl.Ctx) {
 }
 
 // conditioned is that model with data.
-func conditioned(y *ts.Tensor) ppl.Model {
+func conditioned(y torch.Tensor) ppl.Model {
 	m := drawn
 	return ppl.Condition(m, ppl.Values{"y": y})
 }
 
 // elsewhere are predictions of y at new values of x, of shape [draws, data]: the model takes the size of its plate from
 // them.
-func elsewhere(m ppl.Model, x *ts.Tensor, posterior *draws.Draws) (*ts.Tensor, error) {
+func elsewhere(m ppl.Model, x torch.Tensor, posterior *draws.Draws) (torch.Tensor, error) {
 	later := infer.Batch{"x": x}
 	predicted, err := ppl.Predictive{Model: m, Batch: later, Seed: 1, Sites: []string{"y"}}.Posterior(posterior)
 	return predicted["y"], err

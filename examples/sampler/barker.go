@@ -37,19 +37,19 @@ func (c Barker) Build(target infer.Target) (infer.Transform, error) {
 
 // step is one update of K chains, of shape [K, d], or of one, [d].
 func step(s, next *BarkerState, m *method.Move) {
-	x, g := torch.Of(s.Params.Flat), torch.Of(m.Grad).Div(m.Tau)
-	z := torch.Of(m.Normal(x.T())).Mul(m.LR)
-	up := torch.Of(m.Uniform(x.T())).Lt(g.Mul(z).Sigmoid())
+	x, g := s.Params.Flat, m.Grad.Div(m.Tau)
+	z := m.Normal(x).Mul(m.LR)
+	up := m.Uniform(x).Lt(g.Mul(z).Sigmoid())
 	move := torch.Where(up, z, z.Neg())
-	there := m.Evaluate(infer.Params{Layout: s.Params.Layout, Flat: x.Add(move).T()})
+	there := m.Evaluate(infer.Params{Layout: s.Params.Layout, Flat: x.Add(move)})
 
-	value := torch.Of(there.Value).Unsqueeze(-1) // one number for each chain
-	old := torch.Of(torch.Must(torch.FromSlice(m.Info.LogPosterior))).Reshape(value.Shape()...)
-	back := torch.Of(there.Grad).Div(m.Tau)
+	value := there.Value.Unsqueeze(-1) // one number for each chain
+	old := torch.New(m.Info.LogPosterior).Reshape(value.Shape()...)
+	back := there.Grad.Div(m.Tau)
 	correction := g.Mul(move).Neg().Softplus().Sub(back.Mul(move).Softplus()).Sum(-1).Unsqueeze(-1)
 	ratio := value.Sub(old).Div(m.Tau).Add(correction)
 
-	accepted := torch.Of(m.Uniform(ratio.T())).Log().Lt(ratio) // never where the ratio is not a number
-	next.Params.Flat = torch.Where(accepted, x.Add(move), x).T()
+	accepted := m.Uniform(ratio).Log().Lt(ratio) // never where the ratio is not a number
+	next.Params.Flat = torch.Where(accepted, x.Add(move), x)
 	m.Info.Stats = map[string][]float64{"accept": ratio.Exp().Min(1).Values()}
 }

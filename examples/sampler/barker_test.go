@@ -122,7 +122,7 @@ func TestFields(t *testing.T) {
 
 // The sign of a tensor, as the tutorial writes it: 0 at 0, and a number of every element.
 func TestSign(t *testing.T) {
-	x := torch.Of(torch.Must(torch.FromSlice([]float64{-2, 0, 3})))
+	x := torch.New([]float64{-2, 0, 3})
 	sign := torch.Where(x.Gt(0), 1, torch.Where(x.Lt(0), -1, 0))
 	require.Equal(t, []float64{-1, 0, 1}, sign.Values())
 	require.Equal(t, []float64{-4, 0, 6}, sign.Mul(2).Mul(x.Abs()).Values())

@@ -65,7 +65,7 @@ func run(ctx context.Context) error {
 	for year := 1914; year <= 1918; year++ {
 		y[year-firstYear] = math.NaN()
 	}
-	batch := infer.Batch{"flow": torch.Must(torch.FromSlice(y))}
+	batch := infer.Batch{"flow": torch.New(y)}
 	program, err := ppl.Compile(flow, batch)
 	if err != nil {
 		return err

@@ -21,7 +21,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // filter follows the k coefficients, a and then w, by new data. The noise is the mean of the draws'.
@@ -156,7 +155,7 @@ func (s *stored) read(text []byte) error {
 }
 
 // square is a matrix of k rows.
-func (f *filter) square(values []float64) (*ts.Tensor, error) {
+func (f *filter) square(values []float64) (torch.Tensor, error) {
 	return torch.FromSlice(values, int64(f.k), int64(f.k))
 }
 
@@ -191,8 +190,8 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64,
 		for _, row := range x {
 			flat = append(append(flat, 1), row...)
 		}
-		design := torch.Must(torch.FromSlice(flat, int64(len(x)), int64(f.k)))
-		target := torch.Must(torch.FromSlice(y))
+		design := torch.New(flat, int64(len(x)), int64(f.k))
+		target := torch.New(y)
 		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {
 			return err

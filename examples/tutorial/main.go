@@ -34,11 +34,11 @@ func logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 func data() (batch infer.Batch, err error) {
 	streams := torch.NewStreams(42, 1)
 	err = torch.Do(func(s *torch.Scope) error {
-		x := torch.Of(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU))).Squeeze(0)
-		noise := torch.Of(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU))).Squeeze(0)
+		x := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).Squeeze(0)
+		noise := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).Squeeze(0)
 		y := x.Mul(0.5).Add(noise.Mul(0.3)).Add(1)
-		s.Keep(x.T(), y.T())
-		batch = infer.Batch{"x": x.T(), "y": y.T()}
+		s.Keep(x, y)
+		batch = infer.Batch{"x": x, "y": y}
 		return nil
 	})
 	return batch, err

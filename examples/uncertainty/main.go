@@ -149,8 +149,8 @@ func predict(net *nn.Network, r *infer.Result, x []float64) ([][][]float64, erro
 		}
 		err := torch.Do(func(*torch.Scope) error {
 			p := torch.Must(infer.NewParams(net.Layout(), flat))
-			at := torch.Must(torch.FromSlice(x, int64(len(x)), 1))
-			f := torch.Must(net.Predict(p, torch.Of(at), nil))
+			at := torch.New(x, int64(len(x)), 1)
+			f := torch.Must(net.Predict(p, at, nil))
 			values := f.Values()
 			for i := 0; i < len(values); i += len(x) {
 				out[c] = append(out[c], values[i:i+len(x)])

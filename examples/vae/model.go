@@ -15,19 +15,18 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // autoencoder is the model and its guide, with the weights that their networks start from.
 type autoencoder struct {
 	options
 	n     int // images
-	start map[string]*ts.Tensor
-	zero  *ts.Tensor // the prior's mean, [latent]
+	start map[string]torch.Tensor
+	zero  torch.Tensor // the prior's mean, [latent]
 }
 
 func newAutoencoder(o options, n int) (*autoencoder, error) {
-	v := &autoencoder{options: o, n: n, start: map[string]*ts.Tensor{}}
+	v := &autoencoder{options: o, n: n, start: map[string]torch.Tensor{}}
 	r := rand.New(rand.NewPCG(o.seed, 1))
 	var err error
 	layer := func(name string, in, out int) {

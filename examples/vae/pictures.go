@@ -28,7 +28,7 @@ func (v *autoencoder) pictures(w io.Writer, state svi.State, test images) error 
 	if err != nil {
 		return err
 	}
-	net := network(func(name string) torch.Tensor { return torch.Of(params[name]) })
+	net := network(func(name string) torch.Tensor { return params[name] })
 	shown := min(2*columns, test.n)
 	held, err := test.tensor(0, shown)
 	if err != nil {
@@ -38,10 +38,10 @@ func (v *autoencoder) pictures(w io.Writer, state svi.State, test images) error 
 	err = torch.Do(func(*torch.Scope) error {
 		streams := torch.NewStreams(v.seed, 1)
 		z := torch.Must(streams.Normal([]int64{columns * columns, int64(v.latent)}, gotch.Float, torch.CPU))
-		z = z.MustReshape([]int64{columns * columns, int64(v.latent)}, false)
-		drawn = torch.Must(torch.ToSlice[float32](net.decode(torch.Of(z)).Sigmoid().T()))
+		z = z.Reshape(columns*columns, int64(v.latent))
+		drawn = torch.Must(torch.ToSlice[float32](net.decode(z).Sigmoid()))
 		mean, _ := net.encode(held.Get("x"))
-		back, err = torch.ToSlice[float32](net.decode(mean).Sigmoid().T())
+		back, err = torch.ToSlice[float32](net.decode(mean).Sigmoid())
 		return err
 	})
 	if err != nil {

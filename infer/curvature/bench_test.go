@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
@@ -31,11 +30,11 @@ func BenchmarkFisherDiag(b *testing.B) {
 		require.NoError(b, err)
 		for range b.N {
 			require.NoError(b, torch.Do(func(*torch.Scope) error {
-				sum := p.Flat.MustZerosLike(false)
+				sum := p.Flat.T().MustZerosLike(false)
 				for _, one := range split(batch, 1) {
 					if err := torch.Do(func(*torch.Scope) error {
 						e, err := gradient.ValueAndGrad(p, one, 0)
-						addSquare(sum, e.Grad)
+						addSquare(torch.Of(sum), e.Grad)
 						return err
 					}); err != nil {
 						return err
@@ -47,4 +46,4 @@ func BenchmarkFisherDiag(b *testing.B) {
 	})
 }
 
-func addSquare(sum, g *ts.Tensor) { sum.MustAddcmul_(g, g) }
+func addSquare(sum, g torch.Tensor) { sum.T().MustAddcmul_(g.T(), g.T()) }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Blocks are as few as can be, follow each other, hold all data, and differ by at most one row.
@@ -36,10 +35,10 @@ func TestBlocksAreEqual(t *testing.T) {
 
 // A batch that does not count its data, and the longest of its tensors.
 func TestUnsized(t *testing.T) {
-	vec := func(n int64, shape ...int64) *ts.Tensor {
+	vec := func(n int64, shape ...int64) torch.Tensor {
 		x, err := torch.FromSlice(make([]float64, n), n)
 		require.NoError(t, err)
-		return x.MustReshape(append([]int64{}, shape...), false)
+		return x.Reshape(append([]int64{}, shape...)...)
 	}
 	for name, c := range map[string]struct {
 		b       infer.Batch
@@ -52,7 +51,7 @@ func TestUnsized(t *testing.T) {
 		"[] and [1]":   {infer.Batch{"s": vec(1), "x": vec(1, 1)}, true, 1},
 		"[2] and [1]":  {infer.Batch{"y": vec(2, 2), "x": vec(1, 1)}, true, 2},
 		"[0]":          {infer.Batch{"x": vec(0, 0)}, false, 0},
-		"nil and [1]":  {infer.Batch{"x": vec(1, 1), "y": nil}, false, 0},
+		"nil and [1]":  {infer.Batch{"x": vec(1, 1), "y": torch.Tensor{}}, false, 0},
 		"[1] and [1]":  {infer.Batch{"y": vec(1, 1), "x": vec(1, 1)}, false, 1},
 		"[2,1] and []": {infer.Batch{"y": vec(2, 2, 1), "s": vec(1)}, true, 2},
 	} {

@@ -16,21 +16,21 @@ var ErrIndefinite = errors.New("not positive definite")
 
 // CGOptions are the options of [CG]; the zero value is fine.
 type CGOptions struct {
-	Start   *ts.Tensor // x₀, [d]; nil means 0
-	MaxIter int        // most iterations; 0 means 10·d
+	Start   torch.Tensor // x₀, [d]; nil means 0
+	MaxIter int          // most iterations; 0 means 10·d
 	// CG stops where |b − Ax| ≤ max(Tol·|b|, Atol). Tol 0 means 1e-5, or none where Atol is set.
 	Tol, Atol float64
 	Damping   float64 // λ ≥ 0: solves (A + λI)x = b
 	// Preconditioner returns M r for a symmetric positive definite M ≈ (A + λI)⁻¹; nil means r itself.
-	Preconditioner func(r *ts.Tensor) (*ts.Tensor, error)
+	Preconditioner func(r torch.Tensor) (torch.Tensor, error)
 }
 
 // CGResult is where [CG] stopped.
 type CGResult struct {
-	X          *ts.Tensor // [d]
-	Iterations int        // products with A, apart from those that check the residual
-	Residual   float64    // |b − (A + λI)X|, computed anew from X
-	Converged  bool       // whether the residual is small enough
+	X          torch.Tensor // [d]
+	Iterations int          // products with A, apart from those that check the residual
+	Residual   float64      // |b − (A + λI)X|, computed anew from X
+	Converged  bool         // whether the residual is small enough
 }
 
 // CG solves (A + λI)x = b for a symmetric positive definite A that is known by its products with vectors of shape [d],
@@ -41,7 +41,7 @@ type CGResult struct {
 //
 // A direction with pᵀAp ≤ 0, or rᵀMr ≤ 0, is an error that wraps [ErrIndefinite]. Running out of iterations is not an
 // error: see Converged.
-func CG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptions) (CGResult, error) {
+func CG(apply func(v torch.Tensor) (torch.Tensor, error), b torch.Tensor, o CGOptions) (CGResult, error) {
 	var result CGResult
 	err := torch.Do(func(scope *torch.Scope) error {
 		s := newCG(apply, b, o)
@@ -63,14 +63,14 @@ func CG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptions)
 type cg struct {
 	CGOptions
 	CGResult
-	apply   func(v *ts.Tensor) (*ts.Tensor, error)
-	b, r, p *ts.Tensor
+	apply   func(v torch.Tensor) (torch.Tensor, error)
+	b, r, p torch.Tensor
 	rs      float64 // rᵀs
 	goal    float64 // the residual to reach
 	size    float64 // |b|
 }
 
-func newCG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptions) *cg {
+func newCG(apply func(v torch.Tensor) (torch.Tensor, error), b torch.Tensor, o CGOptions) *cg {
 	if apply == nil {
 		try(errNil("product with the matrix"))
 	}
@@ -80,7 +80,7 @@ func newCG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptio
 	}{{"MaxIter", float64(o.MaxIter)}, {"Tol", o.Tol}, {"Atol", o.Atol}, {"Damping", o.Damping}} {
 		try(method.CheckValue("curvature.CGOptions", f.name, f.value, 0, false))
 	}
-	if b == nil {
+	if b == (torch.Tensor{}) {
 		fail("the right-hand side is nil, expected shape [d]")
 	}
 	shape, err := torch.Shape(b)
@@ -96,17 +96,17 @@ func newCG(apply func(v *ts.Tensor) (*ts.Tensor, error), b *ts.Tensor, o CGOptio
 	if o.Tol == 0 && o.Atol == 0 {
 		o.Tol = 1e-5
 	}
-	s := &cg{CGOptions: o, apply: apply, b: b.MustDetach(false)}
+	s := &cg{CGOptions: o, apply: apply, b: torch.Of(b.T().MustDetach(false))}
 	if s.size = norm(s.b); math.IsNaN(s.size) || math.IsInf(s.size, 0) {
 		fail("the right-hand side is %w", infer.ErrNonFinite)
 	}
 	s.goal = max(o.Tol*s.size, o.Atol)
-	if o.Start == nil {
-		s.X = s.b.MustZerosLike(false)
+	if o.Start == (torch.Tensor{}) {
+		s.X = torch.Of(s.b.T().MustZerosLike(false))
 		return s
 	}
 	sameKind("Start", o.Start, s.b)
-	s.X = own(o.Start.MustDetach(false))
+	s.X = own(torch.Of(o.Start.T().MustDetach(false)))
 	return s
 }
 
@@ -147,20 +147,20 @@ func (s *cg) step() (residual float64) {
 	s.Iterations++
 	ap := s.product(s.p)
 	alpha := s.rs / s.positive("the matrix", s.p, ap)
-	s.X.MustAdd_(s.p.MustMulScalar(ts.FloatScalar(alpha), false))
-	s.r.MustSub_(ap.MustMulScalar(ts.FloatScalar(alpha), false))
+	s.X.T().MustAdd_(s.p.T().MustMulScalar(ts.FloatScalar(alpha), false))
+	s.r.T().MustSub_(ap.T().MustMulScalar(ts.FloatScalar(alpha), false))
 	if residual = norm(s.r); residual <= s.goal {
 		return residual
 	}
 	precond, before := s.precondition(s.r), s.rs
 	s.rs = s.positive("the preconditioner", s.r, precond)
-	s.p.MustMulScalar_(ts.FloatScalar(s.rs / before))
-	s.p.MustAdd_(precond)
+	s.p.T().MustMulScalar_(ts.FloatScalar(s.rs / before))
+	s.p.T().MustAdd_(precond.T())
 	return residual
 }
 
 // product is (A + λI)v.
-func (s *cg) product(v *ts.Tensor) *ts.Tensor {
+func (s *cg) product(v torch.Tensor) torch.Tensor {
 	av, err := s.apply(v)
 	try(err)
 	sameKind("the product with the matrix", av, s.b)
@@ -170,7 +170,7 @@ func (s *cg) product(v *ts.Tensor) *ts.Tensor {
 	return method.Combine(method.Term(1, av), method.Term(s.Damping, v))
 }
 
-func (s *cg) precondition(r *ts.Tensor) *ts.Tensor {
+func (s *cg) precondition(r torch.Tensor) torch.Tensor {
 	if s.Preconditioner == nil {
 		return r
 	}
@@ -181,7 +181,7 @@ func (s *cg) precondition(r *ts.Tensor) *ts.Tensor {
 }
 
 // positive is vᵀAv, given v and Av. It must be positive, unless the residual is exactly zero.
-func (s *cg) positive(what string, v, av *ts.Tensor) float64 {
+func (s *cg) positive(what string, v, av torch.Tensor) float64 {
 	c := dot(v, av)
 	if math.IsNaN(c) || math.IsInf(c, 0) {
 		fail("a product with %s is %w at iteration %d", what, infer.ErrNonFinite, s.Iterations)
@@ -193,13 +193,13 @@ func (s *cg) positive(what string, v, av *ts.Tensor) float64 {
 	return c
 }
 
-func dot(x, y *ts.Tensor) float64 { return torch.Must(torch.Item(x.MustDot(y, false))) }
+func dot(x, y torch.Tensor) float64 { return x.Dot(y).Item() }
 
-func norm(x *ts.Tensor) float64 { return math.Sqrt(dot(x, x)) }
+func norm(x torch.Tensor) float64 { return math.Sqrt(dot(x, x)) }
 
 // sameKind checks that a tensor has the shape, type and device of b.
-func sameKind(what string, t, b *ts.Tensor) {
-	want := torch.Must(torch.Shape(b))
+func sameKind(what string, t, b torch.Tensor) {
+	want := b.Shape()
 	dtype, device := torch.Must(torch.DTypeOfTensor(b)), torch.Must(torch.DeviceOf(b))
 	try(like(what, t, want, "the right-hand side is", dtype, device))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -47,17 +47,17 @@ func solved(t testing.TB, a, b []float64) []float64 {
 }
 
 // product is the product with a flat matrix, in the type of the vector.
-func product(a []float64) func(v *ts.Tensor) (*ts.Tensor, error) {
-	return func(v *ts.Tensor) (*ts.Tensor, error) {
+func product(a []float64) func(v torch.Tensor) (torch.Tensor, error) {
+	return func(v torch.Tensor) (torch.Tensor, error) {
 		d := shapeOf(v)[0]
-		return torch.Must(torch.To(vec(a, d, d), torch.CPU, v.DType())).Mv(v, false)
+		return raw.Of(torch.Must(torch.To(vec(a, d, d), torch.CPU, v.T().DType())).T().Mv(v.T(), false))
 	}
 }
 
 // jacobi divides by the diagonal.
-func jacobi(a []float64) func(r *ts.Tensor) (*ts.Tensor, error) {
-	return func(r *ts.Tensor) (*ts.Tensor, error) {
-		return r.Div(torch.Must(torch.To(vec(diagonal(a)), torch.CPU, r.DType())), false)
+func jacobi(a []float64) func(r torch.Tensor) (torch.Tensor, error) {
+	return func(r torch.Tensor) (torch.Tensor, error) {
+		return raw.Of(r.T().Div(torch.Must(torch.To(vec(diagonal(a)), torch.CPU, r.T().DType())).T(), false))
 	}
 }
 
@@ -168,7 +168,7 @@ func TestCGInFloat32(t *testing.T) {
 	r, err := curvature.CG(product(a), torch.Must(torch.To(vec(b), torch.CPU, gotch.Float)), curvature.CGOptions{})
 	require.NoError(t, err)
 	assert.True(t, r.Converged)
-	assert.Equal(t, gotch.Float, r.X.DType())
+	assert.Equal(t, gotch.Float, r.X.T().DType())
 	near(t, solved(t, a, b), floats(r.X), 1e-3, "solution")
 }
 
@@ -182,7 +182,7 @@ func TestCGWithGaussNewtonProducts(t *testing.T) {
 		a[i*d+i] += 0.5
 	}
 	v := numbers(d, 2)
-	r, err := curvature.CG(func(v *ts.Tensor) (*ts.Tensor, error) {
+	r, err := curvature.CG(func(v torch.Tensor) (torch.Tensor, error) {
 		return curvature.GGNVP(m.forward, m.outer, p, b, v, curvature.Options{})
 	}, vec(v), curvature.CGOptions{Damping: 0.5, Tol: 1e-11})
 	require.NoError(t, err)
@@ -193,12 +193,12 @@ func TestCGErrors(t *testing.T) {
 	indefinite := []float64{1, 0, 0, 0, -1, 0, 0, 0, 2}
 	a, b := spd(3, 10), numbers(3, 5)
 	own := errors.New("own error")
-	minus := func(r *ts.Tensor) (*ts.Tensor, error) { return r.Neg(false) }
+	minus := func(r torch.Tensor) (torch.Tensor, error) { return raw.Of(r.T().Neg(false)) }
 	single := torch.Must(torch.To(vec(b), torch.CPU, gotch.Float))
 	for _, c := range []struct {
 		name  string
-		apply func(v *ts.Tensor) (*ts.Tensor, error)
-		b     *ts.Tensor
+		apply func(v torch.Tensor) (torch.Tensor, error)
+		b     torch.Tensor
 		o     curvature.CGOptions
 		text  string
 		is    error
@@ -213,18 +213,21 @@ func TestCGErrors(t *testing.T) {
 			infer.ErrNonFinite},
 		{"b not finite", product(a), vec([]float64{1, math.Inf(1), 0}), curvature.CGOptions{},
 			"the right-hand side is not finite", infer.ErrNonFinite},
-		{"own error", func(*ts.Tensor) (*ts.Tensor, error) { return nil, own }, vec(b), curvature.CGOptions{}, "own error",
+		{"own error", func(torch.Tensor) (torch.Tensor, error) { return torch.Tensor{}, own }, vec(b), curvature.CGOptions{},
+			"own error",
 			own},
 		{"no matrix", nil, vec(b), curvature.CGOptions{}, "the product with the matrix is nil", infer.ErrConfig},
-		{"no b", product(a), nil, curvature.CGOptions{}, "the right-hand side is nil, expected shape [d]", nil},
+		{"no b", product(a), torch.Tensor{}, curvature.CGOptions{}, "the right-hand side is nil, expected shape [d]", nil},
 		{"b a matrix", product(a), vec(b, 3, 1), curvature.CGOptions{}, "the right-hand side has shape [3 1], expected [d]",
 			nil},
 		{"start", product(a), vec(b), curvature.CGOptions{Start: vec(b[:2])}, "Start has shape [2], expected [3]", nil},
 		{"type of start", product(a), vec(b), curvature.CGOptions{Start: single},
 			"Start is Float and the right-hand side is Double: they must be of one type", nil},
-		{"product", func(v *ts.Tensor) (*ts.Tensor, error) { return v.Narrow(0, 0, 2, false) }, vec(b), curvature.CGOptions{},
+		{"product", func(v torch.Tensor) (torch.Tensor, error) { return raw.Of(v.T().Narrow(0, 0, 2, false)) }, vec(b),
+			curvature.CGOptions{},
 			"the product with the matrix has shape [2], expected [3]", nil},
-		{"nil product", func(v *ts.Tensor) (*ts.Tensor, error) { return nil, nil }, vec(b), curvature.CGOptions{},
+		{"nil product", func(v torch.Tensor) (torch.Tensor, error) { return torch.Tensor{}, nil }, vec(b),
+			curvature.CGOptions{},
 			"the product with the matrix is nil", nil},
 		{"MaxIter", product(a), vec(b), curvature.CGOptions{MaxIter: -1},
 			"curvature.CGOptions: MaxIter is -1: it must be finite and at least 0", infer.ErrConfig},

@@ -46,8 +46,8 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 	for i, v := range numbers(len(y), 5) {
 		y[i] = int64((v + 1) / 2 * classes)
 	}
-	return p, infer.Batch{"words": torch.Must(torch.FromSlice(index, texts, length100)),
-		"y": torch.Must(torch.FromSlice(y))}
+	return p, infer.Batch{"words": torch.New(index, texts, length100),
+		"y": torch.New(y)}
 }
 
 func textForward(p infer.Params, b infer.Batch) torch.Tensor {
@@ -133,7 +133,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	}
 	for _, memory := range []int64{1 << 20, 100 << 20, 1 << 30} {
 		o := curvature.Options{Memory: memory}
-		var x *ts.Tensor
+		var x torch.Tensor
 		_, fisher := timed(fmt.Sprintf("FisherDiag in %d MiB", memory>>20), func() {
 			torch.Free(x)
 			x, err = curvature.FisherDiag(f, p, b, o)

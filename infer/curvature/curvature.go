@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Forward is a model's output for the data of a batch: [n] or [n, ...], the first dimension the data. The C numbers of
@@ -58,42 +57,42 @@ func PerSample(f infer.LogPosterior) PerDatum {
 		if err != nil {
 			fail("PerSample: %w", err)
 		}
-		return torch.Of(eachDatum(b, n, func(one infer.Batch) *ts.Tensor {
+		return eachDatum(b, n, func(one infer.Batch) torch.Tensor {
 			logp, _ := f(p, one)
 			if shape := logp.Shape(); len(shape) != 0 {
 				fail("the log posterior returned shape %v for a datum, expected []", shape)
 			}
-			return logp.T()
-		}))
+			return torch.Of(logp.T())
+		})
 	}
 }
 
 // eachDatum maps f over the data, each as a batch of one, and returns the results with a leading dimension of n. One
 // datum needs no map.
-func eachDatum(b infer.Batch, n int64, f func(one infer.Batch) *ts.Tensor) *ts.Tensor {
+func eachDatum(b infer.Batch, n int64, f func(one infer.Batch) torch.Tensor) torch.Tensor {
 	if n == 1 {
-		return f(b).MustUnsqueeze(0, false)
+		return f(b).Unsqueeze(0)
 	}
 	names, parts := ones(b)
-	out := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-		return []*ts.Tensor{f(named(names, in))}, nil
+	out := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+		return []torch.Tensor{f(named(names, in))}, nil
 	}, parts, nil))
 	return out[0]
 }
 
 // ones are the tensors of a batch, in the order of their names, with shape [n, 1, ...]: n batches of one.
-func ones(b infer.Batch) (names []string, parts []*ts.Tensor) {
+func ones(b infer.Batch) (names []string, parts []torch.Tensor) {
 	for name := range b {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		parts = append(parts, b[name].MustUnsqueeze(1, false))
+		parts = append(parts, b[name].Unsqueeze(1))
 	}
 	return names, parts
 }
 
-func named(names []string, parts []*ts.Tensor) infer.Batch {
+func named(names []string, parts []torch.Tensor) infer.Batch {
 	b := infer.Batch{}
 	for i, name := range names {
 		b[name] = parts[i]
@@ -103,5 +102,5 @@ func named(names []string, parts []*ts.Tensor) infer.Batch {
 
 // fail panics with an error that torch.Do returns.
 func fail(format string, args ...any) {
-	torch.Must[*ts.Tensor](nil, fmt.Errorf(format, args...))
+	torch.Must[torch.Tensor](torch.Tensor{}, fmt.Errorf(format, args...))
 }

@@ -23,8 +23,8 @@ type arguments struct {
 	post     infer.LogPosterior
 	p        infer.Params
 	b        infer.Batch
-	v        *ts.Tensor
-	variance *ts.Tensor
+	v        torch.Tensor
+	variance torch.Tensor
 	o        curvature.Options
 }
 
@@ -32,7 +32,7 @@ type call struct {
 	name                  string
 	forward, density, vec bool // what it takes, besides a log posterior
 	// f is its result, of several the one in θ.
-	f func(a arguments) (*ts.Tensor, error)
+	f func(a arguments) (torch.Tensor, error)
 }
 
 func (c call) err(a arguments) error {
@@ -42,45 +42,45 @@ func (c call) err(a arguments) error {
 
 // calls are all functions of the package but CG.
 var calls = []call{
-	{"Gradients", false, true, false, func(a arguments) (*ts.Tensor, error) {
+	{"Gradients", false, true, false, func(a arguments) (torch.Tensor, error) {
 		_, g, err := curvature.Gradients(a.density, a.p, a.b, a.o)
 		return g, err
 	}},
-	{"Fisher", false, true, false, func(a arguments) (*ts.Tensor, error) {
+	{"Fisher", false, true, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.Fisher(a.density, a.p, a.b, a.o)
 	}},
-	{"FisherDiag", false, true, false, func(a arguments) (*ts.Tensor, error) {
+	{"FisherDiag", false, true, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.FisherDiag(a.density, a.p, a.b, a.o)
 	}},
-	{"FVP", false, true, true, func(a arguments) (*ts.Tensor, error) {
+	{"FVP", false, true, true, func(a arguments) (torch.Tensor, error) {
 		return curvature.FVP(a.density, a.p, a.b, a.v, a.o)
 	}},
-	{"GGN", true, false, false, func(a arguments) (*ts.Tensor, error) {
+	{"GGN", true, false, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)
 	}},
-	{"GGNDiag", true, false, false, func(a arguments) (*ts.Tensor, error) {
+	{"GGNDiag", true, false, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.GGNDiag(a.forward, a.outer, a.p, a.b, a.o)
 	}},
-	{"GGNVP", true, false, true, func(a arguments) (*ts.Tensor, error) {
+	{"GGNVP", true, false, true, func(a arguments) (torch.Tensor, error) {
 		return curvature.GGNVP(a.forward, a.outer, a.p, a.b, a.v, a.o)
 	}},
-	{"Hessian", false, false, false, func(a arguments) (*ts.Tensor, error) {
+	{"Hessian", false, false, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.Hessian(a.post, a.p, a.b, a.o)
 	}},
-	{"HessianDiag", false, false, false, func(a arguments) (*ts.Tensor, error) {
+	{"HessianDiag", false, false, false, func(a arguments) (torch.Tensor, error) {
 		return curvature.HessianDiag(a.post, a.p, a.b, a.o)
 	}},
-	{"HVP", false, false, true, func(a arguments) (*ts.Tensor, error) {
+	{"HVP", false, false, true, func(a arguments) (torch.Tensor, error) {
 		_, hv, err := curvature.HVP(a.post, a.p, a.b, a.v)
 		return hv, err
 	}},
-	{"Linearized", true, false, false, func(a arguments) (*ts.Tensor, error) {
+	{"Linearized", true, false, false, func(a arguments) (torch.Tensor, error) {
 		_, cov, err := curvature.Linearized(a.forward, a.p, a.b, a.variance, curvature.LinearizedOptions{Memory: a.o.Memory})
 		return cov, err
 	}},
 }
 
-func ones(p infer.Params) *ts.Tensor { return p.Flat.MustOnesLike(false) }
+func ones(p infer.Params) torch.Tensor { return torch.Of(p.Flat.T().MustOnesLike(false)) }
 
 // given are good arguments for a function, all in float64.
 func given(t testing.TB, m network) arguments {
@@ -115,7 +115,7 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 		refused(t, c.err(a), c.name, "the params have no layout")
 		a.p = infer.Params{Layout: m.layout}
 		require.Error(t, c.err(a), c.name)
-		a.p = infer.Params{Layout: m.layout, Flat: m.point(t).Flat.MustTotype(gotch.Int64, false)}
+		a.p = infer.Params{Layout: m.layout, Flat: torch.Of(m.point(t).Flat.T().MustTotype(gotch.Int64, false))}
 		refused(t, c.err(a), c.name, "the params are Int64, expected float64 or float32")
 
 		a = given(t, m)
@@ -123,15 +123,16 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 		if c.forward || c.density {
 			refused(t, c.err(a), c.name, "the batch is empty")
 		}
-		a.b = infer.Batch{"x": m.batch()["x"].MustNarrow(0, 0, 0, false), "y": m.batch()["y"].MustNarrow(0, 0, 0, false)}
+		a.b = infer.Batch{"x": torch.Of(m.batch()["x"].T().MustNarrow(0, 0, 0, false)),
+			"y": torch.Of(m.batch()["y"].T().MustNarrow(0, 0, 0, false))}
 		refused(t, c.err(a), c.name, "the batch is empty")
-		a.b = infer.Batch{"x": m.batch()["x"], "y": m.batch()["y"].MustNarrow(0, 0, 3, false)}
+		a.b = infer.Batch{"x": m.batch()["x"], "y": torch.Of(m.batch()["y"].T().MustNarrow(0, 0, 3, false))}
 		if c.forward || c.density {
 			refused(t, c.err(a), c.name, "has 3 data, others 7")
 		} else {
 			require.Error(t, c.err(a), c.name, "the log posterior pairs the data of two tensors")
 		}
-		a.b = infer.Batch{"x": m.batch()["x"], "y": nil}
+		a.b = infer.Batch{"x": m.batch()["x"], "y": torch.Tensor{}}
 		require.Error(t, c.err(a), c.name)
 		a.b = in32(m.batch())
 		require.Error(t, c.err(a), c.name, "data in float32 and params in float64")
@@ -143,10 +144,10 @@ func TestPointsAndBatchesAreChecked(t *testing.T) {
 		}
 		if c.vec {
 			a = given(t, m)
-			for text, v := range map[string]*ts.Tensor{
+			for text, v := range map[string]torch.Tensor{
 				"v has shape [3], expected [21]":                                 vec(m.flat[:3]),
 				"v has shape [21 1], expected [21]":                              vec(m.flat, 21, 1),
-				"v is nil, expected shape [21]":                                  nil,
+				"v is nil, expected shape [21]":                                  torch.Tensor{},
 				"v is Float and the params are Double: they must be of one type": torch.Must(torch.To(a.v, torch.CPU, gotch.Float)),
 			} {
 				a.v = v
@@ -177,7 +178,7 @@ func TestCallsLeaveTheirResultsAlone(t *testing.T) {
 			}
 		}
 		before := s.Owned()
-		_, err := curvature.CG(product(spd(3, 10)), good.v.MustNarrow(0, 0, 3, false), curvature.CGOptions{})
+		_, err := curvature.CG(product(spd(3, 10)), torch.Of(good.v.T().MustNarrow(0, 0, 3, false)), curvature.CGOptions{})
 		assert.Equal(t, before+2, s.Owned(), "CG, with the vector that it was given")
 		return err
 	}))
@@ -255,22 +256,23 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 		if c.forward || c.density {
 			continue
 		}
-		for text, change := range map[string]func(x *ts.Tensor) *ts.Tensor{
-			"the log posterior returned shape [1], expected []": func(x *ts.Tensor) *ts.Tensor {
-				return x.MustUnsqueeze(0,
-					false)
+		for text, change := range map[string]func(x torch.Tensor) torch.Tensor{
+			"the log posterior returned shape [1], expected []": func(x torch.Tensor) torch.Tensor {
+				return x.Unsqueeze(0)
 			},
-			"a *ts.Tensor that is nil is no operand":          func(*ts.Tensor) *ts.Tensor { return nil },
-			"what the log posterior returned does not depend": func(x *ts.Tensor) *ts.Tensor { return x.MustDetach(false) },
-			"what the log posterior returned is Float": func(x *ts.Tensor) *ts.Tensor {
-				return x.MustTotype(gotch.Float,
-					false)
+			"a *ts.Tensor that is nil is no operand": func(torch.Tensor) torch.Tensor { return torch.Tensor{} },
+			"what the log posterior returned does not depend": func(x torch.Tensor) torch.Tensor {
+				return torch.Of(x.T().MustDetach(false))
+			},
+			"what the log posterior returned is Float": func(x torch.Tensor) torch.Tensor {
+				return torch.Of(x.T().MustTotype(gotch.Float,
+					false))
 			},
 		} {
 			a := given(t, m)
 			a.post = func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 				l, _ := m.logPosterior(p, b)
-				return torch.Of(change(l.T())), nil
+				return change(l), nil
 			}
 			refused(t, c.err(a), c.name, text)
 		}
@@ -363,9 +365,9 @@ func TestLinearizedArgumentsAreChecked(t *testing.T) {
 	m := newNetwork(t, kinds[1])
 	a, d := given(t, m), int64(len(m.flat))
 	negative := ones(a.p)
-	negative.MustNarrow(0, 2, 1, false).MustFill_(ts.FloatScalar(-1))
-	for text, variance := range map[string]*ts.Tensor{
-		"the covariance is nil, expected shape [21] or [21, 21]": nil,
+	negative.T().MustNarrow(0, 2, 1, false).MustFill_(ts.FloatScalar(-1))
+	for text, variance := range map[string]torch.Tensor{
+		"the covariance is nil, expected shape [21] or [21, 21]": torch.Tensor{},
 		"the variance has shape [3], expected [21]":              vec(m.flat[:3]),
 		"the smallest variance is -1: it must be finite":         negative,
 		"the variance is Float and the params are Double:":       torch.Must(torch.To(ones(a.p), torch.CPU, gotch.Float)),
@@ -377,8 +379,8 @@ func TestLinearizedArgumentsAreChecked(t *testing.T) {
 	refused(t, err, "Linearized", "curvature.LinearizedOptions: NoiseSD is -1")
 	_, _, err = curvature.Linearized(a.forward, a.p, a.b, vec(m.flat, 3, 7), curvature.LinearizedOptions{})
 	refused(t, err, "Linearized", "the covariance has shape [3 7], expected [21 21]")
-	for text, factor := range map[string]*ts.Tensor{
-		"the factor of the covariance is nil":                            nil,
+	for text, factor := range map[string]torch.Tensor{
+		"the factor of the covariance is nil":                            torch.Tensor{},
 		"the factor of the covariance has shape [21], expected [21, m]":  ones(a.p),
 		"the factor of the covariance has shape [3 7], expected [21, m]": vec(m.flat, 3, 7),
 		"the factor of the covariance is Float": torch.Must(torch.To(vec(m.flat, d, 1), torch.CPU,

@@ -21,12 +21,12 @@ func Example() {
 		return b.Get("y").Sub(z).Square().Mul(-0.5 / 0.25)
 	}
 	batch := infer.Batch{
-		"x": torch.Must(torch.FromSlice([]float64{-1, 0, 1, 2})),
-		"y": torch.Must(torch.FromSlice([]float64{0, 1, 3, 4})),
+		"x": torch.New([]float64{-1, 0, 1, 2}),
+		"y": torch.New([]float64{0, 1, 3, 4}),
 	}
-	p, err := infer.FromTensors(map[string]*ts.Tensor{
-		"intercept": ts.MustFull([]int64{}, ts.FloatScalar(1), gotch.Double, torch.CPU),
-		"slope":     ts.MustFull([]int64{}, ts.FloatScalar(1), gotch.Double, torch.CPU),
+	p, err := infer.FromTensors(map[string]torch.Tensor{
+		"intercept": torch.Of(ts.MustFull([]int64{}, ts.FloatScalar(1), gotch.Double, torch.CPU)),
+		"slope":     torch.Of(ts.MustFull([]int64{}, ts.FloatScalar(1), gotch.Double, torch.CPU)),
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -15,8 +15,8 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(data, shape...))
+func vec(data []float64, shape ...int64) torch.Tensor {
+	return torch.New(data, shape...)
 }
 
 // floats are the elements of a tensor, of gotch or not.
@@ -24,12 +24,14 @@ func floats(x any) []float64 { return torch.Of(x).Values() }
 
 func shapeOf(x any) []int64 { return torch.Of(x).Shape() }
 
-func total(t *ts.Tensor) *ts.Tensor { return t.MustSum(t.DType(), false) }
+func total(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSum(t.T().DType(), false)) }
 
-func scaled(t *ts.Tensor, c float64) *ts.Tensor { return t.MustMulScalar(ts.FloatScalar(c), false) }
+func scaled(t torch.Tensor, c float64) torch.Tensor {
+	return torch.Of(t.T().MustMulScalar(ts.FloatScalar(c), false))
+}
 
 // must is the values of a tensor that must have been made without an error.
-func must(t testing.TB, x *ts.Tensor, err error) []float64 {
+func must(t testing.TB, x torch.Tensor, err error) []float64 {
 	t.Helper()
 	require.NoError(t, err)
 	return floats(x)
@@ -165,12 +167,12 @@ func coupled(name string, shape ...int64) kind {
 	return kind{name: name, shape: shape, y: shape,
 		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
 			n := z.Shape()[0]
-			r := b.Get("y").T().MustSub(z.T(), false).MustReshape([]int64{n, -1}, false)
+			r := b.Get("y").Sub(z).Reshape(n, -1).T()
 			a := make([]float64, numel(shape))
 			for c := range a {
 				a[c] = 1 + float64(c)/2
 			}
-			s := r.MustMatmul(torch.Must(torch.To(vec(a), torch.CPU, z.T().DType())), false)
+			s := r.MustMatmul(torch.Must(torch.To(vec(a), torch.CPU, z.T().DType())).T(), false)
 			quartic := r.MustSquare(false).MustSquare(false).MustSumDimIntlist([]int64{1}, false, z.T().DType(), false)
 			return torch.Of(s).Square().Log1p().Neg().Sub(torch.Of(quartic).Mul(0.25))
 		},
@@ -248,7 +250,7 @@ func (m network) batch() infer.Batch {
 }
 
 func (m network) forward(p infer.Params, b infer.Batch) torch.Tensor {
-	h := b.Get("x").T().MustMatmul(p.Get("A").T(), false).MustAdd(p.Get("a").T(), false).MustTanh(false)
+	h := b.Get("x").MatMul(p.Get("A")).Add(p.Get("a")).Tanh().T()
 	z := h.MustMatmul(p.Get("B").T(), false).MustAdd(p.Get("b").T(), false)
 	return torch.Of(z.MustReshape(append([]int64{shapeOf(z)[0]}, m.kind.shape...), false))
 }
@@ -257,7 +259,7 @@ func (m network) density() curvature.PerDatum { return curvature.Likelihood(m.fo
 
 // logPosterior is the mean over data with prior N(0, I), summed over the batch.
 func (m network) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	prior := scaled(p.Flat.MustDot(p.Flat, false), -0.5/float64(m.n))
+	prior := scaled(p.Flat.Dot(p.Flat), -0.5/float64(m.n))
 	return m.density()(p, b).Mean().Add(prior), nil
 }
 
@@ -410,7 +412,7 @@ func split(b infer.Batch, size int64) []infer.Batch {
 	for from := int64(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = x.MustNarrow(0, from, min(size, n-from), false)
+			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
 		}
 		out = append(out, part)
 	}

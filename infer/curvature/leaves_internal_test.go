@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // The gradient of a single row of a model that reads its sites has a tensor for each of them, and no more: what it
@@ -27,17 +26,17 @@ func TestSingleRowsHaveTheGradientsOfSites(t *testing.T) {
 		{func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(p.Get("a").Sum()) },
 			[][]float64{{2, 2}, {0}, {0, 0, 0}}},
 		{func(p infer.Params, b infer.Batch) torch.Tensor {
-			return b.Get("x").Mul(p.Get("a").Sum().Add(torch.Of(p.Flat).Sum()))
+			return b.Get("x").Mul(p.Get("a").Sum().Add(p.Flat.Sum()))
 		}, [][]float64{{4, 4}, {2}, {2, 2, 2}}},
-		{func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(torch.Of(p.Flat).Sum()) },
+		{func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(p.Flat.Sum()) },
 			[][]float64{{2, 2, 2, 2, 2, 2}}},
 	} {
 		b := infer.Batch{"x": x}
-		_, err := solve("test", 0, p, b, Options{}, func(q *problem) []*ts.Tensor {
+		_, err := solve("test", 0, p, b, Options{}, func(q *problem) []torch.Tensor {
 			l, y := q.eachRow("test", b, 1, true, c.f)
 			assert.Len(t, l, 4)
 			for range 2 { // the graph is kept
-				g := l.gradient(y.MustSum(q.dtype, false), nil, true)
+				g := l.gradient(torch.Of(y.T().MustSum(q.dtype, false)), torch.Tensor{}, true)
 				require.Len(t, g, len(c.want))
 				for i, want := range c.want {
 					got, err := torch.ToSlice[float64](g[i])

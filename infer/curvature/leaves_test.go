@@ -27,9 +27,9 @@ func TestSingleRowsOfAnyModel(t *testing.T) {
 		}, []float64{1, 1, 2, 3, 3, 3}},
 		"a site left out": {func(p infer.Params) torch.Tensor { return p.Get("a").At(1).Add(p.Get("b")) },
 			[]float64{0, 1, 1, 0, 0, 0}},
-		"sites and vector": {func(p infer.Params) torch.Tensor { return p.Get("b").Add(torch.Of(p.Flat).Sum()) },
+		"sites and vector": {func(p infer.Params) torch.Tensor { return p.Get("b").Add(p.Flat.Sum()) },
 			[]float64{1, 1, 2, 1, 1, 1}},
-		"vector": {func(p infer.Params) torch.Tensor { return torch.Of(p.Flat).Sum() }, []float64{1, 1, 1, 1, 1, 1}},
+		"vector": {func(p infer.Params) torch.Tensor { return p.Flat.Sum() }, []float64{1, 1, 1, 1, 1, 1}},
 	} {
 		f := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(c.z(p)) }
 		outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square().Mul(-0.5) }
@@ -79,15 +79,15 @@ func TestSingleRowsOfUnusualModels(t *testing.T) {
 		error string
 	}{
 		"without a derivative": {func(p infer.Params) torch.Tensor {
-			return p.Get("b").Add(torch.Of(p.Flat.MustNextafter(p.Flat.MustOnesLike(false), false)).Sum())
+			return p.Get("b").Add(torch.Of(p.Flat.T().MustNextafter(p.Flat.T().MustOnesLike(false), false)).Sum())
 		}, "nextafter"},
 		"changed in place": {func(p infer.Params) torch.Tensor {
-			e := p.Flat.MustExp(false)
+			e := p.Flat.Exp().T()
 			sum := torch.Of(e.MustSquare(false)).Sum()
 			require.NoError(t, torch.NoGrad(func() error { e.MustMulScalar_(ts.FloatScalar(2)); return nil }))
 			return p.Get("b").Add(sum)
 		}, "inplace operation"},
-		"of another leaf": {func(infer.Params) torch.Tensor { return torch.Of(foreign).Sum() }, "not have been used"},
+		"of another leaf": {func(infer.Params) torch.Tensor { return foreign.Sum() }, "not have been used"},
 	} {
 		f := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(c.z(p)) }
 		for _, o := range []curvature.Options{one, {}} {
@@ -98,7 +98,7 @@ func TestSingleRowsOfUnusualModels(t *testing.T) {
 	d, err := curvature.FisherDiag(func(p infer.Params, b infer.Batch) torch.Tensor {
 		z := p.Get("b")
 		if x := b.Get("x"); x.Values()[0] < 0 {
-			z = z.Add(torch.Of(p.Flat).Sum())
+			z = z.Add(p.Flat.Sum())
 		}
 		return b.Get("x").Mul(z)
 	}, p, b, one)

@@ -21,23 +21,23 @@ type LinearizedOptions struct {
 // z_i ~ N(f(p)_i, J_i Σ J_iᵀ + NoiseSD² I). Σ is a matrix, [d, d], or its diagonal, [d], for independent parameters.
 // The mean has shape [n, C], the covariance [n, C, C]. Outputs of shape [n] have C = 1, those of higher rank are
 // flattened in row-major order. (Immer et al. 2021, equation 9.)
-func Linearized(f Forward, p infer.Params, b infer.Batch, covariance *ts.Tensor, o LinearizedOptions) (mean,
-	cov *ts.Tensor, err error) {
-	return linearized("Linearized", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor)) {
-		if covariance == nil {
+func Linearized(f Forward, p infer.Params, b infer.Batch, covariance torch.Tensor, o LinearizedOptions) (mean,
+	cov torch.Tensor, err error) {
+	return linearized("Linearized", f, p, b, o, func(q *problem) (int64, func(j torch.Tensor) (left, right torch.Tensor)) {
+		if covariance == (torch.Tensor{}) {
 			fail("the covariance is nil, expected shape [%d] or [%d, %d]", q.d, q.d, q.d)
 		}
 		if shape, err := torch.Shape(covariance); err != nil || len(shape) != 1 {
 			q.like("the covariance", covariance, q.d, q.d)
-			sigma := covariance.MustDetach(false)
-			return q.d, func(j *ts.Tensor) (left, right *ts.Tensor) { return j.MustMatmul(sigma, false), j }
+			sigma := covariance.T().MustDetach(false)
+			return q.d, func(j torch.Tensor) (left, right torch.Tensor) { return j.MatMul(sigma), j }
 		}
 		q.like("the variance", covariance, q.d)
-		least := torch.Must(torch.Item(covariance.MustMin(false)))
+		least := torch.Of(covariance.T().MustMin(false)).Item()
 		try(method.CheckValue("curvature.Linearized", "the smallest variance", least, 0, false))
-		sd := covariance.MustDetach(false).MustSqrt(false)
-		return q.d, func(j *ts.Tensor) (left, right *ts.Tensor) {
-			j.MustMul_(sd)
+		sd := covariance.T().MustDetach(false).MustSqrt(false)
+		return q.d, func(j torch.Tensor) (left, right torch.Tensor) {
+			j.T().MustMul_(sd)
 			return j, j
 		}
 	})
@@ -45,20 +45,20 @@ func Linearized(f Forward, p infer.Params, b infer.Batch, covariance *ts.Tensor,
 
 // LinearizedFactor is [Linearized] for a Gaussian whose covariance is S Sᵀ for a factor S of shape [d, m]: a Cholesky
 // factor, or a low rank m.
-func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor *ts.Tensor, o LinearizedOptions) (mean,
-	cov *ts.Tensor, err error) {
-	return linearized("LinearizedFactor", f, p, b, o, func(q *problem) (int64, func(j *ts.Tensor) (left,
-		right *ts.Tensor)) {
-		q.given("factor of the covariance", factor != nil)
-		shape := torch.Must(torch.Shape(factor))
+func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor torch.Tensor, o LinearizedOptions) (mean,
+	cov torch.Tensor, err error) {
+	return linearized("LinearizedFactor", f, p, b, o, func(q *problem) (int64, func(j torch.Tensor) (left,
+		right torch.Tensor)) {
+		q.given("factor of the covariance", factor != (torch.Tensor{}))
+		shape := factor.Shape()
 		if len(shape) != 2 || shape[0] != q.d || shape[1] == 0 {
 			fail("the factor of the covariance has shape %v, expected [%d, m]", shape, q.d)
 		}
 		q.alike("the factor of the covariance", factor)
-		s := factor.MustDetach(false)
-		return shape[1], func(j *ts.Tensor) (left, right *ts.Tensor) {
-			js := j.MustMatmul(s, false)
-			return js, js
+		s := factor.T().MustDetach(false)
+		return shape[1], func(j torch.Tensor) (left, right torch.Tensor) {
+			js := j.MatMul(s).T()
+			return torch.Of(js), torch.Of(js)
 		}
 	})
 }
@@ -66,9 +66,10 @@ func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor *ts.Tenso
 // linearized maps blocks of data. What prepare returns turns Jacobians [rows, C, d] into the two factors [rows, C, m]
 // of the covariances left·rightᵀ; it also returns m.
 func linearized(name string, f Forward, p infer.Params, b infer.Batch, o LinearizedOptions,
-	prepare func(q *problem) (int64, func(j *ts.Tensor) (left, right *ts.Tensor))) (mean, cov *ts.Tensor, err error) {
+	prepare func(q *problem) (int64, func(j torch.Tensor) (left,
+		right torch.Tensor))) (mean, cov torch.Tensor, err error) {
 	options := Options{Memory: o.Memory, MemoryField: "curvature.LinearizedOptions.Memory"}
-	out, err := solve(name, 2, p, b, options, func(q *problem) []*ts.Tensor {
+	out, err := solve(name, 2, p, b, options, func(q *problem) []torch.Tensor {
 		q.overData("forward function", f != nil)
 		try(method.CheckValue("curvature.LinearizedOptions", "NoiseSD", o.NoiseSD, 0, false))
 		m, factors := prepare(q)
@@ -81,24 +82,24 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 		q.blocks(q.rows(q.n, result, row), func(from, rows int64, block infer.Batch) {
 			leaves, z := q.eachRow("the forward function", block, rows, false, f)
 			left, right := factors(q.jacobian(leaves, z, rows, c))
-			mean.MustNarrow(0, from, rows, false).Copy_(z.MustDetach(false).MustReshape([]int64{rows, c}, false))
-			cov.MustNarrow(0, from, rows, false).Copy_(left.MustBmm(right.MustTranspose(1, 2, false), false))
+			mean.T().MustNarrow(0, from, rows, false).Copy_(z.T().MustDetach(false).MustReshape([]int64{rows, c}, false))
+			cov.T().MustNarrow(0, from, rows, false).Copy_(left.T().MustBmm(right.T().MustTranspose(1, 2, false), false))
 		})
 		if o.NoiseSD > 0 {
-			cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
+			cov.T().MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
 		}
-		return []*ts.Tensor{mean, cov}
+		return []torch.Tensor{mean, cov}
 	})
 	return out[0], out[1], err
 }
 
 // jacobian is ∂z/∂θ of each row, [rows, C, d], one backward pass for each output.
-func (q *problem) jacobian(leaves leaves, z *ts.Tensor, rows, c int64) *ts.Tensor {
+func (q *problem) jacobian(leaves leaves, z torch.Tensor, rows, c int64) torch.Tensor {
 	j := q.zeros(rows, c, q.d)
 	for k := range c {
 		inScope(func() {
-			g := leaves.gradient(z, q.unit(rows, c, k).MustReshapeAs(z, false), true)
-			j.MustSelect(1, k, false).Copy_(joined(g))
+			g := leaves.gradient(z, torch.Of(q.unit(rows, c, k).T().MustReshapeAs(z.T(), false)), true)
+			j.T().MustSelect(1, k, false).Copy_(joined(g).T())
 		})
 	}
 	return j

@@ -300,7 +300,7 @@ func TestNoCurvature(t *testing.T) {
 	near(t, make([]float64, d), must(t, x, err), 0, "GGNVP")
 	weights := vec(numbers(d, 9))
 	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustDot(weights, false)), nil
+		return p.Flat.Dot(weights), nil
 	}
 	g, x, err := curvature.HVP(f, p, b, v)
 	near(t, floats(weights), must(t, g, err), 0, "gradient")
@@ -389,7 +389,7 @@ func TestHessianWithoutABatch(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {2}}), 1, 3)
 	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
-		return torch.Of(total(w.MustSquare(false).MustMul(w, false))), nil // Σ w³: second derivatives 6w
+		return total(torch.Of(w.MustSquare(false).MustMul(w, false))), nil // Σ w³: second derivatives 6w
 	}
 	x, err := curvature.Hessian(f, p, nil, curvature.Options{})
 	near(t, []float64{-6, 0, 0, -18}, must(t, x, err), 1e-15, "Hessian")
@@ -419,7 +419,7 @@ func TestGradientsThatAreViews(t *testing.T) {
 		curvature.Options{Normalize: true})
 	near(t, []float64{1, 2, 3}, must(t, x, err), 1e-15, "FVP")
 	near(t, []float64{3, 6, 9}, floats(v), 0, "v")
-	x.MustMulScalar_(ts.FloatScalar(2))
+	x.T().MustMulScalar_(ts.FloatScalar(2))
 	near(t, []float64{3, 6, 9}, floats(v), 0, "v")
 }
 
@@ -501,16 +501,16 @@ func TestBlocksDoNotChangeNumbers(t *testing.T) {
 // In float32 the numbers are those of float64 to its rounding.
 func TestFloat32(t *testing.T) {
 	eachKind(t, func(t *testing.T, m network) {
-		single := func(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.To(x, torch.CPU, gotch.Float)) }
+		single := func(x torch.Tensor) torch.Tensor { return torch.Must(torch.To(x, torch.CPU, gotch.Float)) }
 		for _, c := range calls {
 			a := given(t, m)
-			a.variance = a.v.MustSquare(false)
+			a.variance = a.v.Square()
 			x, err := c.f(a)
 			want := must(t, x, err)
 			a.p.Flat, a.b, a.v, a.variance = single(a.p.Flat), in32(a.b), single(a.v), single(a.variance)
 			x, err = c.f(a)
 			near(t, want, must(t, x, err), 1e-5, "%s", c.name)
-			require.Equal(t, gotch.Float, x.DType(), c.name)
+			require.Equal(t, gotch.Float, x.T().DType(), c.name)
 		}
 	})
 }

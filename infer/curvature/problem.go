@@ -31,8 +31,8 @@ type problem struct {
 // solve checks a request and runs f, which may panic with errors that torch.Do returns, in a scope that records
 // gradients. What f returns is kept. Where there is an error solve returns as many nils.
 func solve(name string, results int, p infer.Params, b infer.Batch, o Options,
-	f func(q *problem) []*ts.Tensor) ([]*ts.Tensor, error) {
-	var out []*ts.Tensor
+	f func(q *problem) []torch.Tensor) ([]torch.Tensor, error) {
+	var out []torch.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		q := newProblem(p, b, o)
@@ -47,15 +47,15 @@ func solve(name string, results int, p infer.Params, b infer.Batch, o Options,
 		return nil
 	})
 	if err != nil {
-		return make([]*ts.Tensor, results), fmt.Errorf("curvature.%s: %w", name, err)
+		return make([]torch.Tensor, results), fmt.Errorf("curvature.%s: %w", name, err)
 	}
 	return out, nil
 }
 
 // solveOne is solve with one result.
 func solveOne(name string, p infer.Params, b infer.Batch, o Options,
-	f func(q *problem) *ts.Tensor) (*ts.Tensor, error) {
-	out, err := solve(name, 1, p, b, o, func(q *problem) []*ts.Tensor { return []*ts.Tensor{f(q)} })
+	f func(q *problem) torch.Tensor) (torch.Tensor, error) {
+	out, err := solve(name, 1, p, b, o, func(q *problem) []torch.Tensor { return []torch.Tensor{f(q)} })
 	return out[0], err
 }
 
@@ -147,18 +147,18 @@ func try(err error) {
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }
 
 // like checks a tensor of the user's: its shape, and that it has the type and device of the params.
-func (q *problem) like(what string, t *ts.Tensor, want ...int64) {
+func (q *problem) like(what string, t torch.Tensor, want ...int64) {
 	try(like(what, t, want, "the params are", q.dtype, q.device))
 }
 
 // alike checks that a tensor has the type and the device of the params.
-func (q *problem) alike(what string, t *ts.Tensor) {
+func (q *problem) alike(what string, t torch.Tensor) {
 	try(alike(what, t, "the params are", q.dtype, q.device))
 }
 
 // like checks the shape, type and device of a tensor; whose are the type and device, as in "the params are".
-func like(what string, t *ts.Tensor, want []int64, whose string, dtype gotch.DType, device gotch.Device) error {
-	if t == nil {
+func like(what string, t torch.Tensor, want []int64, whose string, dtype gotch.DType, device gotch.Device) error {
+	if t == (torch.Tensor{}) {
 		return fmt.Errorf("%s is nil, expected shape %v", what, want)
 	}
 	shape, err := torch.Shape(t)
@@ -171,7 +171,7 @@ func like(what string, t *ts.Tensor, want []int64, whose string, dtype gotch.DTy
 	return alike(what, t, whose, dtype, device)
 }
 
-func alike(what string, t *ts.Tensor, whose string, dtype gotch.DType, device gotch.Device) error {
+func alike(what string, t torch.Tensor, whose string, dtype gotch.DType, device gotch.Device) error {
 	if have, err := torch.DTypeOfTensor(t); err != nil {
 		return err
 	} else if have != dtype {
@@ -187,8 +187,8 @@ func alike(what string, t *ts.Tensor, whose string, dtype gotch.DType, device go
 
 // returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called
 // inside a scope, mapped or not, and panics.
-func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int64 {
-	shape := torch.Must(torch.Shape(t))
+func (q *problem) returned(what string, t torch.Tensor, n int64, flat bool) []int64 {
+	shape := t.Shape()
 	expected := fmt.Sprintf("[%d, ...]", n)
 	if flat {
 		expected = fmt.Sprintf("[%d]", n)
@@ -201,8 +201,8 @@ func (q *problem) returned(what string, t *ts.Tensor, n int64, flat bool) []int6
 }
 
 // tracked refuses what a function of the user's returned where it does not depend on its inputs.
-func tracked(what, inputs string, t *ts.Tensor) {
-	if !torch.Must(t.KelvinDescribe()).RequiresGrad {
+func tracked(what, inputs string, t torch.Tensor) {
+	if !torch.Must(t.T().KelvinDescribe()).RequiresGrad {
 		fail("what %s returned %w (%s): it was computed without them, or with gradients switched off", what,
 			torch.ErrNoGradient, inputs)
 	}
@@ -215,13 +215,13 @@ func (q *problem) blockOf(from, rows int64) infer.Batch {
 	}
 	b := infer.Batch{}
 	for name, t := range q.b {
-		b[name] = t.MustNarrow(0, from, rows, false)
+		b[name] = torch.Of(t.T().MustNarrow(0, from, rows, false))
 	}
 	return b
 }
 
 // at is θ at a flat vector, or a small point where there are tables, with its sites cut apart at once.
-func (q *problem) at(flat *ts.Tensor) infer.Params {
+func (q *problem) at(flat torch.Tensor) infer.Params {
 	layout := q.p.Layout
 	if q.tables != nil {
 		layout = q.tables.layout
@@ -238,7 +238,7 @@ func (q *problem) width() int64 {
 }
 
 // addSquares adds Σ_r c_r g_r² to sum, [d], for the gradients of a block; c is 1 when nil.
-func (q *problem) addSquares(sum *ts.Tensor, g []*ts.Tensor, rows int64, c *ts.Tensor) {
+func (q *problem) addSquares(sum torch.Tensor, g []torch.Tensor, rows int64, c torch.Tensor) {
 	switch {
 	case q.tables != nil:
 		q.tables.addSquares(sum, joined(g), rows, c)
@@ -247,10 +247,10 @@ func (q *problem) addSquares(sum *ts.Tensor, g []*ts.Tensor, rows int64, c *ts.T
 	default:
 		for i, s := range q.p.Layout.Sites {
 			factor := g[i]
-			if c != nil {
-				factor = factor.MustMul(c, false)
+			if c != (torch.Tensor{}) {
+				factor = factor.Mul(c)
 			}
-			sum.MustNarrow(0, int64(s.Offset), int64(s.Size), false).MustAddcmul_(factor, g[i])
+			sum.T().MustNarrow(0, int64(s.Offset), int64(s.Size), false).MustAddcmul_(factor.T(), g[i].T())
 		}
 	}
 }
@@ -259,28 +259,28 @@ func (q *problem) addSquares(sum *ts.Tensor, g []*ts.Tensor, rows int64, c *ts.T
 // copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
 // evaluated without a map, and without tables with its sites as leaves.
 func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
-	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out *ts.Tensor) {
+	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out torch.Tensor) {
 	if rows == 1 && q.tables == nil && len(q.p.Layout.Sites) > 1 {
 		l, out = q.singleRow(f, block)
 		q.returned(what, out, 1, flat)
 		tracked(what, "the params", out)
 		return l, out
 	}
-	points := q.p.Flat.MustExpand([]int64{rows, q.d}, true, false)
+	points := q.p.Flat.Expand(rows, q.d)
 	if q.tables != nil {
 		points, block = q.tables.rows(q.p.Flat, block, rows)
 	}
 	leaf := torch.Must(torch.Leaf(points))
 	if rows == 1 {
-		out = f(q.at(leaf.MustReshape([]int64{q.width()}, false)), block).T()
+		out = f(q.at(leaf.Reshape(q.width())), block)
 		q.returned(what, out, 1, flat)
 	} else {
 		names, parts := ones(block)
-		outs := torch.Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+		outs := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 			z := f(q.at(in[0]), named(names, in[1:])).T()
-			q.returned(what, z, 1, flat)
-			return []*ts.Tensor{z.MustSelect(0, 0, false)}, nil
-		}, append([]*ts.Tensor{leaf}, parts...), nil))
+			q.returned(what, torch.Of(z), 1, flat)
+			return []torch.Tensor{torch.Of(z.MustSelect(0, 0, false))}, nil
+		}, append([]torch.Tensor{leaf}, parts...), nil))
 		out = outs[0]
 	}
 	tracked(what, "the params", out)
@@ -307,24 +307,28 @@ func inScope(f func()) {
 }
 
 // zeros is a tensor of zeros in the type and on the device of the params.
-func (q *problem) zeros(shape ...int64) *ts.Tensor { return ts.MustZeros(shape, q.dtype, q.device) }
+func (q *problem) zeros(shape ...int64) torch.Tensor {
+	return torch.Of(ts.MustZeros(shape, q.dtype, q.device))
+}
 
 // summed finishes a sum over the data, in place: the mean where that was asked for, and an error where
 // it is not finite.
-func (q *problem) summed(what string, t *ts.Tensor) *ts.Tensor {
+func (q *problem) summed(what string, t torch.Tensor) torch.Tensor {
 	if q.normalize {
-		t.MustDivScalar_(ts.FloatScalar(float64(q.n)))
+		t.T().MustDivScalar_(ts.FloatScalar(float64(q.n)))
 	}
 	return finite(what, t)
 }
 
 // own is a tensor that shares no memory with others: a gradient may be a view of what it was made from, such as the
 // user's v, or of one number for many.
-func own(t *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: t})) }
+func own(t torch.Tensor) torch.Tensor {
+	return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: t}))
+}
 
 // finite refuses NaN and infinity: the sum of all numbers is finite only where they are, and takes no memory.
-func finite(what string, t *ts.Tensor) *ts.Tensor {
-	if sum := torch.Must(torch.Item(t.MustSum(t.DType(), false))); math.IsNaN(sum) || math.IsInf(sum, 0) {
+func finite(what string, t torch.Tensor) torch.Tensor {
+	if sum := torch.Of(t.T().MustSum(t.T().DType(), false)).Item(); math.IsNaN(sum) || math.IsInf(sum, 0) {
 		fail("%s is %w", what, infer.ErrNonFinite)
 	}
 	return t

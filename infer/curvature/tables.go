@@ -8,15 +8,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // tables are sites with many rows, if a datum sees a few of them: see [Options].Tables. A model is given, for each
 // datum, a small point that has only these rows, and numbers of rows that fit it.
 type tables struct {
-	layout *infer.Layout // of the small point
-	parts  []part        // in its order, which is that of θ
-	picked []*ts.Tensor  // the numbers of the rows of the block at hand, [rows·picks], for each table
+	layout *infer.Layout  // of the small point
+	parts  []part         // in its order, which is that of θ
+	picked []torch.Tensor // the numbers of the rows of the block at hand, [rows·picks], for each table
 }
 
 // part is a site in θ and in the small point.
@@ -68,7 +67,7 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 		if part.batch != "" {
 			part.rows, part.picks, part.index = s.Shape[0], picks[s.Name], len(t.picked)
 			part.width = int64(s.Size) / s.Shape[0]
-			t.picked = append(t.picked, nil)
+			t.picked = append(t.picked, torch.Tensor{})
 		}
 		t.parts = append(t.parts, part)
 	}
@@ -76,30 +75,31 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 }
 
 // rows are the small points of a block of data, [rows, d'], and the block with the numbers of rows that fit them.
-func (t *tables) rows(flat *ts.Tensor, block infer.Batch, rows int64) (*ts.Tensor, infer.Batch) {
+func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int64) (torch.Tensor, infer.Batch) {
 	block = maps.Clone(block)
-	renumbered := map[string]*ts.Tensor{}
-	columns := make([]*ts.Tensor, len(t.parts))
+	renumbered := map[string]torch.Tensor{}
+	columns := make([]torch.Tensor, len(t.parts))
 	for i, p := range t.parts {
-		site := flat.MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
+		site := flat.T().MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
 		if p.batch == "" {
-			columns[i] = site.MustUnsqueeze(0, false).MustExpand([]int64{rows, int64(p.whole.Size)}, true, false)
+			columns[i] = torch.Of(site.MustUnsqueeze(0, false).MustExpand([]int64{rows, int64(p.whole.Size)}, true, false))
 			continue
 		}
 		numbers := block[p.batch]
-		t.picked[p.index] = numbers.MustReshape([]int64{-1}, false)
-		columns[i] = site.MustReshape([]int64{p.rows, p.width}, false).MustIndexSelect(0, t.picked[p.index], false).
-			MustReshape([]int64{rows, p.picks * p.width}, false)
-		if renumbered[p.batch] == nil {
+		t.picked[p.index] = numbers.Reshape(-1)
+		columns[i] = torch.Of(site.MustReshape([]int64{p.rows, p.width}, false).MustIndexSelect(0, t.picked[p.index].T(),
+			false).
+			MustReshape([]int64{rows, p.picks * p.width}, false))
+		if renumbered[p.batch] == (torch.Tensor{}) {
 			renumbered[p.batch] = firsts(numbers, p.picks)
 		}
 	}
 	maps.Copy(block, renumbered)
-	return ts.MustCat(columns, 1), block
+	return torch.Cat(1, columns), block
 }
 
 // firsts replaces each number by the place, in its datum, where it comes first: a row that is picked twice is one row.
-func firsts(numbers *ts.Tensor, picks int64) *ts.Tensor {
+func firsts(numbers torch.Tensor, picks int64) torch.Tensor {
 	v := torch.Must(torch.ToSlice[int64](numbers))
 	for from := int64(0); from < int64(len(v)); from += picks {
 		seen := map[int64]int64{}
@@ -112,23 +112,23 @@ func firsts(numbers *ts.Tensor, picks int64) *ts.Tensor {
 			v[from+int64(i)] = first
 		}
 	}
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, numbers.MustSize()...))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, numbers.T().MustSize()...))
 }
 
 // addSquares is addSquares for rows of small points: each square goes to the row of its table.
-func (t *tables) addSquares(sum, g *ts.Tensor, rows int64, c *ts.Tensor) {
+func (t *tables) addSquares(sum, g torch.Tensor, rows int64, c torch.Tensor) {
 	for _, p := range t.parts {
-		into := sum.MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
-		from := g.MustNarrow(1, int64(p.small.Offset), int64(p.small.Size), false)
+		into := sum.T().MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
+		from := g.T().MustNarrow(1, int64(p.small.Offset), int64(p.small.Size), false)
 		if p.batch == "" {
-			addSquares(into, from, rows, c)
+			addSquares(torch.Of(into), torch.Of(from), rows, c)
 			continue
 		}
 		squares := from.MustSquare(false)
-		if c != nil {
-			squares = squares.MustMul(c.MustUnsqueeze(1, false), false)
+		if c != (torch.Tensor{}) {
+			squares = squares.MustMul(c.Unsqueeze(1).T(), false)
 		}
 		into.MustReshape([]int64{p.rows, p.width}, false).
-			MustIndexAdd_(0, t.picked[p.index], squares.MustReshape([]int64{rows * p.picks, p.width}, false))
+			MustIndexAdd_(0, t.picked[p.index].T(), squares.MustReshape([]int64{rows * p.picks, p.width}, false))
 	}
 }

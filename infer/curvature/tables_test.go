@@ -16,11 +16,11 @@ import (
 func wordsProblem(t testing.TB) (infer.Params, infer.Batch, curvature.Forward) {
 	l := layoutOf(t, infer.Shapes{"a": {3, 2}, "meaning": {9, 3}, "weight": {9}, "z": {2}})
 	p := pointOf(t, l, numbers(l.Dim(), 0.4)...)
-	words := torch.Must(torch.FromSlice([]int64{0, 3, 3, 8, 1, 1, 1, 1, 2, 7, 5, 2, 4, 0, 4, 0, 6, 2, 3, 6}, 5, 4))
-	b := infer.Batch{"words": words, "y": torch.Must(torch.FromSlice([]int64{0, 1, 1, 0, 1}))}
+	words := torch.New([]int64{0, 3, 3, 8, 1, 1, 1, 1, 2, 7, 5, 2, 4, 0, 4, 0, 6, 2, 3, 6}, 5, 4)
+	b := infer.Batch{"words": words, "y": torch.New([]int64{0, 1, 1, 0, 1})}
 	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		x := ts.MustEmbedding(p.Get("meaning").T(), b.Get("words").T(), -1, false, false)
-		w := ts.MustEmbedding(p.Get("weight").T().MustUnsqueeze(-1, false), b.Get("words").T(), -1, false, false)
+		w := ts.MustEmbedding(p.Get("weight").Unsqueeze(-1).T(), b.Get("words").T(), -1, false, false)
 		h := x.MustMul(w.MustTanh(false), false).MustMatmul(p.Get("a").T(), false).MustTanh(false)
 		return torch.Of(h).Sum(1).Add(p.Get("z"))
 	}
@@ -42,7 +42,7 @@ func TestTablesChangeNothing(t *testing.T) {
 			twin := infer.Batch{"words": b["words"], "same": b["words"], "y": b["y"]}
 			other := func(p infer.Params, b infer.Batch) torch.Tensor {
 				x := ts.MustEmbedding(p.Get("meaning").T(), b.Get("words").T(), -1, false, false)
-				w := ts.MustEmbedding(p.Get("weight").T().MustUnsqueeze(-1, false), b.Get("same").T(), -1, false, false)
+				w := ts.MustEmbedding(p.Get("weight").Unsqueeze(-1).T(), b.Get("same").T(), -1, false, false)
 				h := x.MustMul(w.MustTanh(false), false).MustMatmul(p.Get("a").T(), false).MustTanh(false)
 				return torch.Of(h).Sum(1).Add(p.Get("z"))
 			}
@@ -59,8 +59,8 @@ func TestTablesChangeNothing(t *testing.T) {
 }
 
 // must1 are the numbers of a result that must be.
-func must1(t testing.TB) func(*ts.Tensor, error) []float64 {
-	return func(x *ts.Tensor, err error) []float64 {
+func must1(t testing.TB) func(torch.Tensor, error) []float64 {
+	return func(x torch.Tensor, err error) []float64 {
 		t.Helper()
 		require.NoError(t, err)
 		return floats(x)

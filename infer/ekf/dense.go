@@ -33,15 +33,15 @@ type Dense struct {
 	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
-	TransitionSDs *ts.Tensor
+	TransitionSDs torch.Tensor
 	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
 	// none.
-	InitSDs *ts.Tensor
-	InitCov *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
+	InitSDs torch.Tensor
+	InitCov torch.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
 	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
@@ -51,10 +51,10 @@ type Dense struct {
 // DenseState is the state of [Dense] and of [GaussNewton].
 type DenseState struct {
 	Params     infer.Params // μ, of shape [d] or [K, d]
-	Covariance *ts.Tensor   // P, of shape [d, d] or [K, d, d]
+	Covariance torch.Tensor // P, of shape [d, d] or [K, d, d]
 	// Root is a root S of P = S Sᵀ, of the same shape, which updates start from: it keeps variances that are too far apart
 	// for P to hold in its numbers. Where it is nil, the Cholesky factor of P takes its place.
-	Root *ts.Tensor
+	Root torch.Tensor
 	Step int64 // updates so far
 }
 
@@ -74,30 +74,30 @@ func (Dense) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 // step is an update of one chain. The mean is nil where the log likelihood or its gradient is not finite.
 type step struct {
 	value, norm, predictive float64
-	mean, root              *ts.Tensor
+	mean, root              torch.Tensor
 }
 
 // stepper makes the update of a chain, with the root L of its predicted covariance.
-type stepper func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step
+type stepper func(each curvature.PerDatum, at infer.Params, l torch.Tensor, b infer.Batch, lr float64) step
 
 // fisher is the update of [Dense].
-func (o *options) fisher(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) (u step) {
+func (o *options) fisher(each curvature.PerDatum, at infer.Params, l torch.Tensor, b infer.Batch, lr float64) (u step) {
 	limits := o.limits()
 	limits.Normalize = true
 	values, grads, err := curvature.Gradients(each, at, b, limits)
 	if err != nil {
 		approx.Fail("log likelihood: %w", err)
 	}
-	mean := grads.MustMeanDim([]int64{0}, false, grads.DType(), false)
-	v, norms, err := torch.ValuesAndNorms(values.MustMean(values.DType(), false), mean, 1)
+	mean := grads.T().MustMeanDim([]int64{0}, false, grads.T().DType(), false)
+	v, norms, err := torch.ValuesAndNorms(torch.Of(values.T().MustMean(values.T().DType(), false)), torch.Of(mean), 1)
 	approx.Try(err)
 	if u.value, u.norm = v[0], norms[0]; !finite(u.value, u.norm) {
 		return u
 	}
 	root := math.Sqrt(lr / float64(size(grads, 0)))
-	w := condition(grads.MustMatmul(l, false).MustMulScalar(ts.FloatScalar(root), false))
-	jump := l.MustMv(w.solve(approx.T(l).MustMv(mean, false)), false)
-	u.root, u.mean = w.root(l), method.Combine(method.Term(1, at.Flat), method.Term(lr, jump))
+	w := condition(torch.Of(grads.MatMul(l).T().MustMulScalar(ts.FloatScalar(root), false)))
+	jump := l.T().MustMv(w.solve(torch.Of(approx.T(l).T().MustMv(mean, false))).T(), false)
+	u.root, u.mean = w.root(l), method.Combine(method.Term(1, at.Flat), method.Term(lr, torch.Of(jump)))
 	return u
 }
 
@@ -108,16 +108,16 @@ func (o options) rooted(step stepper, tells bool) infer.Transform {
 			n := s.Params.Chains()
 			e := infer.Evaluation{Values: make([]float64, n), Norms: make([]float64, n)}
 			predictive := make([]float64, n)
-			means, roots, covs := make([]*ts.Tensor, n), make([]*ts.Tensor, n), make([]*ts.Tensor, n)
+			means, roots, covs := make([]torch.Tensor, n), make([]torch.Tensor, n), make([]torch.Tensor, n)
 			for k := range n {
 				at := approx.Point(s.Params, k)
 				u := step(each, at, o.predicted(s, k, q), b, lr)
 				e.Values[k], e.Norms[k], predictive[k], means[k], roots[k] = u.value, u.norm, u.predictive, u.mean, u.root
-				if u.mean == nil { // it keeps what it had
+				if u.mean == (torch.Tensor{}) { // it keeps what it had
 					means[k], roots[k] = approx.Copy(at.Flat), approx.Copy(s.rootOf(k))
 					covs[k] = approx.Copy(approx.Chain(s.Params, s.Covariance, k))
 				} else {
-					covs[k] = u.root.MustMatmul(approx.T(u.root), false)
+					covs[k] = u.root.MatMul(approx.T(u.root))
 				}
 			}
 			info := method.NewInfo(e, lr, 0)
@@ -137,36 +137,36 @@ func (o options) rooted(step stepper, tells bool) infer.Transform {
 }
 
 // predicted is a root of chain k's covariance after a step of the random walk: L_pred L_predᵀ = L Lᵀ + Q.
-func (o *options) predicted(s DenseState, k int, q float64) *ts.Tensor {
+func (o *options) predicted(s DenseState, k int, q float64) torch.Tensor {
 	l := s.rootOf(k)
 	if q == 0 {
 		return l
 	}
-	sd := o.walk.variance(q, s.Params).MustSqrt(false).MustExpand([]int64{size(l, 0)}, true, false)
-	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{approx.T(l), sd.MustDiagEmbed(0, -2, -1, false)}, 0), "r")
-	return approx.T(r)
+	sd := o.walk.variance(q, s.Params).Sqrt().Expand(size(l, 0)).T()
+	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{approx.T(l).T(), sd.MustDiagEmbed(0, -2, -1, false)}, 0), "r")
+	return approx.T(torch.Of(r))
 }
 
 // beginDense is the state to start with.
 func (o *options) beginDense(p infer.Params) DenseState {
 	d := p.Layout.Dim()
 	what := fmt.Sprintf("a covariance of shape [%d, %d] for each of %d chains", d, d, p.Chains())
-	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.DType().Size())
+	bytes := float64(d) * float64(d) * float64(p.Chains()) * float64(p.Flat.T().DType().Size())
 	if err := method.CheckMemory(what, bytes, o.memory, o.name+".Memory",
 		"use ekf.Diag, or the last layer alone by infer.Subspace"); err != nil {
 		approx.Fail("%s: %w", o.name, err)
 	}
-	if o.cov != nil {
+	if o.cov != (torch.Tensor{}) {
 		cov, root := o.given(p)
 		return DenseState{Params: p, Covariance: everyChain(p, cov), Root: everyChain(p, root)}
 	}
 	variance := o.initialVariance(p)
-	return DenseState{Params: p, Covariance: variance.MustDiagEmbed(0, -2, -1, false),
-		Root: variance.MustSqrt(false).MustDiagEmbed(0, -2, -1, false)}
+	return DenseState{Params: p, Covariance: torch.Of(variance.T().MustDiagEmbed(0, -2, -1, false)),
+		Root: torch.Of(variance.Sqrt().T().MustDiagEmbed(0, -2, -1, false))}
 }
 
 // given is InitCov after a check, and its root.
-func (o *options) given(p infer.Params) (cov, root *ts.Tensor) {
+func (o *options) given(p infer.Params) (cov, root torch.Tensor) {
 	shape, err := torch.Shape(o.cov)
 	if err != nil {
 		approx.Fail("%s: InitCov: %w", o.name, err)
@@ -182,57 +182,57 @@ func (o *options) given(p infer.Params) (cov, root *ts.Tensor) {
 }
 
 // everyChain is a matrix for each chain of a point.
-func everyChain(p infer.Params, m *ts.Tensor) *ts.Tensor {
+func everyChain(p infer.Params, m torch.Tensor) torch.Tensor {
 	if !p.Batched() {
 		return m
 	}
-	return m.MustUnsqueeze(0, false).MustRepeat([]int64{int64(p.Chains()), 1, 1}, false)
+	return torch.Of(m.Unsqueeze(0).T().MustRepeat([]int64{int64(p.Chains()), 1, 1}, false))
 }
 
 // lost is what to do about a covariance that is not positive definite.
 const lost = "rounding has used up its digits: use float64, a smaller InitSD, or a TransitionSD above 0"
 
 // roots are those of the covariances, of their shape.
-func (s DenseState) roots() *ts.Tensor {
-	if s.Root != nil {
+func (s DenseState) roots() torch.Tensor {
+	if s.Root != (torch.Tensor{}) {
 		return s.Root
 	}
 	return torch.Must(approx.Cholesky("the covariance", s.Covariance, lost))
 }
 
 // rootOf is the root of chain k's covariance.
-func (s DenseState) rootOf(k int) *ts.Tensor {
-	if s.Root != nil {
+func (s DenseState) rootOf(k int) torch.Tensor {
+	if s.Root != (torch.Tensor{}) {
 		return approx.Chain(s.Params, s.Root, k)
 	}
 	return torch.Must(approx.Cholesky("the covariance", approx.Chain(s.Params, s.Covariance, k), lost))
 }
 
-func (s DenseState) from(mean, precision *ts.Tensor) DenseState {
-	var root *ts.Tensor
-	if len(precision.MustSize()) == 1 {
-		root = precision.MustRsqrt(false).MustDiagEmbed(0, -2, -1, false)
+func (s DenseState) from(mean, precision torch.Tensor) DenseState {
+	var root torch.Tensor
+	if len(precision.T().MustSize()) == 1 {
+		root = torch.Of(precision.T().MustRsqrt(false).MustDiagEmbed(0, -2, -1, false))
 	} else {
 		l := torch.Must(approx.Cholesky("the precision of the prior", precision, "set InitSD"))
 		// P⁻¹ = L⁻ᵀL⁻¹
-		root = approx.T(l).MustLinalgSolveTriangular(approx.Eye(size(l, 0), l), true, true, false, false)
+		root = torch.Of(approx.T(l).T().MustLinalgSolveTriangular(approx.Eye(size(l, 0), l).T(), true, true, false, false))
 	}
 	root = everyChain(s.Params, root)
-	s.Params.Flat, s.Root, s.Covariance = mean, root, root.MustMatmul(approx.T(root), false)
+	s.Params.Flat, s.Root, s.Covariance = mean, root, root.MatMul(approx.T(root))
 	return s
 }
 
-func (s DenseState) deviations(z *ts.Tensor) *ts.Tensor {
+func (s DenseState) deviations(z torch.Tensor) torch.Tensor {
 	l := s.roots()
 	if !s.Params.Batched() {
-		l = l.MustUnsqueeze(0, false)
+		l = l.Unsqueeze(0)
 	}
-	return l.MustMatmul(z, false)
+	return l.MatMul(z)
 }
 
 func (s DenseState) logDet() []float64 {
-	_, det := s.roots().MustSlogdet(false)
-	return torch.Must(torch.ToSlice[float64](det.MustReshape([]int64{-1}, false)))
+	_, det := s.roots().T().MustSlogdet(false)
+	return torch.Must(torch.ToSlice[float64](torch.Of(det.MustReshape([]int64{-1}, false))))
 }
 
 // Position is μ.
@@ -244,7 +244,7 @@ func (s DenseState) Steps() int64 { return s.Step }
 // Save names the parts of the state.
 func (s DenseState) Save() infer.Saved {
 	saved := infer.Saved{Steps: s.Step, Tensors: infer.Tensors{"params": s.Params.Flat, "covariance": s.Covariance}}
-	if s.Root != nil {
+	if s.Root != (torch.Tensor{}) {
 		saved.Tensors["root"] = s.Root
 	}
 	return saved

@@ -27,14 +27,14 @@ type Diag struct {
 	LR           infer.Schedule // ε; nil means n, the number of data in the batch: the Bayes posterior
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
-	TransitionSDs *ts.Tensor
+	TransitionSDs torch.Tensor
 	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
 	// none.
-	InitSDs *ts.Tensor
+	InitSDs torch.Tensor
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
 	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
@@ -44,7 +44,7 @@ type Diag struct {
 // DiagState is the state of [Diag].
 type DiagState struct {
 	Params   infer.Params // μ, of shape [d] or [K, d]
-	Variance *ts.Tensor   // v, of the same shape
+	Variance torch.Tensor // v, of the same shape
 	Step     int64        // updates so far
 }
 
@@ -74,7 +74,7 @@ func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, 
 	limits := o.limits()
 	limits.Normalize = true
 	var e infer.Evaluation
-	var grads, squares []*ts.Tensor
+	var grads, squares []torch.Tensor
 	for k := range s.Params.Chains() {
 		value, grad, square, err := curvature.GradientSums(each, approx.Point(s.Params, k), b, limits)
 		if err != nil {
@@ -89,36 +89,37 @@ func (o *options) diagonal(s DiagState, each curvature.PerDatum, b infer.Batch, 
 	grad, fisher := approx.Stack(s.Params, grads), approx.Stack(s.Params, squares)
 
 	// 1/(1/v_pred + εF) without the reciprocal of a reciprocal.
-	predicted := s.Variance.MustAdd(o.walk.variance(q, s.Params), false)
-	shrink := predicted.MustMul(fisher, false).MustMulScalar(ts.FloatScalar(lr), false).MustAddScalar(ts.FloatScalar(1),
+	predicted := s.Variance.Add(o.walk.variance(q, s.Params)).T()
+	shrink := predicted.MustMul(fisher.T(), false).MustMulScalar(ts.FloatScalar(lr),
+		false).MustAddScalar(ts.FloatScalar(1),
 		false)
 	variance := predicted.MustDiv(shrink, false)
-	mean := method.Combine(method.Term(1, s.Params.Flat), method.Term(lr, variance.MustMul(grad, false)))
+	mean := method.Combine(method.Term(1, s.Params.Flat), method.Term(lr, torch.Of(variance.MustMul(grad.T(), false))))
 
 	next := DiagState{Params: s.Params, Step: s.Step + 1}
 	next.Params.Flat = torch.Must(method.Hold(s.Params.Flat, mean, info.Diverged))
-	next.Variance = torch.Must(method.Hold(s.Variance, variance, info.Diverged))
+	next.Variance = torch.Must(method.Hold(s.Variance, torch.Of(variance), info.Diverged))
 	return next, info
 }
 
-func (s DiagState) from(mean, precision *ts.Tensor) DiagState {
-	if len(precision.MustSize()) == 2 {
-		precision = precision.MustDiagonal(0, 0, 1, false)
+func (s DiagState) from(mean, precision torch.Tensor) DiagState {
+	if len(precision.T().MustSize()) == 2 {
+		precision = torch.Of(precision.T().MustDiagonal(0, 0, 1, false))
 	}
 	s.Params.Flat = mean
-	s.Variance = approx.Copy(precision.MustReciprocal(false).MustExpandAs(mean, false))
+	s.Variance = approx.Copy(torch.Of(precision.Reciprocal().T().MustExpandAs(mean.T(), false)))
 	return s
 }
 
-func (s DiagState) deviations(z *ts.Tensor) *ts.Tensor {
-	sd := s.Variance.MustSqrt(false).MustReshape([]int64{int64(s.Params.Chains()), -1, 1}, false)
-	return z.MustMul(sd, false)
+func (s DiagState) deviations(z torch.Tensor) torch.Tensor {
+	sd := s.Variance.Sqrt().Reshape(int64(s.Params.Chains()), -1, 1).T()
+	return z.Mul(sd)
 }
 
 func (s DiagState) logDet() []float64 {
-	logs := s.Variance.MustReshape([]int64{int64(s.Params.Chains()), -1}, false).MustLog(false)
+	logs := s.Variance.Reshape(int64(s.Params.Chains()), -1).Log().T()
 	sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
-	return torch.Must(torch.ToSlice[float64](sum.MustMulScalar(ts.FloatScalar(0.5), false)))
+	return torch.Must(torch.ToSlice[float64](torch.Of(sum.MustMulScalar(ts.FloatScalar(0.5), false))))
 }
 
 // Position is μ.

@@ -31,7 +31,7 @@ func regression(t *testing.T) (*ppl.Program, ekf.GaussNewton) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Normal(0, 5))
 		c.Plate("data", n, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(c.Data("x").Mul(w), noise), c.Data("y")) })
-	}, infer.Batch{"x": vector(x), "y": vector(y)})
+	}, infer.Batch{"x": torch.Of(vector(x)), "y": torch.Of(vector(y))})
 	require.NoError(t, err)
 	return program, ekf.GaussNewton{
 		Forward: func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").Mul(p.Get("w")) },
@@ -57,7 +57,7 @@ func TestRunTakesOneDatumAtATime(t *testing.T) {
 		assert.EqualValues(t, 60, one.Updates)
 		given, _ := run(t, program, m,
 			must(infer.Minibatches(program.Batch(), infer.MinibatchOptions{Size: 1, Seed: 7})))
-		assert.Equal(t, values(given.Last.Flat), values(one.Last.Flat), "%T", m)
+		assert.Equal(t, values(given.Last.Flat.T()), values(one.Last.Flat.T()), "%T", m)
 		all, _ := run(t, program, m, infer.Full(program.Batch()))
 		assert.EqualValues(t, 1, all.Updates)
 	}
@@ -100,7 +100,7 @@ func TestNotesSayHowFarFiltersAre(t *testing.T) {
 		program := must(ppl.Compile(func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 10))
 			c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
-		}, infer.Batch{"y": vector(y)}))
+		}, infer.Batch{"y": torch.Of(vector(y))}))
 		for _, m := range []infer.Method{ekf.Dense{}, ekf.Diag{}} {
 			d := must(infer.Sample(context.Background(), program, m, infer.Options{Seed: seed, Chains: 1,
 				Observer: infer.Silent}))
@@ -124,11 +124,11 @@ func TestOneGradientDoesNotTellNoiseFromDistance(t *testing.T) {
 		program := must(ppl.Compile(func(x *ppl.Ctx) {
 			mu := x.Sample("mu", dist.Normal(0, 10))
 			x.Plate("data", 0, func(x *ppl.Ctx) { x.Observe("y", dist.Normal(mu, c.noise), x.Data("y")) })
-		}, infer.Batch{"y": vector([]float64{c.y, c.y})}))
+		}, infer.Batch{"y": torch.Of(vector([]float64{c.y, c.y}))}))
 		transform := must(ekf.Dense{}.Build(program.Target()))
 		s, _ := update(t, transform, begin(t, transform, params(program.Layout(), []float64{0}, 0)),
-			infer.Batch{"y": vector([]float64{c.y})})
-		ends = append(ends, append(values(s.Position().Flat), values(s.(ekf.DenseState).Covariance)...))
+			infer.Batch{"y": torch.Of(vector([]float64{c.y}))})
+		ends = append(ends, append(values(s.Position().Flat.T()), values(s.(ekf.DenseState).Covariance.T())...))
 	}
 	within(t, ends[0], ends[1], 1e-12, "mean and variance")
 }
@@ -136,7 +136,7 @@ func TestOneGradientDoesNotTellNoiseFromDistance(t *testing.T) {
 // A filter takes data one by one, which data of two plates are not. It says so before the run, and in a loop of one's
 // own.
 func TestDataOfTwoPlates(t *testing.T) {
-	batch := infer.Batch{"x": vector([]float64{1, 2, 3}), "y": vector([]float64{2, 4})}
+	batch := infer.Batch{"x": torch.Of(vector([]float64{1, 2, 3})), "y": torch.Of(vector([]float64{2, 4}))}
 	program := must(ppl.Compile(func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 10))
 		c.Plate("first", 0, func(c *ppl.Ctx) { c.Observe("x", dist.Normal(mu, 1), c.Data("x")) })

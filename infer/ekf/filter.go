@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // options are the fields that all configurations have, with the target.
@@ -22,7 +21,7 @@ type options struct {
 	lr       infer.Schedule     // nil means n
 	walk     walk
 	sd       float64
-	sds, cov *ts.Tensor
+	sds, cov torch.Tensor
 	memory   int64
 
 	prior bool // the prior is the target's: the state begins at the first batch
@@ -35,7 +34,7 @@ func (o options) checked() (options, error) {
 		return o, fmt.Errorf("%s: the target is empty, and PerDatum is nil: one of them is needed: %w", o.name,
 			infer.ErrConfig)
 	}
-	o.prior = o.target.Parts != nil && o.sd == 0 && o.sds == nil && o.cov == nil
+	o.prior = o.target.Parts != nil && o.sd == 0 && o.sds == (torch.Tensor{}) && o.cov == (torch.Tensor{})
 	o.bayes = o.lr == nil
 	check, memory := &method.Checks{Name: o.name}, float64(o.memory)
 	if !o.bayes {
@@ -103,7 +102,7 @@ func (o *options) each(p infer.Params, b infer.Batch) curvature.PerDatum {
 
 // begin is the target's prior as a Gaussian: its mean in the shape of p, and its precision, [d, d], or [d] where it is
 // diagonal.
-func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tensor) {
+func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision torch.Tensor) {
 	mean, precision, err := approx.Gaussian(approx.Prior(o.target, 1), approx.Point(p, 0), b, o.memory, o.name)
 	if errors.Is(err, approx.ErrNoGaussian) || errors.Is(err, infer.ErrNonFinite) {
 		approx.Fail("the prior: %w: set InitSD, and start at the prior's mean", err)
@@ -111,7 +110,7 @@ func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tens
 	if err != nil {
 		approx.Fail("the prior: %w", err)
 	}
-	return approx.Copy(mean.MustExpandAs(p.Flat, false)), precision
+	return approx.Copy(torch.Of(mean.T().MustExpandAs(p.Flat.T(), false))), precision
 }
 
 // belief is a state: the Gaussians of K chains. Its functions are called inside torch.Do, and may panic with errors
@@ -119,9 +118,9 @@ func (o *options) begin(p infer.Params, b infer.Batch) (mean, precision *ts.Tens
 type belief[S any] interface {
 	infer.State
 	// from is the state with another Gaussian, of the precision [d, d], or [d] where that is diagonal.
-	from(mean, precision *ts.Tensor) S
-	deviations(z *ts.Tensor) *ts.Tensor // of draws from the means, for standard normal numbers [K, d, n]
-	logDet() []float64                  // the logarithm of the determinant of that map
+	from(mean, precision torch.Tensor) S
+	deviations(z torch.Tensor) torch.Tensor // of draws from the means, for standard normal numbers [K, d, n]
+	logDet() []float64                      // the logarithm of the determinant of that map
 }
 
 // filter is the transform of all methods: they differ in their states, and in what a batch makes of one.
@@ -140,7 +139,7 @@ func (t *filter[S]) Init(p infer.Params) (infer.State, error) {
 	}
 	var s S
 	err = torch.Do(func(scope *torch.Scope) error {
-		if t.walk.sds != nil {
+		if t.walk.sds != (torch.Tensor{}) {
 			positive(t.name, "TransitionSDs", t.walk.sds, p, false, true)
 		}
 		s = t.init(start)
@@ -193,7 +192,7 @@ func (t *filter[S]) Sample(state infer.State, n int, streams *torch.Streams) (in
 		return infer.Params{}, err
 	}
 	p := s.Position()
-	out, err := method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor, error) {
+	out, err := method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor, error) {
 		return approx.T(s.deviations(approx.T(eps))), nil
 	})
 	if err != nil {
@@ -211,7 +210,7 @@ func (t *filter[S]) Notes(state infer.State, run infer.RunSummary) []draws.Note 
 	p := s.Position()
 	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: 1, Batch: run.Batch, Mean: p,
 		Width: int64(p.Layout.Dim()),
-		Map: func(eps *ts.Tensor) (*ts.Tensor, *ts.Tensor, error) {
+		Map: func(eps torch.Tensor) (torch.Tensor, torch.Tensor, error) {
 			return approx.T(s.deviations(approx.T(eps))), approx.Standard(eps, s.logDet()), nil
 		},
 		Advice: "a filter sees each datum once: use laplace.DenseHessian, vi.Dense or hmc.NUTS where all data are at hand, " +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The schedules of the golden tests: both change with the update.
@@ -19,9 +20,9 @@ func sdOf(step int64) float64 { return 0.2 / float64(step+1) }
 // spreadOf is the covariance of a state, as a matrix.
 func spreadOf(s infer.State, d int) *mat.SymDense {
 	if dense, ok := s.(ekf.DenseState); ok {
-		return mat.NewSymDense(d, values(dense.Covariance))
+		return mat.NewSymDense(d, values(dense.Covariance.T()))
 	}
-	return diagonal(values(s.(ekf.DiagState).Variance)...)
+	return diagonal(values(s.(ekf.DiagState).Variance.T())...)
 }
 
 // diagonal is a diagonal matrix.
@@ -55,7 +56,8 @@ func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 	const d, n = 3, 5
 	l := layout(infer.Shapes{"w": {d}})
 	factors, sds := []float64{1, 0, 3}, []float64{0.5, 1, 2}
-	diag := ekf.Diag{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors), InitSDs: vector(sds)}
+	diag := ekf.Diag{LR: lrOf, TransitionSD: sdOf, TransitionSDs: torch.Of(vector(factors)),
+		InitSDs: torch.Of(vector(sds))}
 	whole := diag
 	whole.PerDatum = logisticEach
 	full := spd(7, d)
@@ -66,8 +68,8 @@ func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 	}{
 		"Diag, one datum at a time": {build(t, diag, logistic), diagonal(0.25, 1, 4), true},
 		"Diag, all at once":         {build(t, whole, nil), diagonal(0.25, 1, 4), true},
-		"Dense": {build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: vector(factors),
-			InitCov: vector(entries(full), d, d)}, logistic), full, false},
+		"Dense": {build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, TransitionSDs: torch.Of(vector(factors)),
+			InitCov: torch.Of(vector(entries(full), d, d))}, logistic), full, false},
 	} {
 		mu, p := []float64{0.1, -0.2, 0.3}, plus(c.start, 0, c.start)
 		s := begin(t, c.transform, params(l, mu, 0))
@@ -89,7 +91,7 @@ func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 			var info infer.Info
 			s, info = update(t, c.transform, s, batch)
 			after := spreadOf(s, d)
-			within(t, mu, values(s.Position().Flat), 1e-13, name+": mean")
+			within(t, mu, values(s.Position().Flat.T()), 1e-13, name+": mean")
 			within(t, entries(p), entries(after), 1e-13, name+": covariance")
 			within(t, []float64{value, math.Sqrt(norm), lrOf(step)}, []float64{info.LogPosterior[0], info.GradNorm[0], info.LR},
 				1e-14, name+": info")
@@ -120,8 +122,8 @@ func TestDenseIsDiagInOneDimension(t *testing.T) {
 		_, _, batch := logisticData(step, 6, 1)
 		a, _ = update(t, diag, a, batch)
 		b, _ = update(t, dense, b, batch)
-		within(t, values(a.Position().Flat), values(b.Position().Flat), 1e-12, "mean")
-		within(t, values(a.(ekf.DiagState).Variance), values(b.(ekf.DenseState).Covariance), 1e-12, "variance")
+		within(t, values(a.Position().Flat.T()), values(b.Position().Flat.T()), 1e-12, "mean")
+		within(t, values(a.(ekf.DiagState).Variance.T()), values(b.(ekf.DenseState).Covariance.T()), 1e-12, "variance")
 	}
 }
 
@@ -136,13 +138,13 @@ func TestTransitionIsAScaledIdentity(t *testing.T) {
 		start *mat.SymDense
 	}{
 		"Diag":  {ekf.Diag{LR: infer.Constant(0), TransitionSD: q, InitSD: 2}, identity(d, 4)},
-		"Dense": {ekf.Dense{LR: infer.Constant(0), TransitionSD: q, InitCov: vector(entries(cov), d, d)}, cov},
+		"Dense": {ekf.Dense{LR: infer.Constant(0), TransitionSD: q, InitCov: torch.Of(vector(entries(cov), d, d))}, cov},
 		"GaussNewton": {ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), LR: infer.Constant(0), TransitionSD: q,
-			InitCov: vector(entries(cov), d, d)}, cov},
+			InitCov: torch.Of(vector(entries(cov), d, d))}, cov},
 	} {
 		transform := build(t, c.m, logistic)
 		s, _ := update(t, transform, begin(t, transform, params(l, []float64{1, 2, 3}, 0)), batch)
 		within(t, entries(plus(c.start, 0.09, identity(d, 1))), entries(spreadOf(s, d)), 1e-14, name)
-		assert.Equal(t, []float64{1, 2, 3}, values(s.Position().Flat))
+		assert.Equal(t, []float64{1, 2, 3}, values(s.Position().Flat.T()))
 	}
 }

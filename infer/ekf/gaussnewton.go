@@ -40,17 +40,18 @@ type GaussNewton struct {
 
 	TransitionSD infer.Schedule // q; nil means 0, or 1 with TransitionSDs
 	// TransitionSDs multiply q, one factor for each parameter, of shape [d]; nil means 1.
-	TransitionSDs *ts.Tensor
+	TransitionSDs torch.Tensor
 	// InitSD is the standard deviation of each parameter to start with. 0 means the target's prior: its mean and its
 	// covariance, or for one that is not Gaussian its mode and curvature on unconstrained space; and 1 for a target
 	// without parts.
 	InitSD float64
 	// InitSDs are standard deviations for each parameter, of shape [d] or that of the params, in place of InitSD; nil for
 	// none.
-	InitSDs    *ts.Tensor
-	InitCov    *ts.Tensor // covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; nil for none
-	Iterations int        // linearisations of each update; 0 means 1
-	Memory     int64      // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
+	InitSDs torch.Tensor
+	// InitCov is a covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; none if not set.
+	InitCov    torch.Tensor
+	Iterations int   // linearisations of each update; 0 means 1
+	Memory     int64 // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 
 // Build checks the configuration. Forward and Outer are the likelihood. The prior is that of the target, if it has
@@ -79,7 +80,7 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 	if o.bayes {
 		o.lr = infer.Constant(1)
 	}
-	return o.rooted(func(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64) step {
+	return o.rooted(func(each curvature.PerDatum, at infer.Params, l torch.Tensor, b infer.Batch, lr float64) step {
 		return c.update(each, at, l, b, lr, o.limits())
 	}, true), nil
 }
@@ -88,9 +89,9 @@ func (c GaussNewton) Build(target infer.Target) (infer.Transform, error) {
 func (GaussNewton) Defaults() infer.Options { return infer.Options{Draws: 1000} }
 
 // update works in the coordinates v of θ = μ + L v, with the root L of the predicted covariance.
-func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l *ts.Tensor, b infer.Batch, lr float64,
+func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l torch.Tensor, b infer.Batch, lr float64,
 	limits curvature.Options) (u step) {
-	start, v := at.Flat, at.Flat.MustZerosLike(false)
+	start, v := at.Flat, at.Flat.T().MustZerosLike(false)
 	for j := range c.Iterations {
 		value, grad := gradient(each, at, b)
 		values, norms, err := torch.ValuesAndNorms(value, grad, 1)
@@ -103,28 +104,28 @@ func (c GaussNewton) update(each curvature.PerDatum, at infer.Params, l *ts.Tens
 			return step{value: values[0], norm: norms[0], predictive: math.NaN()}
 		}
 		w := c.whitened(at, b, l, lr, limits)
-		pull := approx.T(l).MustMv(grad, false).MustMulScalar(ts.FloatScalar(lr), false)
-		jump := w.solve(pull)
+		pull := approx.T(l).T().MustMv(grad.T(), false).MustMulScalar(ts.FloatScalar(lr), false)
+		jump := w.solve(torch.Of(pull))
 		if j == 0 {
-			u.predictive = lr*u.value + approx.Item(pull.MustDot(jump, false))/2 - w.logDet()/2
+			u.predictive = lr*u.value + approx.Item(torch.Of(pull.MustDot(jump.T(), false)))/2 - w.logDet()/2
 		} else {
-			jump = jump.MustSub(w.solve(v), false)
+			jump = jump.Sub(w.solve(torch.Of(v)))
 		}
-		v = v.MustAdd(jump, false)
-		u.root, u.mean = w.root(l), start.MustAdd(l.MustMv(v, false), false)
+		v = v.MustAdd(jump.T(), false)
+		u.root, u.mean = w.root(l), start.Add(l.T().MustMv(v, false))
 		at.Flat = u.mean
 	}
 	return u
 }
 
 // gradient is the log likelihood of the batch, summed over its data, and its gradient.
-func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, grad *ts.Tensor) {
-	value, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
+func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, grad torch.Tensor) {
+	value, grad, err := torch.ValueAndGrad(func(flat torch.Tensor) torch.Tensor {
 		l := each(infer.Params{Layout: p.Layout, Flat: flat}, b)
 		if len(l.Shape()) == 0 {
 			approx.Fail("the outer density returned one number, expected a tensor of shape [n]")
 		}
-		return l.Sum().T()
+		return l.Sum()
 	}, p.Flat)
 	if err != nil {
 		approx.Fail("log likelihood: %w", err)
@@ -133,16 +134,16 @@ func gradient(each curvature.PerDatum, p infer.Params, b infer.Batch) (value, gr
 }
 
 // whitened makes the update of a chain for the Gauss-Newton matrix of a batch, times lr.
-func (c GaussNewton) whitened(at infer.Params, b infer.Batch, root *ts.Tensor, lr float64,
+func (c GaussNewton) whitened(at infer.Params, b infer.Batch, root torch.Tensor, lr float64,
 	limits curvature.Options) whitened {
 	a, err := curvature.GGNFactor(c.Forward, c.Outer, at, b, limits)
 	if err == nil {
-		return condition(a.MustMatmul(root, false).MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false))
+		return condition(torch.Of(a.MatMul(root).T().MustMulScalar(ts.FloatScalar(math.Sqrt(lr)), false)))
 	}
 	if !errors.Is(err, curvature.ErrIndefinite) {
 		approx.Try(err)
 	}
 	f := torch.Must(curvature.GGN(c.Forward, c.Outer, at, b, limits))
-	m := approx.T(root).MustMatmul(f, false).MustMatmul(root, false).MustMulScalar(ts.FloatScalar(lr/2), false)
-	return conditionOn(m.MustAdd(approx.T(m), false))
+	m := approx.T(root).MatMul(f).MatMul(root).T().MustMulScalar(ts.FloatScalar(lr/2), false)
+	return conditionOn(torch.Of(m.MustAdd(approx.T(torch.Of(m)).T(), false)))
 }

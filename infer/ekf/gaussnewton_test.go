@@ -33,7 +33,7 @@ func rows(x, y []float64, order []int) infer.Batch {
 	for _, i := range order {
 		xs, ys = append(xs, x[i*d:(i+1)*d]...), append(ys, y[i])
 	}
-	return infer.Batch{"x": vector(xs, int64(len(order)), int64(d)), "y": vector(ys)}
+	return infer.Batch{"x": torch.Of(vector(xs, int64(len(order)), int64(d))), "y": torch.Of(vector(ys))}
 }
 
 // The posterior of linear regression with a Gaussian prior is known, and the filter reaches it exactly, in any order of
@@ -80,7 +80,8 @@ func TestGaussNewtonIsBayesianRegression(t *testing.T) {
 	}
 	for _, size := range []int{1, 7, n} {
 		for name, order := range map[string][]int{"in order": forward, "shuffled": shuffled} {
-			transform := build(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(s), InitCov: vector(entries(p0), d, d)},
+			transform := build(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(s),
+				InitCov: torch.Of(vector(entries(p0), d, d))},
 				nil)
 			state := begin(t, transform, params(l, mu0, 0))
 			sum := 0.0
@@ -90,8 +91,8 @@ func TestGaussNewtonIsBayesianRegression(t *testing.T) {
 				sum += info.Stats["log_predictive"][0]
 			}
 			what := fmt.Sprintf("batches of %d, %s", size, name)
-			within(t, mean, values(state.Position().Flat), 1e-10, what+": mean")
-			within(t, entries(posterior), values(state.(ekf.DenseState).Covariance), 1e-10, what+": covariance")
+			within(t, mean, values(state.Position().Flat.T()), 1e-10, what+": mean")
+			within(t, entries(posterior), values(state.(ekf.DenseState).Covariance.T()), 1e-10, what+": covariance")
 			within(t, []float64{evidence}, []float64{sum}, 1e-10, what+": log marginal likelihood")
 		}
 	}
@@ -109,14 +110,14 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 		return b.Get("x").MatMul(p.Get("w"))
 	}
 	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
-		r := b.Get("y").T().MustSub(z.T(), false)
+		r := b.Get("y").Sub(z).T()
 		squares := r.MustMatmul(precision, false).MustMul(r, false).MustSumDimIntlist([]int64{-1}, false, r.DType(), false)
 		return torch.Of(squares).Add(constant).Mul(-0.5)
 	}
 	mu, p := normals(1, d), mat.DenseCopyOf(spd(2, d))
 	l := layout(infer.Shapes{"w": {d}})
-	transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitCov: vector(entries(p), d, d),
-		TransitionSD: infer.Constant(q), TransitionSDs: vector(factors)}, nil)
+	transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitCov: torch.Of(vector(entries(p), d, d)),
+		TransitionSD: infer.Constant(q), TransitionSDs: torch.Of(vector(factors))}, nil)
 	state := begin(t, transform, params(l, mu, 0))
 	for step := range int64(12) {
 		x, y := mat.NewDense(c, d, normals(10+step, c*d)), normals(100+step, c)
@@ -145,9 +146,10 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 		p.Sub(p, &less)
 
 		var info infer.Info
-		state, info = update(t, transform, state, infer.Batch{"x": vector(entries(x), 1, c, d), "y": vector(y, 1, c)})
-		within(t, mu, values(state.Position().Flat), 1e-10, "mean")
-		within(t, entries(p), values(state.(ekf.DenseState).Covariance), 1e-10, "covariance")
+		state, info = update(t, transform, state, infer.Batch{"x": torch.Of(vector(entries(x), 1, c, d)),
+			"y": torch.Of(vector(y, 1, c))})
+		within(t, mu, values(state.Position().Flat.T()), 1e-10, "mean")
+		within(t, entries(p), values(state.(ekf.DenseState).Covariance.T()), 1e-10, "covariance")
 		within(t, []float64{predictive}, info.Stats["log_predictive"], 1e-10, "log predictive density")
 	}
 }
@@ -180,8 +182,8 @@ func TestGaussNewtonIterates(t *testing.T) {
 		transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitSD: math.Sqrt(v), Iterations: iterations},
 			nil)
 		s, _ := update(t, transform, begin(t, transform, params(layout(infer.Shapes{"a": {}}), []float64{m}, 0)),
-			infer.Batch{"y": vector(counts)})
-		within(t, want, []float64{values(s.Position().Flat)[0], values(s.(ekf.DenseState).Covariance)[0]}, 1e-12,
+			infer.Batch{"y": torch.Of(vector(counts))})
+		within(t, want, []float64{values(s.Position().Flat.T())[0], values(s.(ekf.DenseState).Covariance.T())[0]}, 1e-12,
 			fmt.Sprint(iterations))
 	}
 }
@@ -198,7 +200,7 @@ func TestGaussNewtonLRCountsData(t *testing.T) {
 	}
 	a, infoA := run(infer.Constant(2), once)
 	b, infoB := run(nil, twice)
-	within(t, values(b.Position().Flat), values(a.Position().Flat), 1e-13, "mean")
-	within(t, values(b.(ekf.DenseState).Covariance), values(a.(ekf.DenseState).Covariance), 1e-13, "covariance")
+	within(t, values(b.Position().Flat.T()), values(a.Position().Flat.T()), 1e-13, "mean")
+	within(t, values(b.(ekf.DenseState).Covariance.T()), values(a.(ekf.DenseState).Covariance.T()), 1e-13, "covariance")
 	within(t, infoB.Stats["log_predictive"], infoA.Stats["log_predictive"], 1e-12, "log predictive density")
 }

@@ -30,7 +30,7 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	_, _, err := transform.Update(begin(t, transform, start), batch)
 	assert.ErrorContains(t, err, "the density of datum 0 changes with the other data")
 	assert.ErrorContains(t, err, "z has shape [6 1], the batch has x [6 2], y [6]")
-	_, _, err = transform.Update(begin(t, transform, start), infer.Batch{"x": batch["x"], "y": vector(y, n, 1)})
+	_, _, err = transform.Update(begin(t, transform, start), infer.Batch{"x": batch["x"], "y": torch.Of(vector(y, n, 1))})
 	assert.NoError(t, err)
 
 	for _, f := range []curvature.PerDatum{curvature.Likelihood(column, outer),
@@ -39,7 +39,7 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 		s, _ := update(t, dense, begin(t, dense, start), batch)
 		want := build(t, ekf.Dense{LR: one, PerDatum: curvature.Likelihood(linear, gaussianOuter(1))}, nil)
 		expected, _ := update(t, want, begin(t, want, start), batch)
-		within(t, values(expected.Position().Flat), values(s.Position().Flat), 1e-14, "mean")
+		within(t, values(expected.Position().Flat.T()), values(s.Position().Flat.T()), 1e-14, "mean")
 	}
 }
 
@@ -47,7 +47,8 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 // one. The log likelihood of datum i is −(w_i − 2)²/2.
 func TestDiagOfManyParameters(t *testing.T) {
 	const d, n = 1_000_000, 4
-	p := infer.Params{Layout: layout(infer.Shapes{"w": {d}}), Flat: must(ts.Zeros([]int64{d}, gotch.Float, torch.CPU))}
+	p := infer.Params{Layout: layout(infer.Shapes{"w": {d}}),
+		Flat: torch.Of(must(ts.Zeros([]int64{d}, gotch.Float, torch.CPU)))}
 	index := must(torch.FromSliceOn(torch.CPU, gotch.Int64, []float64{0, 1, 2, 3}))
 	each := func(p infer.Params, b infer.Batch) torch.Tensor {
 		at := p.Get("w").T().MustIndexSelect(0, b.Get("i").T(), false)
@@ -57,8 +58,8 @@ func TestDiagOfManyParameters(t *testing.T) {
 	s, _ := update(t, transform, begin(t, transform, p), infer.Batch{"i": index})
 	// Gradient 2, Fisher information 4: v' = 1/5, μ' = 2/5 for the n parameters that have data, and 1 and 0 for the
 	// others.
-	within(t, []float64{0.4, 0.4, 0.4, 0.4, 0}, values(s.Position().Flat.MustNarrow(0, 0, 5, false)), 1e-6, "mean")
-	within(t, []float64{0.2, 0.2, 0.2, 0.2, 1}, values(s.(ekf.DiagState).Variance.MustNarrow(0, 0, 5, false)), 1e-6,
+	within(t, []float64{0.4, 0.4, 0.4, 0.4, 0}, values(s.Position().Flat.T().MustNarrow(0, 0, 5, false)), 1e-6, "mean")
+	within(t, []float64{0.2, 0.2, 0.2, 0.2, 1}, values(s.(ekf.DiagState).Variance.T().MustNarrow(0, 0, 5, false)), 1e-6,
 		"variance")
 }
 
@@ -66,21 +67,21 @@ func TestDiagOfManyParameters(t *testing.T) {
 func TestTransitionSDsAreCopied(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	_, _, batch := logisticData(1, 4, 2)
-	for _, give := range []func(sds *ts.Tensor) infer.Method{
-		func(sds *ts.Tensor) infer.Method { return ekf.Diag{LR: one, TransitionSDs: sds} },
-		func(sds *ts.Tensor) infer.Method { return ekf.Dense{LR: one, TransitionSDs: sds} },
-		func(sds *ts.Tensor) infer.Method {
+	for _, give := range []func(sds torch.Tensor) infer.Method{
+		func(sds torch.Tensor) infer.Method { return ekf.Diag{LR: one, TransitionSDs: sds} },
+		func(sds torch.Tensor) infer.Method { return ekf.Dense{LR: one, TransitionSDs: sds} },
+		func(sds torch.Tensor) infer.Method {
 			return ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(1), TransitionSDs: sds}
 		},
 	} {
 		sds := vector([]float64{1, 2})
-		transform := build(t, give(sds), logistic)
+		transform := build(t, give(torch.Of(sds)), logistic)
 		start := begin(t, transform, params(l, []float64{0, 0}, 0))
 		want, _ := update(t, transform, start, batch)
 		sds.MustZero_()
 		got, _ := update(t, transform, start, batch)
 		assert.Equal(t, saved(want), saved(got))
-		torch.Free(sds)
+		torch.Free(torch.Of(sds))
 		got, _ = update(t, transform, start, batch)
 		assert.Equal(t, saved(want), saved(got))
 	}
@@ -109,18 +110,18 @@ func TestStateWithoutARoot(t *testing.T) {
 		transform := build(t, m, logistic)
 		s, _ := update(t, transform, begin(t, transform, params(l, []float64{0, 0}, 0)), batch)
 		bare := s.(ekf.DenseState)
-		bare.Root = nil
+		bare.Root = torch.Tensor{}
 		want, _ := update(t, transform, s, batch)
 		got, _ := update(t, transform, bare, batch)
-		within(t, values(want.Position().Flat), values(got.Position().Flat), 1e-13, name)
-		within(t, values(want.(ekf.DenseState).Covariance), values(got.(ekf.DenseState).Covariance), 1e-13, name)
+		within(t, values(want.Position().Flat.T()), values(got.Position().Flat.T()), 1e-13, name)
+		within(t, values(want.(ekf.DenseState).Covariance.T()), values(got.(ekf.DenseState).Covariance.T()), 1e-13, name)
 		restored, err := transform.(infer.Restorer).Restore(l, bare.Save())
 		require.NoError(t, err)
 		assert.Nil(t, restored.(ekf.DenseState).Root)
 		streams := torch.NewStreams(1, 1)
 		_, err = transform.(infer.Sampler).Sample(restored, 3, &streams)
 		assert.NoError(t, err)
-		bare.Covariance = vector([]float64{1, 2, 2, 1}, 2, 2)
+		bare.Covariance = torch.Of(vector([]float64{1, 2, 2, 1}, 2, 2))
 		_, _, err = transform.Update(bare, batch)
 		assert.ErrorIs(t, err, curvature.ErrIndefinite)
 		assert.ErrorContains(t, err, "the covariance is not positive definite, its smallest eigenvalue is -1")

@@ -58,7 +58,7 @@ func logistic(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 }
 
 func logisticEach(p infer.Params, b infer.Batch) torch.Tensor {
-	z := b.Get("x").T().MustMatmul(p.Get("w").T(), false)
+	z := b.Get("x").MatMul(p.Get("w")).T()
 	sign := b.Get("y").T().MustMulScalar(ts.FloatScalar(2), false).MustSubScalar(ts.FloatScalar(1), false)
 	return torch.Of(z).Mul(sign).LogSigmoid()
 }
@@ -72,7 +72,7 @@ func logisticData(seed int64, n, d int) (x, y []float64, b infer.Batch) {
 			y[i] = 1
 		}
 	}
-	return x, y, infer.Batch{"x": vector(x, int64(n), int64(d)), "y": vector(y)}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, int64(n), int64(d))), "y": torch.Of(vector(y))}
 }
 
 // logisticScores are the gradients (y − σ(xᵀw)) x of the data, and the mean log likelihood, in plain Go.

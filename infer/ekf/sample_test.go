@@ -23,15 +23,16 @@ func TestSampleHasTheStatesLaw(t *testing.T) {
 		m    infer.Method
 		want []float64
 	}{
-		"Diag":  {ekf.Diag{LR: infer.Constant(1), InitSDs: vector(sds)}, entries(diagonal(0.25, 1, 4, 0.01, 9, 1, 1))},
-		"Dense": {ekf.Dense{LR: infer.Constant(1), InitCov: vector(entries(cov), d, d)}, entries(cov)},
+		"Diag": {ekf.Diag{LR: infer.Constant(1), InitSDs: torch.Of(vector(sds))},
+			entries(diagonal(0.25, 1, 4, 0.01, 9, 1, 1))},
+		"Dense": {ekf.Dense{LR: infer.Constant(1), InitCov: torch.Of(vector(entries(cov), d, d))}, entries(cov)},
 	} {
 		transform := build(t, c.m, logistic)
 		s := begin(t, transform, params(l, mu, 0))
 		streams := torch.NewStreams(3, 1)
 		p, err := transform.(infer.Sampler).Sample(s, n, &streams)
 		require.NoError(t, err)
-		x := values(p.Flat)
+		x := values(p.Flat.T())
 		mean := make([]float64, d)
 		for i, v := range x {
 			mean[i%d] += v / n
@@ -62,12 +63,12 @@ func TestSampleShapes(t *testing.T) {
 				streams := torch.NewStreams(9, 1)
 				first, err := transform.(infer.Sampler).Sample(s, n, &streams)
 				require.NoError(t, err)
-				assert.Equal(t, []int64{int64(n), 7}, must(torch.Shape(first.Flat)), name)
-				assert.Equal(t, []int64{int64(n), 2, 3}, must(torch.Shape(first.Get("m").T())), name)
+				assert.Equal(t, []int64{int64(n), 7}, first.Flat.Shape(), name)
+				assert.Equal(t, []int64{int64(n), 2, 3}, first.Get("m").Shape(), name)
 				assert.NotZero(t, streams.Offset)
 				again := torch.NewStreams(9, 1)
-				assert.Equal(t, values(first.Flat), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
-				assert.NotEqual(t, values(first.Flat), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
+				assert.Equal(t, values(first.Flat.T()), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat.T()))
+				assert.NotEqual(t, values(first.Flat.T()), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat.T()))
 				each := torch.NewStreams(9, n)
 				assert.Equal(t, n, must(transform.(infer.Sampler).Sample(s, n, &each)).Chains())
 			}
@@ -80,13 +81,13 @@ func TestSampleShapes(t *testing.T) {
 func TestSampleTakesChainsInTurn(t *testing.T) {
 	l := layout(infer.Shapes{"w": {1}})
 	for name, m := range map[string]infer.Method{
-		"Diag":  ekf.Diag{LR: infer.Constant(1), InitSDs: vector([]float64{1e-3, 1, 1e-3}, 3, 1)},
-		"Dense": ekf.Dense{LR: infer.Constant(1), InitSDs: vector([]float64{1e-3, 1, 1e-3}, 3, 1)},
+		"Diag":  ekf.Diag{LR: infer.Constant(1), InitSDs: torch.Of(vector([]float64{1e-3, 1, 1e-3}, 3, 1))},
+		"Dense": ekf.Dense{LR: infer.Constant(1), InitSDs: torch.Of(vector([]float64{1e-3, 1, 1e-3}, 3, 1))},
 	} {
 		transform := build(t, m, logistic)
 		s := begin(t, transform, params(l, []float64{100, 200, 300}, 3))
 		streams := torch.NewStreams(9, 1)
-		x := values(must(transform.(infer.Sampler).Sample(s, 8, &streams)).Flat)
+		x := values(must(transform.(infer.Sampler).Sample(s, 8, &streams)).Flat.T())
 		wide := 0.0
 		for i, v := range x {
 			if i%3 == 1 {

@@ -20,10 +20,10 @@ func walled(p infer.Params, b infer.Batch) torch.Tensor { return linear(p, b).Ad
 // methods are one configuration of each method, for two parameters at "w".
 func methods() map[string]infer.Method {
 	return map[string]infer.Method{
-		"Diag":  ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSDs: vector([]float64{0.5, 2})},
-		"Dense": ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitCov: vector([]float64{1, 0.3, 0.3, 2}, 2, 2)},
+		"Diag":  ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSDs: torch.Of(vector([]float64{0.5, 2}))},
+		"Dense": ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitCov: torch.Of(vector([]float64{1, 0.3, 0.3, 2}, 2, 2))},
 		"GaussNewton": ekf.GaussNewton{Forward: walled, Outer: gaussianOuter(0.5), TransitionSD: sdOf,
-			InitSDs: vector([]float64{0.5, 2}), Iterations: 2},
+			InitSDs: torch.Of(vector([]float64{0.5, 2})), Iterations: 2},
 	}
 }
 
@@ -38,7 +38,7 @@ func TestContract(t *testing.T) {
 func saved(s infer.State) map[string][]float64 {
 	out := map[string][]float64{}
 	for name, x := range s.Save().Tensors {
-		out[name] = values(x)
+		out[name] = values(x.T())
 	}
 	return out
 }
@@ -57,7 +57,7 @@ func TestFloat32(t *testing.T) {
 		wide, _ := update(t, transform, begin(t, transform, p), batch)
 		narrow, _ := update(t, transform, begin(t, transform, must(p.To(torch.CPU, gotch.Float))), single)
 		for part, x := range narrow.Save().Tensors {
-			within(t, saved(wide)[part], values(x), 2e-6, name+" "+part)
+			within(t, saved(wide)[part], values(x.T()), 2e-6, name+" "+part)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func onePass(t *testing.T, m infer.Method, target infer.Target, start infer.Para
 	for from := int64(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = x.MustNarrow(0, from, min(size, n-from), false)
+			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
 		}
 		s, _, err = transform.Update(s, part)
 		require.NoError(t, err)
@@ -50,11 +50,11 @@ func TestPriorOfTheTarget(t *testing.T) {
 		sxx += x[i] * x[i] / (noise * noise)
 		sxz += x[i] * z[i] / (noise * noise)
 	}
-	batch := infer.Batch{"x": vector(x), "y": vector(z)}
+	batch := infer.Batch{"x": torch.Of(vector(x)), "y": torch.Of(vector(z))}
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
-		w := torch.Of(c.Sample("w", dist.Normal(0.5, 2)))
+		w := c.Sample("w", dist.Normal(0.5, 2))
 		c.Plate("data", n, func(c *ppl.Ctx) {
-			c.Observe("y", dist.Normal(torch.Of(c.Data("x")).Mul(w), noise), c.Data("y"))
+			c.Observe("y", dist.Normal(c.Data("x").Mul(w), noise), c.Data("y"))
 		})
 	}, batch)
 	require.NoError(t, err)
@@ -66,8 +66,10 @@ func TestPriorOfTheTarget(t *testing.T) {
 	for _, size := range []int64{1, 5, n} {
 		exact := onePass(t, ekf.GaussNewton{Forward: forward, Outer: outer}, program.Target(), start, batch,
 			size).(ekf.DenseState)
-		within(t, []float64{sxz / sxx, sxz / sxx}, values(exact.Params.Flat), 1e-10, fmt.Sprintf("mean, batches of %d", size))
-		within(t, []float64{1 / sxx, 1 / sxx}, values(exact.Covariance), 1e-10, fmt.Sprintf("variance, batches of %d", size))
+		within(t, []float64{sxz / sxx, sxz / sxx}, values(exact.Params.Flat.T()), 1e-10,
+			fmt.Sprintf("mean, batches of %d", size))
+		within(t, []float64{1 / sxx, 1 / sxx}, values(exact.Covariance.T()), 1e-10,
+			fmt.Sprintf("variance, batches of %d", size))
 	}
 	// One full batch at the prior's mean: P'⁻¹ = 1/4 + Σ g², μ' = ½ + P' Σ g.
 	precision, slope := 1/4.0, 0.0
@@ -77,17 +79,17 @@ func TestPriorOfTheTarget(t *testing.T) {
 	}
 	want := []float64{0.5 + slope/precision, 0.5 + slope/precision}
 	full := onePass(t, ekf.Dense{}, program.Target(), start, batch, n).(ekf.DenseState)
-	within(t, want, values(full.Params.Flat), 1e-10, "dense: mean")
-	within(t, []float64{1 / precision, 1 / precision}, values(full.Covariance), 1e-10, "dense: variance")
+	within(t, want, values(full.Params.Flat.T()), 1e-10, "dense: mean")
+	within(t, []float64{1 / precision, 1 / precision}, values(full.Covariance.T()), 1e-10, "dense: variance")
 	diag := onePass(t, ekf.Diag{}, program.Target(), start, batch, n).(ekf.DiagState)
-	within(t, want, values(diag.Params.Flat), 1e-10, "diagonal: mean")
-	within(t, []float64{1 / precision, 1 / precision}, values(diag.Variance), 1e-10, "diagonal: variance")
+	within(t, want, values(diag.Params.Flat.T()), 1e-10, "diagonal: mean")
+	within(t, []float64{1 / precision, 1 / precision}, values(diag.Variance.T()), 1e-10, "diagonal: variance")
 
 	// InitSD goes before the target's prior, at the start that was given.
 	own := onePass(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitSD: 1e6, TransitionSD: nil}, program.Target(),
 		start,
 		batch, n).(ekf.DenseState)
-	within(t, []float64{1 / (sxx - 1/4.0)}, values(own.Covariance)[:1], 1e-8, "a flat prior")
+	within(t, []float64{1 / (sxx - 1/4.0)}, values(own.Covariance.T())[:1], 1e-8, "a flat prior")
 }
 
 // A prior that is not Gaussian is its mode and curvature on unconstrained space: Gamma(a, b) has the mode log(a/b)
@@ -97,7 +99,7 @@ func TestPriorThatIsNotGaussian(t *testing.T) {
 	nothing := func(p infer.Params, b infer.Batch) torch.Tensor { // a likelihood that says nothing
 		return b.Get("y").Mul(0).Mul(p.Get("x").Sum())
 	}
-	batch := infer.Batch{"y": vector([]float64{1, 2})}
+	batch := infer.Batch{"y": torch.Of(vector([]float64{1, 2}))}
 	begin := func(model ppl.Model, start ...float64) ekf.DenseState {
 		program, err := ppl.Compile(model, batch)
 		require.NoError(t, err)
@@ -108,15 +110,15 @@ func TestPriorThatIsNotGaussian(t *testing.T) {
 		c.Plate("data", 2, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), c.Data("y")) })
 	}
 	s := begin(func(c *ppl.Ctx) { c.Sample("x", dist.Gamma(3, 2)); observe(c) }, 4)
-	within(t, []float64{math.Log(1.5)}, values(s.Params.Flat), 1e-8, "Gamma: mean")
-	within(t, []float64{1 / 3.0}, values(s.Covariance), 1e-8, "Gamma: variance")
+	within(t, []float64{math.Log(1.5)}, values(s.Params.Flat.T()), 1e-8, "Gamma: mean")
+	within(t, []float64{1 / 3.0}, values(s.Covariance.T()), 1e-8, "Gamma: variance")
 	covariance := []float64{2, 0.9, 0.9, 0.5}
 	s = begin(func(c *ppl.Ctx) {
 		c.Sample("x", dist.MultivariateNormal(vector([]float64{1, -1}), vector(covariance, 2, 2)))
 		observe(c)
 	}, 10, 20)
-	within(t, []float64{1, -1}, values(s.Params.Flat), 1e-8, "correlated: mean")
-	within(t, covariance, values(s.Covariance), 1e-8, "correlated: covariance")
+	within(t, []float64{1, -1}, values(s.Params.Flat.T()), 1e-8, "correlated: mean")
+	within(t, covariance, values(s.Covariance.T()), 1e-8, "correlated: covariance")
 
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		c.Sample("x",

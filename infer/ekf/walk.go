@@ -14,13 +14,13 @@ import (
 // walk is the random walk of the parameters before each update: independent normal steps.
 type walk struct {
 	sd  infer.Schedule
-	sds *ts.Tensor // [d], or nil for 1
+	sds torch.Tensor // [d], or nil for 1
 }
 
 // check looks at the schedule: without one it is 0, or 1 where there are factors.
 func (w *walk) check(c *method.Checks) {
 	least := 0.0
-	if w.sds != nil {
+	if w.sds != (torch.Tensor{}) {
 		least = 1
 	}
 	c.Schedule("TransitionSD", &w.sd, least, false)
@@ -28,11 +28,11 @@ func (w *walk) check(c *method.Checks) {
 
 // copied copies the factors: all updates use them, whatever becomes of the given ones.
 func (w *walk) copied(name string) error {
-	if w.sds == nil {
+	if w.sds == (torch.Tensor{}) {
 		return nil
 	}
 	err := torch.Do(func(*torch.Scope) error {
-		w.sds = approx.Copy(w.sds.MustDetach(false).MustMulScalar(ts.FloatScalar(1), false))
+		w.sds = approx.Copy(torch.Of(w.sds.T().MustDetach(false).MustMulScalar(ts.FloatScalar(1), false)))
 		torch.Detach(w.sds)
 		return nil
 	})
@@ -49,33 +49,33 @@ func (w walk) at(name string, step int64) (float64, error) {
 }
 
 // variance is the variance of a step: a tensor of shape [d], or [1] where all parameters have the same.
-func (w walk) variance(q float64, p infer.Params) *ts.Tensor {
+func (w walk) variance(q float64, p infer.Params) torch.Tensor {
 	device := torch.Must(torch.DeviceOf(p.Flat))
-	if w.sds == nil {
-		return ts.MustFull([]int64{1}, ts.FloatScalar(q*q), p.Flat.DType(), device)
+	if w.sds == (torch.Tensor{}) {
+		return torch.Of(ts.MustFull([]int64{1}, ts.FloatScalar(q*q), p.Flat.T().DType(), device))
 	}
-	factors := torch.Must(torch.To(w.sds, device, p.Flat.DType())).MustDetach(false)
-	return factors.MustSquare(false).MustMulScalar(ts.FloatScalar(q*q), false)
+	factors := torch.Must(torch.To(w.sds, device, p.Flat.T().DType())).T().MustDetach(false)
+	return torch.Of(factors.MustSquare(false).MustMulScalar(ts.FloatScalar(q*q), false))
 }
 
 // initialVariance is the variance to start with, of the shape of the point.
-func (o *options) initialVariance(p infer.Params) *ts.Tensor {
-	if o.sds == nil {
-		return ts.MustFull(p.Flat.MustSize(), ts.FloatScalar(o.sd*o.sd), p.Flat.DType(),
-			torch.Must(torch.DeviceOf(p.Flat)))
+func (o *options) initialVariance(p infer.Params) torch.Tensor {
+	if o.sds == (torch.Tensor{}) {
+		return torch.Of(ts.MustFull(p.Flat.T().MustSize(), ts.FloatScalar(o.sd*o.sd), p.Flat.T().DType(),
+			torch.Must(torch.DeviceOf(p.Flat))))
 	}
 	sds := positive(o.name, "InitSDs", o.sds, p, true, false)
-	return approx.Copy(sds.MustSquare(false).MustExpandAs(p.Flat, false))
+	return approx.Copy(torch.Of(sds.Square().T().MustExpandAs(p.Flat.T(), false)))
 }
 
 // positive checks a tensor of one number for each parameter, positive or at least not negative, and copies it in the
 // type and on the device of the point. The shape is [d], or that of the point where chains is set.
-func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero bool) *ts.Tensor {
+func positive(name, field string, given torch.Tensor, p infer.Params, chains, zero bool) torch.Tensor {
 	shape, err := torch.Shape(given)
 	if err != nil {
 		approx.Fail("%s: %s: %w", name, field, err)
 	}
-	d, want := p.Layout.Dim(), p.Flat.MustSize()
+	d, want := p.Layout.Dim(), p.Flat.T().MustSize()
 	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
 		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
 		if chains && len(want) == 2 {
@@ -94,6 +94,7 @@ func positive(name, field string, given *ts.Tensor, p infer.Params, chains, zero
 }
 
 // like copies x in the type and on the device of another tensor, outside any graph.
-func like(other, x *ts.Tensor) *ts.Tensor {
-	return approx.Copy(torch.Must(torch.To(x, torch.Must(torch.DeviceOf(other)), other.DType())).MustDetach(false))
+func like(other, x torch.Tensor) torch.Tensor {
+	return approx.Copy(torch.Of(torch.Must(torch.To(x, torch.Must(torch.DeviceOf(other)),
+		other.T().DType())).T().MustDetach(false)))
 }

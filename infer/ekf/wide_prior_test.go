@@ -109,9 +109,9 @@ func TestGaussNewtonWithAWidePrior(t *testing.T) {
 			s := c.run(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(c.noise), InitSD: c.sd}, x, y, size, wideData)
 			what := fmt.Sprintf("%v, batches of %d", c, size)
 			most := mat.Max(posterior)
-			within(t, mean, values(s.Params.Flat), c.meanTol(c.kappa(), math.Sqrt(most), mean), what+": mean")
-			within(t, entries(posterior), values(s.Covariance), c.eps()*c.kappa()*most, what+": covariance")
-			assert.Equal(t, c.dtype, s.Root.DType())
+			within(t, mean, values(s.Params.Flat.T()), c.meanTol(c.kappa(), math.Sqrt(most), mean), what+": mean")
+			within(t, entries(posterior), values(s.Covariance.T()), c.eps()*c.kappa()*most, what+": covariance")
+			assert.Equal(t, c.dtype, s.Root.T().DType())
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestGaussNewtonWithAWidePriorAndFewData(t *testing.T) {
 		gram.SymOuterK(1, design)
 		mean := times(design.T(), times(inverse(plus(&gram, c.noise*c.noise/c.sd/c.sd, identity(n, 1))), y))
 		s := c.run(t, ekf.GaussNewton{Forward: linear, Outer: gaussianOuter(c.noise), InitSD: c.sd}, x, y, 1, n)
-		within(t, mean, values(s.Params.Flat), c.eps()*(c.kappa()*c.noise+wideData*largest(mean)), c.String())
+		within(t, mean, values(s.Params.Flat.T()), c.eps()*(c.kappa()*c.noise+wideData*largest(mean)), c.String())
 	}
 }
 
@@ -194,8 +194,8 @@ func TestDenseWithAWidePrior(t *testing.T) {
 		}
 		s := c.run(t, ekf.Dense{LR: one, PerDatum: curvature.Likelihood(linear, gaussianOuter(c.noise)), InitSD: c.sd}, x, y,
 			1, wideData)
-		within(t, mean, values(s.Params.Flat), c.meanTol(kappa, math.Sqrt(largest(cov)), mean), c.String()+": mean")
-		within(t, cov, values(s.Covariance), c.eps()*kappa*largest(cov), c.String()+": covariance")
+		within(t, mean, values(s.Params.Flat.T()), c.meanTol(kappa, math.Sqrt(largest(cov)), mean), c.String()+": mean")
+		within(t, cov, values(s.Covariance.T()), c.eps()*kappa*largest(cov), c.String()+": covariance")
 	}
 }
 
@@ -233,8 +233,8 @@ func TestGaussNewtonWithNegativeCurvature(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	transform := build(t, ekf.GaussNewton{Forward: linear, Outer: outer}, nil)
 	s, _ := update(t, transform, begin(t, transform, params(l, mu, 0)), batch)
-	within(t, entries(cov), values(s.(ekf.DenseState).Covariance), 1e-13, "covariance")
-	within(t, want, values(s.Position().Flat), 1e-13, "mean")
+	within(t, entries(cov), values(s.(ekf.DenseState).Covariance.T()), 1e-13, "covariance")
+	within(t, want, values(s.Position().Flat.T()), 1e-13, "mean")
 
 	transform = build(t, ekf.GaussNewton{Forward: linear, Outer: outer, InitSD: 10}, nil)
 	_, _, err := transform.Update(begin(t, transform, params(l, mu, 0)), batch)

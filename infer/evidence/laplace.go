@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // laplaceDraws is how many draws check a Laplace approximation.
@@ -30,7 +29,7 @@ func Laplace(program infer.Program, r *infer.Result) (*Result, error) {
 	state, ok := r.State.(interface {
 		infer.State
 		LogEvidence(logJoint float64) (float64, error)
-		Precision() (*ts.Tensor, error)
+		Precision() (torch.Tensor, error)
 	})
 	if !ok {
 		return nil, fmt.Errorf("%s: the result is of a %T: it must be of a run of package laplace, in one group: %w", what,
@@ -49,7 +48,7 @@ func Laplace(program infer.Program, r *infer.Result) (*Result, error) {
 	return out, nil
 }
 
-func laplaceResult(program infer.Program, at infer.Params, precision func() (*ts.Tensor, error),
+func laplaceResult(program infer.Program, at infer.Params, precision func() (torch.Tensor, error),
 	logEvidence func(float64) (float64, error)) (*Result, error) {
 	e, err := path.Path{Full: true}.On(program, native.Auto)
 	if err != nil {

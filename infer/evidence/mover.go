@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // rows are K points of a path with what is known of them. They are all of a checkpoint's numbers of the points.
@@ -220,7 +219,7 @@ func (s *numbers) normals(n int) ([]float64, error) { return s.read(n, s.Normal)
 func (s *numbers) uniforms(n int) ([]float64, error) { return s.read(n, s.Uniform) }
 
 func (s *numbers) read(n int,
-	f func(shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error)) (x []float64, err error) {
+	f func(shape []int64, dtype gotch.DType, device gotch.Device) (torch.Tensor, error)) (x []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		t, err := f([]int64{int64(n)}, gotch.Double, torch.CPU)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Discrete moves discrete sites. An update visits every element z of every site, in the order of the layout, and draws
@@ -38,7 +38,7 @@ const discreteName = "gibbs.Discrete"
 // discreteState is the state of [Discrete].
 type discreteState struct {
 	method.State
-	widths *ts.Tensor // log(1 + w)
+	widths torch.Tensor // log(1 + w)
 }
 
 // Build checks the configuration and binds it to a target, whose sites must all be discrete.

@@ -37,7 +37,7 @@ func spikesData() infer.Batch {
 	for i := range y {
 		y[i] = x[20*i+2] - 0.8*x[20*i+7] + 0.6*x[20*i+11] + 0.7*r.NormFloat64()
 	}
-	return infer.Batch{"x": torch.Must(torch.FromSlice(x, 100, 20)), "y": torch.Must(torch.FromSlice(y))}
+	return infer.Batch{"x": torch.New(x, 100, 20), "y": torch.New(y)}
 }
 
 // Which columns of a regression count: spike and slab.

@@ -12,12 +12,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
-func vec(x []float64) *ts.Tensor { return torch.Must(torch.FromSlice(x)) }
+func vec(x []float64) torch.Tensor { return torch.New(x) }
 
-func matrix(x []float64, n, m int64) *ts.Tensor { return torch.Must(torch.FromSlice(x, n, m)) }
+func matrix(x []float64, n, m int64) torch.Tensor { return torch.New(x, n, m) }
 
 func compiled(t testing.TB, m ppl.Model, data infer.Batch) *ppl.Program {
 	t.Helper()

@@ -12,7 +12,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/gibbs"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // A mixture of three normals has the same means, weights and probabilities of labels where the labels are sampled and
@@ -24,8 +23,8 @@ func TestMixtureBesideTheSum(t *testing.T) {
 	}
 	data := infer.Batch{"y": vec(y)}
 	mixture := func(c *ppl.Ctx) {
-		w := c.Sample("w", dist.Dirichlet(torch.Of(vec([]float64{2, 2, 2}))))
-		m := c.Sample("m", dist.Normal(torch.Of(vec([]float64{-2, 0, 2})), 1))
+		w := c.Sample("w", dist.Dirichlet(vec([]float64{2, 2, 2})))
+		m := c.Sample("m", dist.Normal(vec([]float64{-2, 0, 2}), 1))
 		c.Plate("n", 0, func(c *ppl.Ctx) {
 			z := c.Sample("z", dist.Categorical(w))
 			c.Observe("y", dist.Normal(m.Take(z), 0.7), c.Data("y"))
@@ -69,7 +68,7 @@ func TestIsingAgainstEnumeration(t *testing.T) {
 			}
 		}
 	}
-	a, b := torch.Of(vec(left)), torch.Of(vec(right))
+	a, b := vec(left), vec(right)
 	program := compiled(t, func(c *ppl.Ctx) {
 		z := c.Sample("z", dist.Bernoulli(0.5).Expand(9))
 		s := z.Mul(2).Sub(1)

@@ -18,8 +18,8 @@ import (
 // rowTerms is a target whose aux "rows" are the f_i: the terms in the site's plate.
 func (s *site) rowTerms(program space, plate string) infer.LogPosterior {
 	return func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		rows := torch.Of(p.Flat).Slice(-1, s.Offset, s.Offset+s.Size).Mul(0).Add(program.Rows(p, b, plate, s.Size))
-		return zero(p), infer.Aux{"rows": torch.Must(rows.T().Detach(false))}
+		rows := p.Flat.Slice(-1, s.Offset, s.Offset+s.Size).Mul(0).Add(program.Rows(p, b, plate, s.Size))
+		return zero(p), infer.Aux{"rows": torch.Of(torch.Must(rows.T().Detach(false)))}
 	}
 }
 
@@ -101,7 +101,7 @@ func (t *discrete) separate(s *site, m *method.Move, trial int) (apart, finite b
 func (t *discrete) probe(b infer.Batch, program space, trial int) ([]float64, infer.Batch) {
 	if v, ok := program.(*view); ok {
 		whole, b := t.probe(b, v.space, trial)
-		return v.cut(whole), v.with(b, torch.Must(torch.FromSlice(whole)))
+		return v.cut(whole), v.with(b, torch.New(whole))
 	}
 	x := make([]float64, program.Layout().Dim())
 	for _, s := range program.Layout().Sites {

@@ -15,7 +15,7 @@ import (
 // Elements of a plate are drawn at once where no term has two of them, and one after another where a term outside of
 // the plate, or one that mixes its rows, has.
 func TestIndependentElements(t *testing.T) {
-	y := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{1, 2, 3, 4, 5}))}
+	y := infer.Batch{"y": torch.New([]float64{1, 2, 3, 4, 5})}
 	plate := func(in func(c *ppl.Ctx, z, mu torch.Tensor), out func(c *ppl.Ctx, z, mu torch.Tensor)) ppl.Model {
 		return func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 1))
@@ -65,7 +65,7 @@ func TestIndependentElements(t *testing.T) {
 		d := transform.(*discrete)
 		flat, err := infer.Zeros(program.Layout())
 		require.NoError(t, err)
-		state, err := d.Init(infer.Params{Layout: view.layout, Flat: torch.Must(torch.FromSlice(make([]float64, 5)))})
+		state, err := d.Init(infer.Params{Layout: view.layout, Flat: torch.New(make([]float64, 5))})
 		require.NoError(t, err)
 		_, _, err = d.Update(state, view.with(y, flat.Flat))
 		require.NoError(t, err)

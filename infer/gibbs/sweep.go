@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // sweep is [Blocks] bound to a target.
@@ -141,15 +140,15 @@ func (t *sweep) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 }
 
 // like is a tensor of the type and on the device of another one.
-func like(t *ts.Tensor, x []float64, shape ...int64) (*ts.Tensor, error) {
+func like(t torch.Tensor, x []float64, shape ...int64) (torch.Tensor, error) {
 	device, err := torch.DeviceOf(t)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	if len(shape) == 0 {
 		shape = []int64{int64(len(x))}
 	}
-	return torch.FromSliceOn(device, t.DType(), x, shape...)
+	return torch.FromSliceOn(device, t.T().DType(), x, shape...)
 }
 
 // Update makes one sweep of each chain.
@@ -180,7 +179,7 @@ func (t *sweep) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 				join(&info, told, owners, i, k)
 			}
 		}
-		next.Params.Flat, err = like(s.Params.Flat, rows, torch.Must(torch.Shape(s.Params.Flat))...)
+		next.Params.Flat, err = like(s.Params.Flat, rows, s.Params.Flat.Shape()...)
 		scope.Keep(next.Params.Flat)
 		return err
 	})
@@ -188,7 +187,8 @@ func (t *sweep) Update(state infer.State, b infer.Batch) (infer.State, infer.Inf
 }
 
 // update moves the block of one chain, in the whole point too.
-func (p part) update(s infer.State, b infer.Batch, flat *ts.Tensor, point []float64) (infer.State, infer.Info, error) {
+func (p part) update(s infer.State, b infer.Batch, flat torch.Tensor, point []float64) (infer.State, infer.Info,
+	error) {
 	x, err := like(flat, point)
 	if err != nil {
 		return nil, infer.Info{}, err

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
@@ -49,7 +50,7 @@ func newView(target infer.Target, whole *infer.Layout, sites []string) (*view, e
 }
 
 // with is the batch for an update where the whole point is x.
-func (v *view) with(b infer.Batch, x *ts.Tensor) infer.Batch {
+func (v *view) with(b infer.Batch, x torch.Tensor) infer.Batch {
 	out := infer.Batch{}
 	maps.Copy(out, b)
 	out[v.key] = x
@@ -68,17 +69,17 @@ func (v *view) cut(whole []float64) []float64 {
 // point is the whole point with the block at p, and the batch of the target.
 func (v *view) point(p infer.Params, b infer.Batch) (infer.Params, infer.Batch) {
 	x := b.Get(v.key).T()
-	parts := make([]*ts.Tensor, len(v.whole.Sites))
+	parts := make([]torch.Tensor, len(v.whole.Sites))
 	for i, s := range v.whole.Sites {
 		if _, ok := v.layout.Site(s.Name); ok {
-			parts[i] = p.Get(s.Name).Reshape(-1).T()
+			parts[i] = p.Get(s.Name).Reshape(-1)
 		} else {
-			parts[i] = torch.Must(x.Narrow(0, int64(s.Offset), int64(s.Size), false))
+			parts[i] = torch.Of(torch.Must(x.Narrow(0, int64(s.Offset), int64(s.Size), false)))
 		}
 	}
 	out := maps.Clone(b)
 	delete(out, v.key)
-	all := v.whole.Join(torch.Must(ts.Cat(parts, 0)), parts)
+	all := v.whole.Join(torch.Of(torch.Must(ts.Cat(raw.Pointers(parts), 0))), parts)
 	all.External = p.External
 	return all, out
 }
@@ -106,7 +107,7 @@ func (v *view) target(all infer.Target) infer.Target {
 }
 
 // zero is 0 with a gradient of zeros, for densities that do not depend on the point.
-func zero(p infer.Params) torch.Tensor { return torch.Of(p.Flat).Mul(0).Sum() }
+func zero(p infer.Params) torch.Tensor { return p.Flat.Mul(0).Sum() }
 
 // Layout is that of the block's sites.
 func (v *view) Layout() *infer.Layout { return v.layout }

@@ -61,7 +61,7 @@ func (t *discrete) start(s *discreteState, m *method.Move) {
 			}
 		}
 	}
-	s.widths = torch.Must(s.Params.Flat.ZerosLike(false))
+	s.widths = torch.Of(torch.Must(s.Params.Flat.T().ZerosLike(false)))
 }
 
 // step is one update.
@@ -74,7 +74,7 @@ func (t *discrete) step(s, next *discreteState, m *method.Move) {
 	}
 	k := len(v.now)
 	v.flips, v.accepted = make([]float64, k), make([]float64, k)
-	shape := torch.Must(torch.Shape(s.Params.Flat))
+	shape := s.Params.Flat.Shape()
 	seeds := append(slices.Clone(shape[:len(shape)-1]), 2)
 	bits := torch.Must(torch.ToSlice[float64](m.Uniform(torch.Must(like(s.Params.Flat, make([]float64, 2*k), seeds...)))))
 	for i := range k {

@@ -15,6 +15,6 @@ func TestContract(t *testing.T) {
 	}
 	infertest.Contract(t, map[string]infer.Method{"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": hmc.MAMS{}},
 		infertest.Ground{Posterior: infertest.Walled(normal), Layout: infertest.Layout(infer.Shapes{"x": {3}}),
-			Batch: infer.Batch{"c": infertest.Vector([]float64{1, 2, 3})}, Run: infer.Options{Warmup: 20, Draws: 10},
+			Batch: infer.Batch{"c": torch.Of(infertest.Vector([]float64{1, 2, 3}))}, Run: infer.Options{Warmup: 20, Draws: 10},
 			Together: true})
 }

@@ -23,10 +23,7 @@ func coin(c *ppl.Ctx) {
 // The posterior of the coin's bias is Beta(8, 4), with the mean 2/3.
 func Example() {
 	err := func() error {
-		heads, err := torch.Scalar(7)
-		if err != nil {
-			return err
-		}
+		heads := torch.Scalar(7)
 		program, err := ppl.Compile(coin, infer.Batch{"heads": heads})
 		if err != nil {
 			return err
@@ -56,10 +53,7 @@ func Example() {
 // A cold posterior, at T = 1/4: of the coin's likelihood p⁷(1-p)³ the fourth power, Beta(29, 13).
 func ExampleNUTS() {
 	err := func() error {
-		heads, err := torch.Scalar(7)
-		if err != nil {
-			return err
-		}
+		heads := torch.Scalar(7)
 		program, err := ppl.Compile(coin, infer.Batch{"heads": heads})
 		if err != nil {
 			return err
@@ -90,7 +84,7 @@ func ExampleExchange_path() {
 		program, err := ppl.Compile(func(c *ppl.Ctx) {
 			x := c.Sample("x", dist.Normal(0, 10))
 			c.Observe("y", dist.Normal(x.Square(), 1), c.Data("y"))
-		}, infer.Batch{"y": torch.Must(torch.FromSlice([]float64{100}, 1))})
+		}, infer.Batch{"y": torch.New([]float64{100}, 1)})
 		if err != nil {
 			return err
 		}
@@ -170,10 +164,7 @@ func ExampleExchange() {
 // is known well enough.
 func ExampleNUTS_Build() {
 	err := func() error {
-		heads, err := torch.Scalar(7)
-		if err != nil {
-			return err
-		}
+		heads := torch.Scalar(7)
 		batch := infer.Batch{"heads": heads}
 		program, err := ppl.Compile(coin, batch)
 		if err != nil {

@@ -227,12 +227,12 @@ func (t *transform) bound(job infer.Job) (along, error) {
 		return along{}, fmt.Errorf("the layout is nil: %w", infer.ErrConfig)
 	}
 	if job.Start.Batched() { // the path is bound at one point
-		flat, err := job.Start.Flat.Select(0, 0, false)
+		flat, err := job.Start.Flat.T().Select(0, 0, false)
 		if err != nil {
 			return along{}, err
 		}
-		defer torch.Free(flat)
-		job.Start.Flat = flat
+		defer torch.Free(torch.Of(flat))
+		job.Start.Flat = torch.Of(flat)
 	}
 	e, err := t.path.OnJob(t.base, job)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestExchangeOnTheObservationPath(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		theta := c.Sample("theta", dist.Normal(0, 2))
 		c.Plate("data", int64(len(y)), func(c *ppl.Ctx) { c.Observe("y", dist.BernoulliLogits(theta), c.Data("y")) })
-	}, infer.Batch{"y": torch.Must(torch.FromSlice(y))})
+	}, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	normalizer := func(q infer.Params, _ infer.Batch, beta torch.Tensor) torch.Tensor {
 		theta := q.Get("theta")

@@ -30,7 +30,7 @@ func counted(t *testing.T) (p *ppl.Program, sum, n, constant float64) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		rate := c.Sample("rate", dist.Gamma(2, 0.5))
 		c.Plate("data", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Poisson(rate), c.Data("y")) })
-	}, infer.Batch{"y": torch.Must(torch.FromSlice(y))})
+	}, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	return p, sum, 5, constant
 }
@@ -209,7 +209,7 @@ func TestExchangeErrors(t *testing.T) {
 	improper, err := ppl.Compile(func(c *ppl.Ctx) {
 		x := c.Sample("flat", dist.Flat())
 		c.Observe("y", dist.Normal(x, 1), c.Data("y"))
-	}, infer.Batch{"y": torch.Must(torch.FromSlice([]float64{1}, 1))})
+	}, infer.Batch{"y": torch.New([]float64{1}, 1)})
 	require.NoError(t, err)
 	whole := handwritten(t, twoModes, infer.Shapes{"x": {}})
 	likelihood, full := &path.Path{}, &path.Path{Full: true}

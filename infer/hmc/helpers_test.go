@@ -76,7 +76,7 @@ func gaussianDensity(t *testing.T) infer.LogPosterior {
 	require.NoError(t, err)
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Get("x")
-		return torch.Of(precision).MatMul(x).Mul(x).Sum().Mul(-0.5), nil
+		return precision.MatMul(x).Mul(x).Sum().Mul(-0.5), nil
 	}
 }
 

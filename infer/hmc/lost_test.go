@@ -93,7 +93,7 @@ func TestLostChains(t *testing.T) {
 // seeds but for one case in 100,000.
 func TestModesStayVisible(t *testing.T) {
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
-		c.Sample("x", dist.Mixture(torch.Must(torch.FromSlice([]float64{0.5, 0.5})), dist.Normal(-10, 1), dist.Normal(10, 1)))
+		c.Sample("x", dist.Mixture(torch.New([]float64{0.5, 0.5}), dist.Normal(-10, 1), dist.Normal(10, 1)))
 	}, nil)
 	require.NoError(t, err)
 	seen := 0

@@ -16,7 +16,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -45,7 +44,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 			c.Plate("data", 12, func(c *ppl.Ctx) {
 				c.Observe("y", dist.PoissonLog(c.Data("x").Mul(b).Add(a)), c.Data("y"))
 			})
-		}, infer.Batch{"x": torch.Must(torch.FromSlice(x))}, []string{"a", "b"}, 96},
+		}, infer.Batch{"x": torch.New(x)}, []string{"a", "b"}, 96},
 		"hierarchical": {ppl.Reparam(func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 2))
 			tau := c.Sample("tau", dist.HalfNormal(1))
@@ -63,7 +62,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 			rep := -1
 			r, err := sbc.Run(ctx, func(ctx context.Context, seed uint64) (sbc.Case, error) {
 				rep++
-				batch := infer.Batch{"y": torch.Must(torch.FromSlice(slices.Clone(y[rep*n : (rep+1)*n])))}
+				batch := infer.Batch{"y": torch.New(slices.Clone(y[rep*n : (rep+1)*n]))}
 				maps.Copy(batch, c.batch)
 				program, err := ppl.Compile(c.model, batch)
 				require.NoError(t, err)
@@ -97,7 +96,7 @@ func TestSimulationBasedCalibration(t *testing.T) {
 	}
 }
 
-func floats(t *testing.T, x *ts.Tensor) []float64 {
+func floats(t *testing.T, x torch.Tensor) []float64 {
 	t.Helper()
 	v, err := torch.ToSlice[float64](x)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 // away that nothing is cut.
 func TestConstrainedSitesAtTemperatures(t *testing.T) {
 	alpha := []float64{2, 3, 5}
-	concentration := torch.Must(torch.FromSlice(alpha))
+	concentration := torch.New(alpha)
 	y := []float64{9.5, 10.5, 10, 11, 9}
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		c.Sample("gamma", dist.Gamma(3, 2))
@@ -31,7 +31,7 @@ func TestConstrainedSitesAtTemperatures(t *testing.T) {
 		c.Sample("simplex", dist.Dirichlet(concentration))
 		m := c.Sample("m", dist.HalfNormal(1))
 		c.Plate("data", 5, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(m, 1), c.Data("y")) })
-	}, infer.Batch{"y": torch.Must(torch.FromSlice(y))})
+	}, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	for _, temperature := range []float64{0.25, 1, 4} {
 		t.Run(fmt.Sprint(temperature), func(t *testing.T) {

@@ -19,7 +19,7 @@ type accumulator struct {
 	structure structure
 	// curvature is that of a batch at a single point, as the structure's sums, and how many data it is of. It is called
 	// inside torch.Do, and may panic with errors that this returns.
-	curvature func(p infer.Params, b infer.Batch) (c []*ts.Tensor, data float64)
+	curvature func(p infer.Params, b infer.Batch) (c []torch.Tensor, data float64)
 	// mean says that a batch's curvature is an estimate of the whole: the state has their mean, weighted by their data,
 	// instead of their sum.
 	mean bool
@@ -40,17 +40,17 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 		what, numbers, instead := t.structure.size(t.name, p)
 		checkMemory(t.name, what, p, numbers, t.memory, t.name+".Memory", instead)
 		g.Prior = t.structure.prior(t.name, start, t.prior)
-		g.Gradient = start.Flat.MustZerosLike(false)
-		g.Data = g.Gradient.MustSelect(-1, 0, false).MustZerosLike(false)
+		g.Gradient = torch.Of(start.Flat.T().MustZerosLike(false))
+		g.Data = torch.Of(g.Gradient.T().MustSelect(-1, 0, false).MustZerosLike(false))
 		if q, ok := t.structure.(kronecker); ok {
-			zeros := func(n int64) *ts.Tensor {
-				shape := append(g.Data.MustSize(), n)
-				return ts.MustZeros(shape, g.Data.DType(), torch.Must(torch.DeviceOf(g.Data)))
+			zeros := func(n int64) torch.Tensor {
+				shape := append(g.Data.T().MustSize(), n)
+				return torch.Of(ts.MustZeros(shape, g.Data.T().DType(), torch.Must(torch.DeviceOf(g.Data))))
 			}
 			a, b := q.numbers(p.Layout)
 			g.Layers, g.Inputs, g.Outputs = q.layers, zeros(a), zeros(b)
 		} else {
-			g.Curvature = g.Prior.MustZerosLike(false)
+			g.Curvature = torch.Of(g.Prior.T().MustZerosLike(false))
 		}
 		torch.Detach(g.Prior) // for all states to come, whatever scopes they are of
 		method.Keep(scope, g)
@@ -120,15 +120,15 @@ func (t *accumulator) Update(state infer.State, b infer.Batch) (infer.State, inf
 
 // add adds the curvature of a batch and its data to a state. share is that of the batch in the data so far; a chain
 // without data, old or new, has share 0.
-func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged []bool) (share *ts.Tensor) {
+func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged []bool) (share torch.Tensor) {
 	names, p := t.structure.sums(), old.Params
-	sums, data := make([][]*ts.Tensor, len(names)), make([]float64, p.Chains())
+	sums, data := make([][]torch.Tensor, len(names)), make([]float64, p.Chains())
 	was, _ := old.parts()
 	for k := range data {
-		c := make([]*ts.Tensor, len(names))
+		c := make([]torch.Tensor, len(names))
 		if diverged != nil && diverged[k] {
 			for i, name := range names {
-				c[i] = approx.Chain(p, *was[name], k).MustZerosLike(false)
+				c[i] = torch.Of(approx.Chain(p, *was[name], k).T().MustZerosLike(false))
 			}
 		} else {
 			c, data[k] = t.curvature(approx.Point(p, k), b)
@@ -137,13 +137,13 @@ func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged 
 			sums[i] = append(sums[i], c[i])
 		}
 	}
-	more := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(old.Data)), old.Data.DType(), data))
+	more := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(old.Data)), old.Data.T().DType(), data))
 	if !p.Batched() {
-		more = more.MustSelect(0, 0, false)
+		more = more.At(0)
 	}
-	all := old.Data.MustAdd(more, false)
-	share = more.MustDiv(all.MustClampMin(ts.FloatScalar(1e-30), false), false)
-	if next.Data = all; old.Inputs != nil {
+	all := old.Data.Add(more).T()
+	share = more.Div(all.MustClampMin(ts.FloatScalar(1e-30), false))
+	if next.Data = torch.Of(all); old.Inputs != (torch.Tensor{}) {
 		next.Data = plus(1, old.Data, t.scale, more)
 	}
 	to, _ := next.parts()
@@ -160,7 +160,7 @@ func (t *accumulator) add(next *Gaussian, old Gaussian, b infer.Batch, diverged 
 // begin adds what the target says of the prior and the Jacobian, which needs a batch: at the first one.
 func (t *accumulator) begin(g *Gaussian, b infer.Batch) {
 	_, dense := t.structure.(matrix)
-	of := func(what string, f infer.LogPosterior) (c *ts.Tensor) {
+	of := func(what string, f infer.LogPosterior) (c torch.Tensor) {
 		if err := torch.Do(func(scope *torch.Scope) error {
 			c = approx.Curvature(f, g.Params, b, dense, t.memory, t.name)
 			scope.Keep(c)
@@ -183,13 +183,13 @@ func (t *accumulator) begin(g *Gaussian, b infer.Batch) {
 }
 
 // towards is old + share·(to − old), with a share for each chain.
-func towards(old, to, share *ts.Tensor) *ts.Tensor {
-	shape := share.MustSize()
-	for len(shape) < len(old.MustSize()) {
+func towards(old, to, share torch.Tensor) torch.Tensor {
+	shape := share.T().MustSize()
+	for len(shape) < len(old.T().MustSize()) {
 		shape = append(shape, 1)
 	}
-	share = share.MustReshape(shape, false)
-	return old.MustAdd(to.MustSub(old, false).MustMul(share, false), false)
+	share = share.Reshape(shape...)
+	return old.Add(to.Sub(old).Mul(share).T())
 }
 
 // Sample draws n points from N(θ̂, T P⁻¹), a tensor of shape [n, d]. With K chains draw i is of chain i mod K.

@@ -105,20 +105,22 @@ func (o *options) at(step int64) (float64, error) {
 }
 
 // scaled is c·x.
-func scaled(c float64, x *ts.Tensor) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(c), false) }
+func scaled(c float64, x torch.Tensor) torch.Tensor {
+	return torch.Of(x.T().MustMulScalar(ts.FloatScalar(c), false))
+}
 
 // plus is a·x + b·y.
-func plus(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
+func plus(a float64, x torch.Tensor, b float64, y torch.Tensor) torch.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
 }
 
 // total is the sum of all elements.
-func total(x *ts.Tensor) float64 { return approx.Item(x.MustSum(x.DType(), false)) }
+func total(x torch.Tensor) float64 { return approx.Item(torch.Of(x.T().MustSum(x.T().DType(), false))) }
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
 // that sets the limit.
 func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) {
-	bytes := numbers * float64(p.Flat.DType().Size())
+	bytes := numbers * float64(p.Flat.T().DType().Size())
 	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {
 		approx.Fail("%s: %w", name, err)
 	}

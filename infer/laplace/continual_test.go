@@ -61,14 +61,14 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 	for _, part := range [][2]int64{{0, 10}, {10, 23}} {
 		batch := infer.Batch{}
 		for name, x := range r.batch {
-			batch[name] = x.MustNarrow(0, part[0], part[1]-part[0], false)
+			batch[name] = torch.Of(x.T().MustNarrow(0, part[0], part[1]-part[0], false))
 		}
 		joint := sum(prior)
 		start := params(r.layout, []float64{3, -1, 2}, 0)
 		g := must(must(infer.NewGradient(infer.Sum(joint, 1))).ValueAndGrad(start, batch, 0))
-		h := values(must(curvature.Hessian(joint, start, batch, curvature.Options{})))
+		h := values(must(curvature.Hessian(joint, start, batch, curvature.Options{})).T())
 		mode := []float64{3, -1, 2}
-		for i, jump := range times(inverse(mat.NewSymDense(3, h)), values(g.Grad)) {
+		for i, jump := range times(inverse(mat.NewSymDense(3, h)), values(g.Grad.T())) {
 			mode[i] += jump
 		}
 		at := params(r.layout, mode, 0)
@@ -83,7 +83,7 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 		precisionOf, err = s.(laplace.Posterior).AsPrior()
 		require.NoError(t, err)
 	}
-	within(t, r.mean, values(s.Position().Flat), 1e-10, "mean")
+	within(t, r.mean, values(s.Position().Flat.T()), 1e-10, "mean")
 	within(t, entries(r.precision), precision(s), 1e-10, "precision")
 	assert.InDelta(t, r.evidence, evidence, 1e-10, "evidence")
 }
@@ -120,7 +120,7 @@ func TestPriorsFromStates(t *testing.T) {
 		within(t, precision(must(next.(laplace.Posterior).Chain(0))), precision(next)[:9], 0, "chain 0")
 	}
 	_, err := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1),
-		PriorPrecision: laplace.Matrix(vector(entries(r.precision), 3, 3))}, nil).Init(at)
+		PriorPrecision: laplace.Matrix(torch.Of(vector(entries(r.precision), 3, 3)))}, nil).Init(at)
 	assert.EqualError(t, err,
 		"laplace.DiagGGN: PriorPrecision is a matrix: matrices are for the dense methods; use PerElement")
 }

@@ -51,7 +51,7 @@ func TestBuildErrors(t *testing.T) {
 		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerSite(map[string]float64{"w": -2})},
 			nil,
 			`laplace.DiagGGN: PriorPrecision of site "w" is -2: it must be finite and at least 0`},
-		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerElement(nil)}, nil,
+		{laplace.DiagGGN{Forward: linear, Outer: outer, PriorPrecision: laplace.PerElement(torch.Tensor{})}, nil,
 			"laplace.DiagGGN: PriorPrecision: laplace.PerElement: the tensor is nil: invalid configuration"},
 		{laplace.DenseHessian{}, nil, "laplace.DenseHessian: the log posterior is nil: invalid configuration"},
 		{laplace.KFAC{Layers: layers, Outer: outer}, nil, "laplace.KFAC: Network is nil: it is needed: the forward " +
@@ -67,7 +67,7 @@ func TestBuildErrors(t *testing.T) {
 			"likelihoods log p(y_i|z_i), of shape [n]; laplace.DenseHessian takes any target without it"},
 		{laplace.KFAC{Network: network, Outer: outer}, nil, "laplace.KFAC: Layers is empty: at least one layer is needed"},
 		{laplace.KFAC{Network: network, Layers: layers, Outer: outer,
-			PriorPrecision: laplace.Matrix(vector([]float64{1}, 1, 1))}, nil,
+			PriorPrecision: laplace.Matrix(torch.Of(vector([]float64{1}, 1, 1)))}, nil,
 			"laplace.KFAC: PriorPrecision is a tensor: Isotropic and PerSite keep the Kronecker form; " +
 				"the dense methods take any"},
 	} {
@@ -92,14 +92,15 @@ func TestPriorPrecisionErrors(t *testing.T) {
 			`PriorPrecision is missing for site "a": PerSite needs a number for each site, 0 for a flat prior`},
 		{laplace.PerSite(map[string]float64{"a": 1, "v": 1, "w": 1}), true,
 			`PriorPrecision is given for site "v": there are the sites ["a" "w"]`},
-		{laplace.PerElement(vector([]float64{1, 2})), false, "PriorPrecision is of shape [2]: it must be of shape [4]"},
-		{laplace.PerElement(vector([]float64{1, -2, 0, 0})), true,
+		{laplace.PerElement(torch.Of(vector([]float64{1, 2}))), false,
+			"PriorPrecision is of shape [2]: it must be of shape [4]"},
+		{laplace.PerElement(torch.Of(vector([]float64{1, -2, 0, 0}))), true,
 			"PriorPrecision is -2 for w[0]: it must be finite and at least 0"},
-		{laplace.Matrix(vector([]float64{1, 2, 3, 4}, 2, 2)), true,
+		{laplace.Matrix(torch.Of(vector([]float64{1, 2, 3, 4}, 2, 2))), true,
 			"PriorPrecision is of shape [2 2]: it must be of shape [4 4]"},
-		{laplace.Matrix(vector(entries(nan), 4, 4)), true,
+		{laplace.Matrix(torch.Of(vector(entries(nan), 4, 4))), true,
 			"PriorPrecision is NaN for w[0] and w[1]: it must be finite"},
-		{laplace.Matrix(vector([]float64{1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4, 4)), true,
+		{laplace.Matrix(torch.Of(vector([]float64{1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4, 4))), true,
 			"PriorPrecision is not symmetric: elements differ from their mirror images by up to 2: it must be symmetric"},
 	} {
 		var m infer.Method = laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior}
@@ -112,7 +113,7 @@ func TestPriorPrecisionErrors(t *testing.T) {
 		assert.EqualError(t, err, name+c.want)
 	}
 	_, err := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1),
-		PriorPrecision: laplace.PerElement(vector(make([]float64, 12), 3, 4))}, nil).
+		PriorPrecision: laplace.PerElement(torch.Of(vector(make([]float64, 12), 3, 4)))}, nil).
 		Init(params(l, make([]float64, 8), 2))
 	assert.EqualError(t, err,
 		"laplace.DiagGGN: PriorPrecision is of shape [3 4]: it must be of shape [4], or [2 4] for the chains")
@@ -144,7 +145,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 func TestIndefinite(t *testing.T) {
 	l, forward := twoSites()
 	at := params(l, []float64{0, 1, 2, 3}, 0)
-	batch := infer.Batch{"x": vector([]float64{1, 0, 2, 2, 0, 1}, 2, 3), "y": vector([]float64{1, 2})}
+	batch := infer.Batch{"x": torch.Of(vector([]float64{1, 0, 2, 2, 0, 1}, 2, 3)), "y": torch.Of(vector([]float64{1, 2}))}
 	streams := torch.NewStreams(1, 1)
 	use := func(transform infer.Transform, s infer.State, want string) {
 		t.Helper()
@@ -169,8 +170,7 @@ func TestIndefinite(t *testing.T) {
 		"use a Fisher method: give a PriorPrecision above 0, or Damping: not positive definite")
 
 	saddle := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustSquare(false).MustMul(vector([]float64{-1, -1, 0.75, -1}),
-			false).MustSum(p.Flat.DType(), false)), nil
+		return torch.Of(p.Flat.Square().Mul(vector([]float64{-1, -1, 0.75, -1})).T().MustSum(p.Flat.T().DType(), false)), nil
 	}
 	transform = buildOn(t, laplace.DenseHessian{}, infer.Mean(saddle, 2))
 	use(transform, pass(t, transform, at, batch, 2), "laplace.DenseState: the precision is not positive definite, "+
@@ -221,7 +221,7 @@ func TestKFACErrors(t *testing.T) {
 			`Kronecker factors, and must share their precision`)
 
 	one := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil
+		return torch.Of(p.Flat.T().MustSum(p.Flat.T().DType(), false)), nil
 	}
 	for name, c := range map[string]struct {
 		network laplace.Network

@@ -176,13 +176,13 @@ func separate(blocks []block, perSite bool) map[string]float64 {
 // C_gg − C_gr (C_rr + Λ_r)⁻¹ C_rg, so each is a problem for block.best; the evidence grows with each.
 type coupled struct {
 	layout *infer.Layout
-	fixed  *ts.Tensor // C: the curvature with the damping, [d, d]
-	prior  *ts.Tensor // Λ to start with, [d, d]
+	fixed  torch.Tensor // C: the curvature with the damping, [d, d]
+	prior  torch.Tensor // Λ to start with, [d, d]
 	delta  []float64
 }
 
 func (c *coupled) maximize() map[string]float64 {
-	start := torch.Must(torch.ToSlice[float64](c.prior.MustDiagonal(0, 0, 1, false)))
+	start := torch.Must(torch.ToSlice[float64](torch.Of(c.prior.T().MustDiagonal(0, 0, 1, false))))
 	lambda := map[string]float64{}
 	for _, site := range c.layout.Sites {
 		sum := 0.0
@@ -229,21 +229,25 @@ func (c *coupled) maximize() map[string]float64 {
 // schur are the eigenvalues of M for the parameters own, given the precisions of the rest.
 func (c *coupled) schur(own, rest, restPrior []float64) []float64 {
 	device := torch.Must(torch.DeviceOf(c.fixed))
-	index := func(i []float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int64](), i)) }
-	part := func(rows, columns []float64) *ts.Tensor {
-		return c.fixed.MustIndexSelect(0, index(rows), false).MustIndexSelect(1, index(columns), false)
+	index := func(i []float64) torch.Tensor {
+		return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int64](), i))
+	}
+	part := func(rows, columns []float64) torch.Tensor {
+		return torch.Of(c.fixed.T().MustIndexSelect(0, index(rows).T(), false).MustIndexSelect(1, index(columns).T(), false))
 	}
 	m := part(own, own) // not negative, as C is not, but for rounding
 	if len(rest) > 0 {
 		inner := part(rest, rest)
-		inner.MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.DType(), restPrior)))
-		l, status := inner.MustLinalgCholeskyEx(false, false, false)
-		if approx.Item(status) != 0 {
+		inner.T().MustDiagonal(0, 0, 1, false).MustAdd_(torch.Must(torch.FromSliceOn(device, inner.T().DType(),
+			restPrior)).T())
+		l, status := inner.T().MustLinalgCholeskyEx(false, false, false)
+		if approx.Item(torch.Of(status)) != 0 {
 			approx.Fail("the precision of the other sites is %w: give a larger PriorPrecision or Damping to start with",
 				curvature.ErrIndefinite)
 		}
-		half := l.MustLinalgSolveTriangular(part(rest, own), false, true, false, false)
-		m = m.MustSub(approx.T(half).MustMatmul(half, false), false)
+		half := l.MustLinalgSolveTriangular(part(rest, own).T(), false, true, false, false)
+		m = m.Sub(approx.T(torch.Of(half)).MatMul(half).T())
 	}
-	return torch.Must(torch.ToSlice[float64](m.MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0), false)))
+	return torch.Must(torch.ToSlice[float64](torch.Of(m.T().MustLinalgEigvalsh("L", false).MustClampMin(ts.FloatScalar(0),
+		false))))
 }

@@ -83,7 +83,7 @@ func TestOptimizePriorPrecisionMaximises(t *testing.T) {
 		for i := range mean {
 			mean[i] = 0.1 * float64(i)
 		}
-		for _, m := range []*infer.Params{nil, {Layout: c.at.Layout, Flat: vector(mean)}} {
+		for _, m := range []*infer.Params{nil, {Layout: c.at.Layout, Flat: torch.Of(vector(mean))}} {
 			delta := append([]float64{}, c.theta...)
 			if m != nil {
 				for i := range delta {
@@ -203,7 +203,7 @@ func TestOptimizePriorPrecisionErrors(t *testing.T) {
 		`laplace.OptimizePriorPrecision: the data say nothing about ["a" "w"], their curvature is 0: `+
 			`there is no best precision`)
 	assert.EqualError(t, find(s, laplace.PriorOptions{Mean: &infer.Params{Layout: r.layout,
-		Flat: vector([]float64{1, 2, 3})}}),
+		Flat: torch.Of(vector([]float64{1, 2, 3}))}}),
 		`laplace.OptimizePriorPrecision: Mean has layout w[3], expected a[] w[3]: layout does not fit`)
 	assert.ErrorContains(t, find(nil, laplace.PriorOptions{}), "laplace.OptimizePriorPrecision: the state is a "+
 		"<nil>, expected one of this package")

@@ -41,7 +41,7 @@ func TestLinearGaussianIsExact(t *testing.T) {
 			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
 			infer.Mean(meanPosterior(each, func(p infer.Params) torch.Tensor {
-				return torch.Of(p.Flat).Sum().Mul(0)
+				return p.Flat.Sum().Mul(0)
 			}, n), int64(r.n)), false},
 		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, true},
@@ -75,8 +75,8 @@ func TestPriorIsAddedOnce(t *testing.T) {
 		"flat":        {laplace.Precision{}, []float64{0, 0, 0}},
 		"isotropic":   {laplace.Isotropic(2), []float64{2, 2, 2}},
 		"per site":    {laplace.PerSite(map[string]float64{"a": 1, "w": 3}), []float64{1, 3, 3}},
-		"per element": {laplace.PerElement(vector([]float64{1, 0, 4})), []float64{1, 0, 4}},
-		"matrix":      {laplace.Matrix(vector(full, 3, 3)), []float64{3, 4, 5}},
+		"per element": {laplace.PerElement(torch.Of(vector([]float64{1, 0, 4}))), []float64{1, 0, 4}},
+		"matrix":      {laplace.Matrix(torch.Of(vector(full, 3, 3))), []float64{3, 4, 5}},
 	} {
 		if name != "matrix" {
 			transform := build(t, laplace.DiagGGN{Forward: forward, Outer: gaussianOuter(1), PriorPrecision: c.prior,
@@ -123,7 +123,7 @@ func TestLogisticRegression(t *testing.T) {
 		information.SymRankOne(information, p*(1-p), row)
 		empirical.SymRankOne(empirical, (y[i]-p)*(y[i]-p), row)
 	}
-	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y)}
+	batch := infer.Batch{"x": torch.Of(vector(x, n, d)), "y": torch.Of(vector(y))}
 	at := params(layout(infer.Shapes{"w": {d}}), w, 0)
 	each := curvature.Likelihood(linear, logisticOuter)
 	prior := normalPrior(2)
@@ -189,7 +189,7 @@ func TestSoftmax(t *testing.T) {
 		}
 		empirical.SymRankOne(empirical, 1, mat.NewVecDense(c*d, score))
 	}
-	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y, n, c)}
+	batch := infer.Batch{"x": torch.Of(vector(x, n, d)), "y": torch.Of(vector(y, n, c))}
 	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		return b.Get("x").MatMul(p.Get("w").Transpose())
 	}

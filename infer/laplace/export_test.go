@@ -2,11 +2,10 @@ package laplace
 
 import (
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // SampleOutputs are the draws of outputs that [Softmax] averages: [samples, n, C].
-func SampleOutputs(mean, cov *ts.Tensor, samples int, streams *torch.Streams) (z *ts.Tensor, err error) {
+func SampleOutputs(mean, cov torch.Tensor, samples int, streams *torch.Streams) (z torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		z = drawOutputs(mean, outputRoot("Softmax", mean, cov, samples, streams), int64(samples), streams)
 		scope.Keep(z)

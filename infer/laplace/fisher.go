@@ -5,7 +5,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // DenseFisher is the Laplace approximation with the empirical Fisher matrix:
@@ -72,7 +71,7 @@ func (DiagFisher) Defaults() infer.Options { return defaults() }
 
 // fisher builds a Fisher method; of is the function of package curvature.
 func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, as structure,
-	of func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor, error)) (infer.Transform,
+	of func(curvature.PerDatum, infer.Params, infer.Batch, curvature.Options) (torch.Tensor, error)) (infer.Transform,
 	error) {
 	if logLikelihood == nil && target.Parts == nil {
 		return nil, &infer.FieldError{Type: o.name, Field: "LogLikelihood", Value: "nil",
@@ -88,12 +87,12 @@ func (o options) fisher(target infer.Target, logLikelihood curvature.PerDatum, a
 	if logLikelihood == nil {
 		t.all = target.N()
 	}
-	t.curvature = func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+	t.curvature = func(p infer.Params, b infer.Batch) ([]torch.Tensor, float64) {
 		each, data := logLikelihood, dataIn(b)
 		if each == nil {
 			each, data = approx.Data(target, p, b)
 		}
-		return []*ts.Tensor{torch.Must(of(each, p, b, o.limits()))}, data
+		return []torch.Tensor{torch.Must(of(each, p, b, o.limits()))}, data
 	}
 	return t, nil
 }

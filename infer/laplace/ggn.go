@@ -4,7 +4,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // DenseGGN is the Laplace approximation with the generalised Gauss-Newton matrix:
@@ -73,7 +72,7 @@ func (DiagGGN) Defaults() infer.Options { return defaults() }
 
 // ggn builds a Gauss-Newton method; of is the function of package curvature.
 func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.Outer, as structure,
-	of func(curvature.Forward, curvature.Outer, infer.Params, infer.Batch, curvature.Options) (*ts.Tensor,
+	of func(curvature.Forward, curvature.Outer, infer.Params, infer.Batch, curvature.Options) (torch.Tensor,
 		error)) (infer.Transform, error) {
 	if f == nil {
 		return nil, o.missing("Forward", "the outputs z = f(θ, x), of shape [n, ...]")
@@ -86,8 +85,8 @@ func (o options) ggn(target infer.Target, f curvature.Forward, outer curvature.O
 		return nil, err
 	}
 	return &accumulator{options: o, structure: as,
-		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
-			return []*ts.Tensor{torch.Must(of(f, outer, p, b, o.limits()))}, dataIn(b)
+		curvature: func(p infer.Params, b infer.Batch) ([]torch.Tensor, float64) {
+			return []torch.Tensor{torch.Must(of(f, outer, p, b, o.limits()))}, dataIn(b)
 		}}, nil
 }
 

@@ -32,7 +32,7 @@ func float32s(b infer.Batch) infer.Batch {
 func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 	const n, d = 6, 2
 	x, y := normals(1, n*d), normals(2, n)
-	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y)}
+	batch := infer.Batch{"x": torch.Of(vector(x, n, d)), "y": torch.Of(vector(y))}
 	l := layout(infer.Shapes{"w": {1, d}})
 	at := params(l, normals(3, d), 0)
 	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
@@ -51,7 +51,7 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 		assert.ErrorContains(t, err, "the density of datum 0 changes with the other data", name)
 		assert.ErrorContains(t, err, "z has shape [6 1], the batch has x [6 2], y [6]", name)
 		assert.ErrorIs(t, err, infer.ErrConfig, name)
-		right := infer.Batch{"x": batch["x"], "y": vector(y, n, 1)}
+		right := infer.Batch{"x": batch["x"], "y": torch.Of(vector(y, n, 1))}
 		_, _, err = transform.Update(begin(t, transform, at), right)
 		assert.NoError(t, err, name)
 	}
@@ -64,7 +64,7 @@ func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 		const n = 15
 		l := layout(infer.Shapes{"a": {d / 2}, "b": {d - d/2}})
 		whole := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").MatMul(p.Flat) }
-		batch := infer.Batch{"x": vector(normals(1, n*int(d)), n, d), "y": vector(normals(2, n))}
+		batch := infer.Batch{"x": torch.Of(vector(normals(1, n*int(d)), n, d)), "y": torch.Of(vector(normals(2, n)))}
 		at := params(l, normals(3, int(d)), 0)
 		for _, each := range []bool{false, true} {
 			var found [2]map[string]float64
@@ -102,9 +102,9 @@ func TestSoftmaxOfBinaryLogits(t *testing.T) {
 	const samples = 20000
 	m, v := []float64{0, 1, -2, 3}, []float64{1, 4, 0.5, 10}
 	streams := torch.NewStreams(1, 1)
-	p := must(laplace.Softmax(vector(m, 4, 1), vector(v, 4, 1, 1), samples, &streams))
-	assert.Equal(t, []int64{4}, must(torch.Shape(p)))
-	for i, got := range values(p) {
+	p := must(laplace.Softmax(torch.Of(vector(m, 4, 1)), torch.Of(vector(v, 4, 1, 1)), samples, &streams))
+	assert.Equal(t, []int64{4}, p.Shape())
+	for i, got := range values(p.T()) {
 		want := logisticIntegral(m[i], v[i])
 		assert.InDelta(t, want, got, 4*math.Sqrt(want*(1-want)/samples))
 	}
@@ -116,8 +116,8 @@ func TestDenseHessianWithoutRows(t *testing.T) {
 	sum := sumPosterior(curvature.Likelihood(linear, gaussianOuter(r.s)), normalPrior(0.8), float64(r.n))
 	inside := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return sum(p, r.batch) }
 	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {},
-		"a scalar":            {"s": must(torch.Scalar(1))},
-		"a scalar among rows": {"s": must(torch.Scalar(1)), "x": r.batch["x"]}} {
+		"a scalar":            {"s": torch.Scalar(1)},
+		"a scalar among rows": {"s": torch.Scalar(1), "x": r.batch["x"]}} {
 		for _, data := range []int64{1, 23} {
 			transform := buildOn(t, laplace.DenseHessian{}, infer.Sum(inside, data))
 			s, _ := update(t, transform, begin(t, transform, params(r.layout, r.mean, 0)), batch)
@@ -159,7 +159,7 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 	forward := func(p infer.Params, b infer.Batch) torch.Tensor { // six outputs
 		return linear(p, b).Unsqueeze(1).Mul(b.Get("z"))
 	}
-	batch := infer.Batch{"x": r.batch["x"], "z": hundred, "y": hundred}
+	batch := infer.Batch{"x": r.batch["x"], "z": torch.Of(hundred), "y": torch.Of(hundred)}
 	transform := build(t, laplace.DiagGGN{Forward: forward, Outer: vectorOuter(1), Memory: 200}, nil)
 	_, _, err := transform.Update(begin(t, transform, at), batch)
 	assert.ErrorContains(t, err, "takes 288 bytes, and laplace.DiagGGN.Memory allows 200 bytes")
@@ -184,8 +184,8 @@ func TestMemoryErrorsNameTheField(t *testing.T) {
 func TestPrecisionThatIsNotANumber(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	s := laplace.DiagState{Gaussian: laplace.Gaussian{Params: params(l, []float64{1, 2}, 0),
-		Curvature: vector([]float64{1, math.NaN()}),
-		Prior:     vector([]float64{1, 1}), Temperature: 1}}
+		Curvature: torch.Of(vector([]float64{1, math.NaN()})),
+		Prior:     torch.Of(vector([]float64{1, 1})), Temperature: 1}}
 	_, err := s.LogEvidence(0)
 	assert.EqualError(t, err, "laplace.DiagState: the precision of w[1] is not finite")
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
@@ -230,8 +230,8 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 			curvature.LinearizedOptions{NoiseSD: 0.1, Memory: 8 * c.numbers})
 		require.NoError(t, err)
 		assert.Equal(t, c.rows, most)
-		within(t, values(mean), values(m), 1e-14, "mean")
-		within(t, values(cov), values(v), 1e-14, "covariance")
+		within(t, values(mean.T()), values(m.T()), 1e-14, "mean")
+		within(t, values(cov.T()), values(v.T()), 1e-14, "covariance")
 	}
 	_, _, err = s.(laplace.KFACState).LinearizedNetwork(network, batch,
 		curvature.LinearizedOptions{Memory: 8 * (6*n + 60)})
@@ -243,22 +243,23 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 // Draws and probabilities of what is no Gaussian are errors.
 func TestOutputsThatAreNoGaussian(t *testing.T) {
 	streams := torch.NewStreams(1, 1)
-	for name, use := range map[string]func(mean, cov *ts.Tensor) error{
-		"Softmax": func(mean, cov *ts.Tensor) error {
+	for name, use := range map[string]func(mean, cov torch.Tensor) error{
+		"Softmax": func(mean, cov torch.Tensor) error {
 			_, err := laplace.Softmax(mean, cov, 2, &streams)
 			return err
 		},
-		"Probit": func(mean, cov *ts.Tensor) error { _, err := laplace.Probit(mean, cov); return err },
+		"Probit": func(mean, cov torch.Tensor) error { _, err := laplace.Probit(mean, cov); return err },
 	} {
-		err := use(vector([]float64{1, 2}, 2, 1), vector([]float64{1, -5}, 2, 1, 1))
+		err := use(torch.Of(vector([]float64{1, 2}, 2, 1)), torch.Of(vector([]float64{1, -5}, 2, 1, 1)))
 		assert.ErrorIs(t, err, curvature.ErrIndefinite, name)
 		assert.ErrorContains(t, err, "laplace."+name+": a covariance has the ")
 		assert.ErrorContains(t, err, " -5: it must have none below 0", name)
-		err = use(vector([]float64{1, 2}, 2, 1), vector([]float64{1, math.NaN()}, 2, 1, 1))
+		err = use(torch.Of(vector([]float64{1, 2}, 2, 1)), torch.Of(vector([]float64{1, math.NaN()}, 2, 1, 1)))
 		assert.EqualError(t, err, "laplace."+name+": the covariance has elements that are not finite")
-		err = use(vector([]float64{1, math.Inf(1)}, 2, 1), vector([]float64{1, 1}, 2, 1, 1))
+		err = use(torch.Of(vector([]float64{1, math.Inf(1)}, 2, 1)), torch.Of(vector([]float64{1, 1}, 2, 1, 1)))
 		assert.EqualError(t, err, "laplace."+name+": the mean has elements that are not finite")
-		assert.NoError(t, use(vector([]float64{1, 2}, 1, 2), vector([]float64{1, 1, 1, 1 - 1e-15}, 1, 2, 2)),
+		assert.NoError(t, use(torch.Of(vector([]float64{1, 2}, 1, 2)),
+			torch.Of(vector([]float64{1, 1, 1, 1 - 1e-15}, 1, 2, 2))),
 			"rounding")
 	}
 }
@@ -290,7 +291,7 @@ func TestSoftmaxDrawsInBlocks(t *testing.T) {
 	streams := torch.NewStreams(1, 1)
 	mean := must(ts.Zeros([]int64{n, c}, gotch.Double, torch.CPU))
 	cov := must(ts.Eye(c, gotch.Double, torch.CPU)).MustExpand([]int64{n, c, c}, true, false)
-	p := must(laplace.Softmax(mean, cov, samples, &streams))
-	within(t, []float64{n}, values(p.MustSum(gotch.Double, false)), 1e-9, "probabilities")
+	p := must(laplace.Softmax(torch.Of(mean), torch.Of(cov), samples, &streams))
+	within(t, []float64{n}, values(p.T().MustSum(gotch.Double, false)), 1e-9, "probabilities")
 	assert.Less(t, peak(t)-before, int64(8*samples*n*c))
 }

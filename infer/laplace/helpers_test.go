@@ -72,7 +72,7 @@ func logisticOuter(z torch.Tensor, b infer.Batch) torch.Tensor {
 func normalPrior(lambda float64) func(p infer.Params) torch.Tensor {
 	return func(p infer.Params) torch.Tensor {
 		d := float64(p.Layout.Dim())
-		return torch.Of(p.Flat).Square().Sum().Mul(-lambda / 2).Add(d / 2 * math.Log(lambda/(2*math.Pi)))
+		return p.Flat.Square().Sum().Mul(-lambda / 2).Add(d / 2 * math.Log(lambda/(2*math.Pi)))
 	}
 }
 
@@ -99,7 +99,7 @@ func pass(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch
 	for from := int64(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = x.MustNarrow(0, from, min(size, n-from), false)
+			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
 		}
 		s, _ = update(t, transform, s, part)
 	}
@@ -107,7 +107,7 @@ func pass(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch
 }
 
 // precision are the elements of a state's precision.
-func precision(s infer.State) []float64 { return values(must(s.(laplace.Posterior).Precision())) }
+func precision(s infer.State) []float64 { return values(must(s.(laplace.Posterior).Precision()).T()) }
 
 // diagonal are the diagonal elements of a matrix.
 func diagonal(m mat.Symmetric) []float64 {
@@ -138,7 +138,7 @@ func newRegression(seed int64, n, d int, s, lambda float64) regression {
 	for i := range r.y {
 		r.y[i] += 2*r.x[i*d] - r.x[i*d+d-1]
 	}
-	r.batch = infer.Batch{"x": vector(r.x, int64(n), int64(d)), "y": vector(r.y)}
+	r.batch = infer.Batch{"x": torch.Of(vector(r.x, int64(n), int64(d))), "y": torch.Of(vector(r.y))}
 	r.gram, r.precision, r.mean, r.evidence = r.posterior(lambda)
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // DenseHessian is the Laplace approximation in its original form, with the Hessian of the log density of the target:
@@ -35,9 +34,9 @@ func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	return &accumulator{options: o, structure: matrix{}, mean: true,
-		curvature: func(p infer.Params, b infer.Batch) ([]*ts.Tensor, float64) {
+		curvature: func(p infer.Params, b infer.Batch) ([]torch.Tensor, float64) {
 			h := torch.Must(curvature.Hessian(target.LogPosterior, p, b, o.limits()))
-			return []*ts.Tensor{symmetric(target.N(), h)}, dataIn(b)
+			return []torch.Tensor{symmetric(target.N(), h)}, dataIn(b)
 		}}, nil
 }
 
@@ -45,8 +44,8 @@ func (c DenseHessian) Build(target infer.Target) (infer.Transform, error) {
 func (DenseHessian) Defaults() infer.Options { return defaults() }
 
 // symmetric is c·h with the rounding between its two triangles taken out.
-func symmetric(c float64, h *ts.Tensor) *ts.Tensor {
-	return scaled(c/2, h.MustAdd(approx.T(h), false))
+func symmetric(c float64, h torch.Tensor) torch.Tensor {
+	return scaled(c/2, h.Add(approx.T(h)))
 }
 
 // dataIn is how many data a batch counts for: 1 where it does not count data.

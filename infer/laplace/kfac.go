@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // KFAC is the Laplace approximation with Kronecker-factored curvature (Martens and Grosse 2015; Ritter et al. 2018).
@@ -54,7 +53,7 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 		return nil, &infer.FieldError{Type: name, Field: "Layers", Value: "empty",
 			Allowed: "at least one layer is needed"}
 	}
-	if c.PriorPrecision.given != nil {
+	if c.PriorPrecision.given != (torch.Tensor{}) {
 		return nil, &infer.FieldError{Type: name, Field: "PriorPrecision", Value: "a tensor",
 			Allowed: "Isotropic and PerSite keep the Kronecker form; the dense methods take any"}
 	}
@@ -67,7 +66,7 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 		return nil, err
 	}
 	return &accumulator{options: o, structure: kronecker{c.Layers},
-		curvature: func(p infer.Params, b infer.Batch) (factors []*ts.Tensor, data float64) {
+		curvature: func(p infer.Params, b infer.Batch) (factors []torch.Tensor, data float64) {
 			gradients(func() { factors, data = c.factors(p, b) })
 			return factors, data
 		}}, nil
@@ -77,39 +76,40 @@ func (c KFAC) Build(target infer.Target) (infer.Transform, error) {
 func (KFAC) Defaults() infer.Options { return defaults() }
 
 // factors are the sums over a batch: Σ a aᵀ and Σ Sᵀ H S (or Σ g gᵀ) of all layers, flat, and the number of data.
-func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []*ts.Tensor, data float64) {
+func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []torch.Tensor, data float64) {
 	r := record(c.Network, c.Layers, p, b)
-	z := r.z.MustReshape(r.shape, false)
-	var left, right []*ts.Tensor // [rows, out], with the second factor Σ leftᵀ right
+	z := r.z.Reshape(r.shape...).T()
+	var left, right []torch.Tensor // [rows, out], with the second factor Σ leftᵀ right
 	if c.Empirical {
-		l := torch.Must(c.Outer.Densities(z, b))
-		left = torch.Must(torch.Grad([]*ts.Tensor{l.MustSum(l.DType(), false)}, r.outputs,
+		l := torch.Must(c.Outer.Densities(torch.Of(z), b))
+		left = torch.Must(torch.Grad([]torch.Tensor{torch.Of(l.T().MustSum(l.T().DType(), false))}, r.outputs,
 			&torch.GradOptions{AllowUnused: true}))
 		right = left
 	} else {
-		root, signs, err := c.Outer.Root(z, b)
+		root, signs, err := c.Outer.Root(torch.Of(z), b)
 		approx.Try(err)
 		for _, j := range r.jacobians() {
-			flat := []int64{r.n * r.c, j.MustSize()[2]}
-			rows := root.MustBmm(j, false) // so that Sᵀ H S is a sum of squares, also after rounding
+			flat := []int64{r.n * r.c, j.T().MustSize()[2]}
+			rows := root.T().MustBmm(j.T(), false) // so that Sᵀ H S is a sum of squares, also after rounding
 			signed := rows
-			if signs != nil {
-				signed = rows.MustMul(signs.MustUnsqueeze(2, false), false)
+			if signs != (torch.Tensor{}) {
+				signed = rows.MustMul(signs.Unsqueeze(2).T(), false)
 			}
-			left, right = append(left, rows.MustReshape(flat, false)), append(right, signed.MustReshape(flat, false))
+			left, right = append(left, torch.Of(rows.MustReshape(flat, false))), append(right,
+				torch.Of(signed.MustReshape(flat, false)))
 		}
 	}
-	var a, g []*ts.Tensor
+	var a, g []torch.Tensor
 	for i, x := range r.inputs {
-		a = append(a, approx.T(x).MustMatmul(x, false).MustReshape([]int64{-1}, false))
-		g = append(g, approx.T(left[i]).MustMatmul(right[i], false).MustReshape([]int64{-1}, false))
+		a = append(a, approx.T(x).MatMul(x).Reshape(-1))
+		g = append(g, approx.T(left[i]).MatMul(right[i]).Reshape(-1))
 	}
-	inputs, outputs := ts.MustCat(a, 0).MustDetach(false), ts.MustCat(g, 0).MustDetach(false)
-	for what, x := range map[string]*ts.Tensor{
-		"inputs of the layers": inputs, "derivatives in the outputs of the layers": outputs} {
-		if approx.Item(x.MustIsfinite(false).MustAll(false)) == 0 {
+	inputs, outputs := torch.Cat(0, a).T().MustDetach(false), torch.Cat(0, g).T().MustDetach(false)
+	for what, x := range map[string]torch.Tensor{
+		"inputs of the layers": torch.Of(inputs), "derivatives in the outputs of the layers": torch.Of(outputs)} {
+		if approx.Item(torch.Of(x.T().MustIsfinite(false).MustAll(false))) == 0 {
 			approx.Fail("the %s are %w", what, infer.ErrNonFinite)
 		}
 	}
-	return []*ts.Tensor{inputs, outputs}, float64(r.n)
+	return []torch.Tensor{torch.Of(inputs), torch.Of(outputs)}, float64(r.n)
 }

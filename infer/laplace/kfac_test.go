@@ -47,7 +47,7 @@ func perceptronData(n int) (x, y []float64, b infer.Batch) {
 	for i := range n {
 		y[2*i+(i*i+i/2)%2] = 1
 	}
-	return x, y, infer.Batch{"x": vector(x, int64(n), 2), "y": vector(y, int64(n), 2)}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, int64(n), 2)), "y": torch.Of(vector(y, int64(n), 2))}
 }
 
 // blocks keeps the elements of a matrix [15, 15] that belong to one layer of the perceptron.
@@ -174,7 +174,7 @@ func TestKFACFollowsItsDefinition(t *testing.T) {
 	for _, size := range []int64{1, 4, n} {
 		s := pass(t, transform, at, batch, size)
 		within(t, entries(want), precision(s), 1e-12, fmt.Sprintf("batches of %d", size))
-		assert.Equal(t, []float64{n}, values(s.(laplace.KFACState).Data))
+		assert.Equal(t, []float64{n}, values(s.(laplace.KFACState).Data.T()))
 
 		// The factored forms agree with the matrix.
 		evidence, err := s.(laplace.Posterior).LogEvidence(1.5)
@@ -204,17 +204,17 @@ func TestKFACPredictive(t *testing.T) {
 	}
 	cov := inverse(mat.NewSymDense(15, p))
 	want, wantCov, err := curvature.Linearized(network.Forward(layers...), s.Position(), batch,
-		vector(entries(cov), 15, 15), curvature.LinearizedOptions{})
+		torch.Of(vector(entries(cov), 15, 15)), curvature.LinearizedOptions{})
 	require.NoError(t, err)
-	wantCov = wantCov.MustMulScalar(ts.FloatScalar(0.4), false)
-	wantCov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(0.09))
+	wantCov = torch.Of(wantCov.T().MustMulScalar(ts.FloatScalar(0.4), false))
+	wantCov.T().MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(0.09))
 	options := curvature.LinearizedOptions{NoiseSD: 0.3}
 	mean, c, err := s.(laplace.KFACState).LinearizedNetwork(network, batch, options)
 	require.NoError(t, err)
-	within(t, values(want), values(mean), 1e-13, "mean from the factors")
-	within(t, values(wantCov), values(c), 1e-12, "covariance from the factors")
+	within(t, values(want.T()), values(mean.T()), 1e-13, "mean from the factors")
+	within(t, values(wantCov.T()), values(c.T()), 1e-12, "covariance from the factors")
 	mean, c, err = s.(laplace.Posterior).Linearized(network.Forward(layers...), batch, options)
 	require.NoError(t, err)
-	within(t, values(want), values(mean), 1e-13, "mean")
-	within(t, values(wantCov), values(c), 1e-12, "covariance")
+	within(t, values(want.T()), values(mean.T()), 1e-13, "mean")
+	within(t, values(wantCov.T()), values(c.T()), 1e-12, "covariance")
 }

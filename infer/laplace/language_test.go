@@ -32,7 +32,7 @@ func TestCompiledModel(t *testing.T) {
 		hessian.SymRankOne(hessian, p*(1-p), row)
 		fisher.SymRankOne(fisher, (y[i]-p)*(y[i]-p), row)
 	}
-	batch := infer.Batch{"x": vector(x, n, d), "y": vector(y)}
+	batch := infer.Batch{"x": torch.Of(vector(x, n, d)), "y": torch.Of(vector(y))}
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Independent(dist.Normal(0, 0.5).Expand(d), 1))
 		c.Plate("data", n, func(c *ppl.Ctx) {
@@ -61,7 +61,8 @@ func TestCompiledModel(t *testing.T) {
 
 	// A pass that has not seen all data says so.
 	transform := buildOn(t, laplace.DenseFisher{}, program.Target())
-	part := infer.Batch{"x": batch["x"].MustNarrow(0, 0, 5, false), "y": batch["y"].MustNarrow(0, 0, 5, false)}
+	part := infer.Batch{"x": torch.Of(batch["x"].T().MustNarrow(0, 0, 5, false)),
+		"y": torch.Of(batch["y"].T().MustNarrow(0, 0, 5, false))}
 	s, _ := update(t, transform, begin(t, transform, at), part)
 	streams := torch.NewStreams(1, 1)
 	_, err = transform.(infer.Sampler).Sample(s, 2, &streams)
@@ -72,8 +73,8 @@ func TestCompiledModel(t *testing.T) {
 // and names the method that takes them. So has a batch that does not count its data.
 func TestLikelihoodOfSingleData(t *testing.T) {
 	y := []float64{0.5, -1, 2, 0.3}
-	batch := infer.Batch{"y": vector(y)}
-	mean := func(c *ppl.Ctx) torch.Tensor { return torch.Of(c.Sample("m", dist.Normal(0, 2))) }
+	batch := infer.Batch{"y": torch.Of(vector(y))}
+	mean := func(c *ppl.Ctx) torch.Tensor { return c.Sample("m", dist.Normal(0, 2)) }
 	free, err := ppl.Compile(func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mean(c), 0.7), c.Data("y")) }, batch)
 	require.NoError(t, err)
 	want := 0.25
@@ -85,7 +86,7 @@ func TestLikelihoodOfSingleData(t *testing.T) {
 	within(t, []float64{want}, precision(s), 1e-11, "no plate")
 
 	joint, err := ppl.Compile(func(c *ppl.Ctx) {
-		c.Observe("y", dist.Normal(torch.Of(c.Data("y")).Mean().Sub(mean(c)), 1), c.Data("y"))
+		c.Observe("y", dist.Normal(c.Data("y").Mean().Sub(mean(c)), 1), c.Data("y"))
 	}, batch)
 	require.NoError(t, err)
 	transform := buildOn(t, laplace.DiagFisher{}, joint.Target())
@@ -103,7 +104,7 @@ func TestLikelihoodOfSingleData(t *testing.T) {
 // The optimiser of a method by default needs all of the data, so that minibatches are an error which names another;
 // with that the precision of a pass over minibatches is that of all data.
 func TestMinibatchesNeedAnotherOptimiser(t *testing.T) {
-	y := must(torch.FromSlice([]float64{0.4, -0.3, 1.2, 0.7}))
+	y := torch.New([]float64{0.4, -0.3, 1.2, 0.7})
 	data := infer.Batch{"y": y}
 	program := must(ppl.Compile(func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 2))
@@ -134,14 +135,14 @@ func TestDataOfTwoPlates(t *testing.T) {
 		mu := c.Sample("mu", dist.Normal(0, 10))
 		c.Plate("measured", 0, func(c *ppl.Ctx) { c.Observe("measured", dist.Normal(mu, 1), c.Data("measured")) })
 		c.Plate("reported", 0, func(c *ppl.Ctx) { c.Observe("reported", dist.Normal(mu, 2), c.Data("reported")) })
-	}, infer.Batch{"measured": vector(x), "reported": vector(y)}))
+	}, infer.Batch{"measured": torch.Of(vector(x)), "reported": torch.Of(vector(y))}))
 	const exact = 0.01 + 3 + 5./4
 	mean := (6 + 15./4) / exact
 	r, err := infer.Run(context.Background(), program, laplace.DenseHessian{}, infer.Options{Chains: 1, Seed: 1,
 		Observer: infer.Silent})
 	require.NoError(t, err)
 	within(t, []float64{exact}, precision(r.State), 1e-11, "precision")
-	within(t, []float64{mean}, values(r.Last.Flat), 1e-6, "mean")
+	within(t, []float64{mean}, values(r.Last.Flat.T()), 1e-6, "mean")
 	require.Empty(t, r.Draws.Notes())
 	z, err := evidence.Laplace(program, r)
 	require.NoError(t, err)

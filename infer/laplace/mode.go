@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // climb is how many updates a run makes to find the mode. A chain that is there stays there.
@@ -46,8 +45,9 @@ func (o *options) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 		}
 		slope := column(s.Params, s.Gradient)
 		step := s.structure().solve(s, slope)
-		away, err := torch.ToSlice[float64](slope.MustMul(step, false).MustSumDimIntlist([]int64{1, 2}, false, slope.DType(),
-			false))
+		away, err := torch.ToSlice[float64](torch.Of(slope.Mul(step).T().MustSumDimIntlist([]int64{1, 2}, false,
+			slope.T().DType(),
+			false)))
 		if err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func (o *options) closeness(s Gaussian, run infer.RunSummary) []draws.Note {
 	}
 	return approx.Closeness(approx.Fit{Name: o.name, Target: o.target, Temperature: s.Temperature, Batch: run.Batch,
 		Mean: s.Params, Width: int64(s.Params.Layout.Dim()),
-		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
+		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
 			logDet := make([]float64, s.Params.Chains()) // of P^(-1/2)
 			for k := range logDet {
 				one := s.of(k)
@@ -112,7 +112,7 @@ func (o *options) modes(scope *torch.Scope, s Gaussian, run infer.RunSummary, un
 	quadratic := first.structure().quadratic(first, scope)
 	farthest, most := 0, 0.0
 	for k := 1; k < p.Chains(); k++ {
-		away := math.Sqrt(max(approx.Item(quadratic(approx.Point(p, k).Flat.MustSub(first.Params.Flat, false)))/unit, 0))
+		away := math.Sqrt(max(approx.Item(quadratic(approx.Point(p, k).Flat.Sub(first.Params.Flat)))/unit, 0))
 		if away > most {
 			farthest, most = k, away
 		}

@@ -87,63 +87,63 @@ func (l Layer) output(p infer.Params, x torch.Tensor) torch.Tensor {
 
 // recorded is a network's output for a batch, with what went in and out of each of its layers.
 type recorded struct {
-	z       *ts.Tensor   // [n, C], with a graph
-	shape   []int64      // of the network's own output, [n, ...]
-	n, c    int64        // data and outputs
-	inputs  []*ts.Tensor // [n, in], or [n, in + 1] with a column of ones where there is a bias
-	outputs []*ts.Tensor // [n, out], with a graph
+	z       torch.Tensor   // [n, C], with a graph
+	shape   []int64        // of the network's own output, [n, ...]
+	n, c    int64          // data and outputs
+	inputs  []torch.Tensor // [n, in], or [n, in + 1] with a column of ones where there is a bias
+	outputs []torch.Tensor // [n, out], with a graph
 }
 
 // record evaluates the network at a single point. It is called inside torch.Do.
 func record(f Network, layers []Layer, p infer.Params, b infer.Batch) *recorded {
 	n := torch.Must(b.Size())
-	r := &recorded{n: n, inputs: make([]*ts.Tensor, len(layers)), outputs: make([]*ts.Tensor, len(layers))}
+	r := &recorded{n: n, inputs: make([]torch.Tensor, len(layers)), outputs: make([]torch.Tensor, len(layers))}
 	at := infer.Params{Layout: p.Layout, Flat: torch.Must(torch.Leaf(p.Flat))}
 	z := f(at, b, func(weight string, x torch.Tensor) torch.Tensor {
 		layer := layerOf(layers, weight)
 		i := slices.Index(layers, layer)
-		if r.outputs[i] != nil {
+		if r.outputs[i] != (torch.Tensor{}) {
 			approx.Fail("the network uses the layer %q twice: Kronecker factors are of layers without shared weights", weight)
 		}
 		if shape := x.Shape(); len(shape) != 2 || shape[0] != n {
 			approx.Fail("layer %q has inputs of shape %v for %d data: expected [%d, in]", weight, shape, n, n)
 		}
-		r.inputs[i], r.outputs[i] = x.T().MustDetach(false), layer.output(at, x).T()
+		r.inputs[i], r.outputs[i] = torch.Of(x.T().MustDetach(false)), layer.output(at, x)
 		if layer.Bias != "" {
-			r.inputs[i] = ts.MustCat([]*ts.Tensor{r.inputs[i],
-				r.inputs[i].MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1)
+			r.inputs[i] = torch.Of(ts.MustCat([]*ts.Tensor{r.inputs[i].T(),
+				r.inputs[i].T().MustNarrow(1, 0, 1, false).MustOnesLike(false)}, 1))
 		}
-		return torch.Of(r.outputs[i])
+		return r.outputs[i]
 	})
 	for i, out := range r.outputs {
-		if out == nil {
+		if out == (torch.Tensor{}) {
 			approx.Fail("the network does not use the layer %q", layers[i].Weight)
 		}
 	}
 	if r.shape = z.Shape(); len(r.shape) == 0 || r.shape[0] != n {
 		approx.Fail("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
 	}
-	r.z = z.T().MustReshape([]int64{n, -1}, false)
-	r.c = r.z.MustSize()[1]
+	r.z = z.Reshape(n, -1)
+	r.c = r.z.T().MustSize()[1]
 	return r
 }
 
 // jacobians are the derivatives of the outputs in what each layer puts out: [n, C, out] for each layer, one backward
 // pass for each of C.
-func (r *recorded) jacobians() []*ts.Tensor {
-	rows := make([][]*ts.Tensor, len(r.outputs))
+func (r *recorded) jacobians() []torch.Tensor {
+	rows := make([][]torch.Tensor, len(r.outputs))
 	for c := range r.c {
-		unit := r.z.MustZerosLike(false)
+		unit := r.z.T().MustZerosLike(false)
 		unit.MustNarrow(1, c, 1, false).MustFill_(ts.FloatScalar(1))
-		grads := torch.Must(torch.Grad([]*ts.Tensor{r.z}, r.outputs,
-			&torch.GradOptions{Weights: []*ts.Tensor{unit}, KeepGraph: true, AllowUnused: true}))
+		grads := torch.Must(torch.Grad([]torch.Tensor{r.z}, r.outputs,
+			&torch.GradOptions{Weights: []torch.Tensor{torch.Of(unit)}, KeepGraph: true, AllowUnused: true}))
 		for i, g := range grads {
 			rows[i] = append(rows[i], g)
 		}
 	}
-	out := make([]*ts.Tensor, len(rows))
+	out := make([]torch.Tensor, len(rows))
 	for i := range rows {
-		out[i] = ts.MustStack(rows[i], 1)
+		out[i] = torch.Stack(1, rows[i])
 	}
 	return out
 }

@@ -43,7 +43,7 @@ func TestNoteOfAnUnfinishedMode(t *testing.T) {
 	for i, z := range normals(1, len(y)) {
 		y[i] = 3 + z
 	}
-	batch := infer.Batch{"y": vector(y)}
+	batch := infer.Batch{"y": torch.Of(vector(y))}
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 10))
 		sigma := c.Sample("sigma", dist.HalfCauchy(100))
@@ -83,7 +83,7 @@ func TestNoteOfAnUnfinishedMode(t *testing.T) {
 // e² times as high.
 func TestNoteOfDifferentModes(t *testing.T) {
 	hills := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		x := torch.Of(p.Flat)
+		x := p.Flat
 		left, right := x.Add(5).Square().Mul(-0.5).Sum(), x.Sub(5).Square().Mul(-0.5).Sum().Add(2)
 		return left.Exp().Add(right.Exp()).Log(), nil
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Precision is the precision of a Gaussian prior: the inverse of its covariance. The zero value is a flat prior,
@@ -18,7 +17,7 @@ import (
 type Precision struct {
 	all    float64
 	sites  map[string]float64
-	given  *ts.Tensor
+	given  torch.Tensor
 	square bool  // given is a matrix
 	err    error // of what it was made from
 }
@@ -30,24 +29,26 @@ func Isotropic(lambda float64) Precision { return Precision{all: lambda} }
 func PerSite(lambda map[string]float64) Precision { return Precision{sites: lambda} }
 
 // PerElement is one precision for each parameter: a tensor of shape [d], or [K, d] for K chains, in the layout's order.
-func PerElement(lambda *ts.Tensor) Precision { return givenAs("PerElement", lambda, false) }
+func PerElement(lambda torch.Tensor) Precision { return givenAs("PerElement", lambda, false) }
 
 // Matrix is a precision matrix, of shape [d, d], or [K, d, d] for K chains, for the dense methods.
-func Matrix(precision *ts.Tensor) Precision { return givenAs("Matrix", precision, true) }
+func Matrix(precision torch.Tensor) Precision { return givenAs("Matrix", precision, true) }
 
-func givenAs(what string, t *ts.Tensor, square bool) Precision {
-	if t == nil {
+func givenAs(what string, t torch.Tensor, square bool) Precision {
+	if t == (torch.Tensor{}) {
 		return Precision{err: fmt.Errorf("laplace.%s: the tensor is nil: %w", what, infer.ErrConfig)}
 	}
 	return Precision{given: t, square: square}
 }
 
 // flat says that no prior precision is given.
-func (p Precision) flat() bool { return p.all == 0 && p.sites == nil && p.given == nil && p.err == nil }
+func (p Precision) flat() bool {
+	return p.all == 0 && p.sites == nil && p.given == (torch.Tensor{}) && p.err == nil
+}
 
 // Site is the precision of a site, where it is one number.
 func (p Precision) Site(name string) (lambda float64, ok bool) {
-	if p.given != nil || p.err != nil {
+	if p.given != (torch.Tensor{}) || p.err != nil {
 		return 0, false
 	}
 	if p.sites != nil {
@@ -99,12 +100,12 @@ func (p Precision) perSite(method string, l *infer.Layout) []float64 {
 }
 
 // diagonal is the precision as a tensor of the shape of the point.
-func (p Precision) diagonal(method string, at infer.Params) *ts.Tensor {
+func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 	if p.square {
 		p.fail(method, "a matrix", "matrices are for the dense methods; use PerElement")
 	}
-	if p.given != nil {
-		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.MustSize())
+	if p.given != (torch.Tensor{}) {
+		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.T().MustSize())
 	}
 	row := make([]float64, at.Layout.Dim())
 	for i, v := range p.perSite(method, at.Layout) {
@@ -113,21 +114,21 @@ func (p Precision) diagonal(method string, at infer.Params) *ts.Tensor {
 			row[site.Offset+j] = v
 		}
 	}
-	flat := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType(), row))
-	return flat.MustExpandAs(at.Flat, false).MustContiguous(false)
+	flat := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(at.Flat)), at.Flat.T().DType(), row))
+	return torch.Of(flat.T().MustExpandAs(at.Flat.T(), false).MustContiguous(false))
 }
 
 // matrix is the precision as a matrix, with a chain axis where the point has one.
-func (p Precision) matrix(method string, at infer.Params) *ts.Tensor {
+func (p Precision) matrix(method string, at infer.Params) torch.Tensor {
 	if p.square {
 		d := int64(at.Layout.Dim())
-		return p.tensor(method, at, []int64{d, d}, append(at.Flat.MustSize(), d))
+		return p.tensor(method, at, []int64{d, d}, append(at.Flat.T().MustSize(), d))
 	}
-	return p.diagonal(method, at).MustDiagEmbed(0, -2, -1, false)
+	return torch.Of(p.diagonal(method, at).T().MustDiagEmbed(0, -2, -1, false))
 }
 
 // tensor is a copy of the given tensor, of one shape or the other, in the type and on the device of the point.
-func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) *ts.Tensor {
+func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) torch.Tensor {
 	have, err := torch.Shape(p.given)
 	if err != nil {
 		approx.Fail("%s: PriorPrecision: %w", method, err)
@@ -153,9 +154,9 @@ func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) 
 			p.fail(method, fmt.Sprintf("%v for %s", x, name), allowed)
 		}
 	}
-	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.DType())).MustDetach(false)
+	t := torch.Must(torch.To(p.given, torch.Must(torch.DeviceOf(at.Flat)), at.Flat.T().DType())).T().MustDetach(false)
 	if p.square {
-		approx.Try(approx.CheckSymmetric(method, "PriorPrecision", t))
+		approx.Try(approx.CheckSymmetric(method, "PriorPrecision", torch.Of(t)))
 	}
-	return approx.Copy(t.MustExpand(whole, true, false).MustContiguous(false))
+	return approx.Copy(torch.Of(t.MustExpand(whole, true, false).MustContiguous(false)))
 }

@@ -19,7 +19,7 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	const lambda, temperature, m = 0.8, 0.3, 5
 	r := newRegression(1, 23, 4, 0.7, lambda)
 	x := normals(9, m*r.d)
-	test := infer.Batch{"x": vector(x, m, int64(r.d)), "y": vector(make([]float64, m))}
+	test := infer.Batch{"x": torch.Of(vector(x, m, int64(r.d))), "y": torch.Of(vector(make([]float64, m)))}
 	diag := identity(r.d, 0)
 	for i, v := range diagonal(r.precision) {
 		diag.SetSym(i, i, 1/v)
@@ -38,11 +38,11 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 		s := pass(t, build(t, c.m, nil), params(r.layout, r.mean, 0), r.batch, 7)
 		mean, cov, err := s.(laplace.Posterior).Linearized(linear, test, curvature.LinearizedOptions{NoiseSD: r.s})
 		require.NoError(t, err)
-		assert.Equal(t, []int64{m, 1, 1}, must(torch.Shape(cov)))
+		assert.Equal(t, []int64{m, 1, 1}, cov.Shape())
 		for i := range m {
 			row := mat.NewVecDense(r.d, x[i*r.d:(i+1)*r.d])
-			assert.InDelta(t, mat.Dot(row, mat.NewVecDense(r.d, r.mean)), values(mean)[i], 1e-11, name)
-			assert.InDelta(t, temperature*mat.Inner(row, c.cov, row)+r.s*r.s, values(cov)[i], 1e-11, name)
+			assert.InDelta(t, mat.Dot(row, mat.NewVecDense(r.d, r.mean)), values(mean.T())[i], 1e-11, name)
+			assert.InDelta(t, temperature*mat.Inner(row, c.cov, row)+r.s*r.s, values(cov.T())[i], 1e-11, name)
 		}
 	}
 }
@@ -62,13 +62,13 @@ func logisticIntegral(m, v float64) float64 {
 // The probit approximation is its formula, and within 0.02 of the integral that it approximates.
 func TestProbit(t *testing.T) {
 	m, v := []float64{0, 1, -2, 3}, []float64{1, 4, 0.5, 10}
-	p := values(must(laplace.Probit(vector(m, 4, 1), vector(v, 4, 1, 1))))
+	p := values(must(laplace.Probit(torch.Of(vector(m, 4, 1)), torch.Of(vector(v, 4, 1, 1)))).T())
 	for i := range m {
 		assert.InDelta(t, 1/(1+math.Exp(-m[i]/math.Sqrt(1+math.Pi*v[i]/8))), p[i], 1e-15)
 		assert.InDelta(t, logisticIntegral(m[i], v[i]), p[i], 0.02)
 	}
 	cov := []float64{1, 0.3, 0.1, 0.3, 2, 0.2, 0.1, 0.2, 4}
-	p = values(must(laplace.Probit(vector([]float64{1, 0, -1}, 1, 3), vector(cov, 1, 3, 3))))
+	p = values(must(laplace.Probit(torch.Of(vector([]float64{1, 0, -1}, 1, 3)), torch.Of(vector(cov, 1, 3, 3)))).T())
 	want, sum := make([]float64, 3), 0.0
 	for i, m := range []float64{1, 0, -1} {
 		want[i] = math.Exp(m / math.Sqrt(1+math.Pi*cov[4*i]/8))
@@ -78,7 +78,7 @@ func TestProbit(t *testing.T) {
 		assert.InDelta(t, want[i]/sum, p[i], 1e-15)
 	}
 	// No uncertainty, no change.
-	p = values(must(laplace.Probit(vector([]float64{0.7}, 1, 1), vector([]float64{0}, 1, 1, 1))))
+	p = values(must(laplace.Probit(torch.Of(vector([]float64{0.7}, 1, 1)), torch.Of(vector([]float64{0}, 1, 1, 1)))).T())
 	assert.InDelta(t, 1/(1+math.Exp(-0.7)), p[0], 1e-15)
 }
 
@@ -88,13 +88,13 @@ func TestSoftmaxAveragesDraws(t *testing.T) {
 	const samples = 20000
 	mean, cov := []float64{1, 0, -2, 1}, []float64{2, 0.5, 0.5, 1, 3, -1, -1, 2}
 	streams := torch.NewStreams(1, 1)
-	p := must(laplace.Softmax(vector(mean, 2, 2), vector(cov, 2, 2, 2), samples, &streams))
-	assert.Equal(t, []int64{2, 2}, must(torch.Shape(p)))
+	p := must(laplace.Softmax(torch.Of(vector(mean, 2, 2)), torch.Of(vector(cov, 2, 2, 2)), samples, &streams))
+	assert.Equal(t, []int64{2, 2}, p.Shape())
 	for i := range 2 {
 		v := cov[4*i:]
 		want := logisticIntegral(mean[2*i]-mean[2*i+1], v[0]+v[3]-2*v[1])
-		assert.InDelta(t, want, values(p)[2*i], 4*math.Sqrt(want*(1-want)/samples))
-		assert.InDelta(t, 1, values(p)[2*i]+values(p)[2*i+1], 1e-12)
+		assert.InDelta(t, want, values(p.T())[2*i], 4*math.Sqrt(want*(1-want)/samples))
+		assert.InDelta(t, 1, values(p.T())[2*i]+values(p.T())[2*i+1], 1e-12)
 	}
 }
 
@@ -104,9 +104,9 @@ func TestSampleOutputs(t *testing.T) {
 	mean, cov := []float64{1, -1, 0, 5, 5, 5}, []float64{2, 0.5, 0.1, 0.5, 1, -0.2, 0.1, -0.2, 1, 1, 1, 0, 1, 1, 0, 0,
 		0, 0}
 	streams := torch.NewStreams(2, 1)
-	z := must(laplace.SampleOutputs(vector(mean, 2, 3), vector(cov, 2, 3, 3), n, &streams))
-	assert.Equal(t, []int64{n, 2, 3}, must(torch.Shape(z)))
-	x := values(z)
+	z := must(laplace.SampleOutputs(torch.Of(vector(mean, 2, 3)), torch.Of(vector(cov, 2, 3, 3)), n, &streams))
+	assert.Equal(t, []int64{n, 2, 3}, z.Shape())
+	x := values(z.T())
 	for i := range 2 {
 		for a := range 3 {
 			sum := 0.0
@@ -138,14 +138,14 @@ func TestPredictiveErrors(t *testing.T) {
 	_, _, err = s.(laplace.Posterior).Linearized(nil, r.batch, curvature.LinearizedOptions{})
 	assert.ErrorContains(t, err, "laplace.Linearized: curvature.LinearizedFactor: the forward function is nil")
 	streams := torch.NewStreams(1, 1)
-	_, err = laplace.Softmax(vector([]float64{1}), vector([]float64{1}), 1, &streams)
+	_, err = laplace.Softmax(torch.Of(vector([]float64{1})), torch.Of(vector([]float64{1})), 1, &streams)
 	assert.EqualError(t, err,
 		"laplace.Softmax: a mean of shape [1] and a covariance of shape [1]: expected [n, C] and [n, C, C]")
-	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 0, &streams)
+	_, err = laplace.Softmax(torch.Of(vector([]float64{1}, 1, 1)), torch.Of(vector([]float64{1}, 1, 1, 1)), 0, &streams)
 	assert.ErrorContains(t, err, "a number of samples of at least 1, which is 0")
-	_, err = laplace.Softmax(vector([]float64{1}, 1, 1), vector([]float64{1}, 1, 1, 1), 1, nil)
+	_, err = laplace.Softmax(torch.Of(vector([]float64{1}, 1, 1)), torch.Of(vector([]float64{1}, 1, 1, 1)), 1, nil)
 	assert.ErrorContains(t, err, "torch.NewStreams(seed, 1)")
-	_, err = laplace.Probit(nil, nil)
+	_, err = laplace.Probit(torch.Tensor{}, torch.Tensor{})
 	assert.EqualError(t, err, "laplace.Probit: the mean or the covariance is nil: Posterior.Linearized gives both")
 }
 
@@ -175,16 +175,16 @@ func TestLastLayer(t *testing.T) {
 		streams := torch.NewStreams(1, 1)
 		draws := must(transform.(infer.Sampler).Sample(s, 3, &streams))
 		points := must(embed(draws))
-		flat := values(points.Flat)
+		flat := values(points.Flat.T())
 		for k := range 3 {
-			assert.Equal(t, values(full.Flat)[:9], flat[15*k:15*k+9], name)
-			assert.Equal(t, values(draws.Flat)[6*k:6*k+6], flat[15*k+9:15*k+15], name)
+			assert.Equal(t, values(full.Flat.T())[:9], flat[15*k:15*k+9], name)
+			assert.Equal(t, values(draws.Flat.T())[6*k:6*k+6], flat[15*k+9:15*k+15], name)
 		}
 		mean, cov, err := s.(laplace.Posterior).Linearized(laplace.Restrict(forward, embed), batch,
 			curvature.LinearizedOptions{})
 		require.NoError(t, err)
-		within(t, forward(full, batch).Values(), values(mean), 1e-13, name)
-		assert.Equal(t, []int64{9, 2, 2}, must(torch.Shape(cov)))
+		within(t, forward(full, batch).Values(), values(mean.T()), 1e-13, name)
+		assert.Equal(t, []int64{9, 2, 2}, cov.Shape())
 	}
 	each := laplace.Restrict(curvature.Likelihood(forward, softmaxOuter), embed)
 	wide := mat.NewSymDense(15, precision(pass(t, build(t,

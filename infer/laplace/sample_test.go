@@ -40,7 +40,7 @@ func TestSampleHasTheStatesLaw(t *testing.T) {
 		s := pass(t, transform, params(l, mu, 0), batch, 4)
 		want := inverse(mat.NewSymDense(d, dense(s, d)))
 		streams := torch.NewStreams(3, 1)
-		x := values(must(transform.(infer.Sampler).Sample(s, n, &streams)).Flat)
+		x := values(must(transform.(infer.Sampler).Sample(s, n, &streams)).Flat.T())
 		mean := make([]float64, d)
 		cov := mat.NewSymDense(d, nil)
 		for r := range n {
@@ -76,12 +76,12 @@ func TestSampleShapes(t *testing.T) {
 				streams := torch.NewStreams(9, 1)
 				first, err := transform.(infer.Sampler).Sample(s, n, &streams)
 				require.NoError(t, err)
-				assert.Equal(t, []int64{int64(n), 15}, must(torch.Shape(first.Flat)), name)
-				assert.Equal(t, []int64{int64(n), 3, 2}, must(torch.Shape(first.Get("w1").T())), name)
+				assert.Equal(t, []int64{int64(n), 15}, first.Flat.Shape(), name)
+				assert.Equal(t, []int64{int64(n), 3, 2}, first.Get("w1").Shape(), name)
 				again := torch.NewStreams(9, 1)
-				assert.Equal(t, values(first.Flat), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
-				assert.NotEqual(t, values(first.Flat),
-					values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat))
+				assert.Equal(t, values(first.Flat.T()), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat.T()))
+				assert.NotEqual(t, values(first.Flat.T()),
+					values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat.T()))
 				each := torch.NewStreams(9, n)
 				assert.Equal(t, n, must(transform.(infer.Sampler).Sample(s, n, &each)).Chains())
 			}
@@ -89,7 +89,7 @@ func TestSampleShapes(t *testing.T) {
 		transform = build(t, cold[name], nil)
 		s := pass(t, transform, params(l, normals(5, l.Dim()), 0), batch, 9)
 		streams := torch.NewStreams(9, 1)
-		assert.Equal(t, normals(5, l.Dim()), values(must(transform.(infer.Sampler).Sample(s, 1, &streams)).Flat), name)
+		assert.Equal(t, normals(5, l.Dim()), values(must(transform.(infer.Sampler).Sample(s, 1, &streams)).Flat.T()), name)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSampleTakesChainsInTurn(t *testing.T) {
 		transform := build(t, m, nil)
 		s := pass(t, transform, params(l, flat, 3), batch, 9)
 		streams := torch.NewStreams(9, 1)
-		for i, v := range values(must(transform.(infer.Sampler).Sample(s, 8, &streams)).Flat) {
+		for i, v := range values(must(transform.(infer.Sampler).Sample(s, 8, &streams)).Flat.T()) {
 			assert.InDelta(t, float64(i/15%3+1), v, 0.01, name)
 		}
 	}
@@ -117,7 +117,7 @@ func TestDiagIsDenseWhereCurvatureIsDiagonal(t *testing.T) {
 	for i := range 6 {
 		x[i*3+i%3] = float64(i + 1)
 	}
-	batch := infer.Batch{"x": vector(x, 6, 3), "y": vector(normals(1, 6))}
+	batch := infer.Batch{"x": torch.Of(vector(x, 6, 3)), "y": torch.Of(vector(normals(1, 6)))}
 	at := params(layout(infer.Shapes{"w": {3}}), []float64{1, 2, 3}, 0)
 	prior := laplace.Isotropic(0.3)
 	a := build(t, laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(0.7), PriorPrecision: prior}, nil)
@@ -126,6 +126,6 @@ func TestDiagIsDenseWhereCurvatureIsDiagonal(t *testing.T) {
 	within(t, dense(sa, 3), dense(sb, 3), 1e-12, "precision")
 	assert.InDelta(t, must(sa.(laplace.Posterior).LogEvidence(-3)), must(sb.(laplace.Posterior).LogEvidence(-3)), 1e-12)
 	one, two := torch.NewStreams(4, 1), torch.NewStreams(4, 1)
-	within(t, values(must(a.(infer.Sampler).Sample(sa, 5, &one)).Flat),
-		values(must(b.(infer.Sampler).Sample(sb, 5, &two)).Flat), 1e-12, "draws")
+	within(t, values(must(a.(infer.Sampler).Sample(sa, 5, &one)).Flat.T()),
+		values(must(b.(infer.Sampler).Sample(sb, 5, &two)).Flat.T()), 1e-12, "draws")
 }

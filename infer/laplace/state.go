@@ -22,7 +22,7 @@ type Posterior interface {
 	infer.State
 	// Precision is P: the curvature of the data, the prior precision and the damping. Its shape is [d] for a diagonal
 	// and [d, d] else, with a leading K for K chains.
-	Precision() (*ts.Tensor, error)
+	Precision() (torch.Tensor, error)
 	// Chain is chain k of K, from 0, as a state without a chain axis. The tensors are views of the state's.
 	Chain(k int) (Posterior, error)
 	// LogEvidence is Laplace's approximation of the log marginal likelihood,
@@ -56,7 +56,7 @@ type Posterior interface {
 	// noise and NoiseSD its standard deviation it is the predictive distribution, exact where f is linear in θ; for a
 	// classifier see [Softmax] and [Probit]. Gauss-Newton and Fisher precisions belong to this predictive: plugging
 	// draws of θ into the network itself, which they do not describe away from θ̂, often underfits.
-	Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor, err error)
+	Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov torch.Tensor, err error)
 
 	gaussian() Gaussian
 }
@@ -65,18 +65,18 @@ type Posterior interface {
 // is that of its tensors. They have a leading K for K chains.
 type Gaussian struct {
 	Params    infer.Params // θ̂, of shape [d] or [K, d]; no update moves it
-	Curvature *ts.Tensor   // of the data, without the prior where that is known by itself; nil for KFAC
+	Curvature torch.Tensor // of the data, without the prior where that is known by itself; nil for KFAC
 	// Inputs and Outputs are the curvature of KFAC, flat, one layer after the other: Σ a aᵀ, each [in + 1, in + 1] (or
 	// [in, in] without bias), and Σ Sᵀ H S, each [out, out].
-	Inputs, Outputs *ts.Tensor
-	Prior           *ts.Tensor // prior precision, of the shape of P; of KFAC one number for each layer
-	Jacobian        *ts.Tensor // −∇² log |Jacobian|, which the precision has T times; nil where there is no Jacobian
-	Data            *ts.Tensor // number of data so far, of shape [] or [K]; times Scale for KFAC
-	Gradient        *ts.Tensor // of the log density at temperature T, on the scale of the sum over data: 0 at a mode
-	Layers          []Layer    // of KFAC
-	Damping         float64    // δ, added to the diagonal of the precision
-	Temperature     float64    // T
-	Step            int64      // updates so far
+	Inputs, Outputs torch.Tensor
+	Prior           torch.Tensor // prior precision, of the shape of P; of KFAC one number for each layer
+	Jacobian        torch.Tensor // −∇² log |Jacobian|, which the precision has T times; nil where there is no Jacobian
+	Data            torch.Tensor // number of data so far, of shape [] or [K]; times Scale for KFAC
+	Gradient        torch.Tensor // of the log density at temperature T, on the scale of the sum over data: 0 at a mode
+	Layers          []Layer      // of KFAC
+	Damping         float64      // δ, added to the diagonal of the precision
+	Temperature     float64      // T
+	Step            int64        // updates so far
 }
 
 // DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the
@@ -96,7 +96,7 @@ func (s Gaussian) structure() structure {
 	point, _ := torch.Shape(s.Params.Flat)
 	curvature, _ := torch.Shape(s.Curvature)
 	switch {
-	case s.Inputs != nil:
+	case s.Inputs != (torch.Tensor{}):
 		return kronecker{s.Layers}
 	case len(curvature) <= len(point):
 		return diagonal{}
@@ -105,10 +105,10 @@ func (s Gaussian) structure() structure {
 }
 
 // parts are the tensors of the state by their names, nil where it has none: its own, and those of all states of a pass.
-func (s *Gaussian) parts() (own, shared map[string]**ts.Tensor) {
-	return map[string]**ts.Tensor{"params": &s.Params.Flat, "curvature": &s.Curvature, "inputs": &s.Inputs,
+func (s *Gaussian) parts() (own, shared map[string]*torch.Tensor) {
+	return map[string]*torch.Tensor{"params": &s.Params.Flat, "curvature": &s.Curvature, "inputs": &s.Inputs,
 			"outputs": &s.Outputs, "data": &s.Data, "gradient": &s.Gradient},
-		map[string]**ts.Tensor{"prior": &s.Prior, "jacobian": &s.Jacobian}
+		map[string]*torch.Tensor{"prior": &s.Prior, "jacobian": &s.Jacobian}
 }
 
 func (s Gaussian) gaussian() Gaussian { return s }
@@ -123,10 +123,10 @@ func (s Gaussian) Steps() int64 { return s.Step }
 // prior and the Jacobian.
 func (s Gaussian) Tensors() (owned, shared infer.Tensors) {
 	own, others := s.parts()
-	have := func(from map[string]**ts.Tensor) infer.Tensors {
+	have := func(from map[string]*torch.Tensor) infer.Tensors {
 		out := infer.Tensors{}
 		for name, x := range from {
-			if *x != nil {
+			if *x != (torch.Tensor{}) {
 				out[name] = *x
 			}
 		}
@@ -145,7 +145,7 @@ func (s Gaussian) Save() infer.Saved {
 func (s Gaussian) of(k int) Gaussian {
 	p := s.Params
 	own, shared := s.parts()
-	for _, parts := range []map[string]**ts.Tensor{own, shared} {
+	for _, parts := range []map[string]*torch.Tensor{own, shared} {
 		for _, x := range parts {
 			*x = approx.Chain(p, *x, k)
 		}
@@ -157,7 +157,7 @@ func (s Gaussian) of(k int) Gaussian {
 func (s *Gaussian) kept(scope *torch.Scope) {
 	own, shared := s.parts()
 	for _, x := range own {
-		if *x != nil {
+		if *x != (torch.Tensor{}) {
 			*x = approx.Copy(*x)
 			scope.Keep(*x)
 		}
@@ -168,15 +168,15 @@ func (s *Gaussian) kept(scope *torch.Scope) {
 }
 
 // likelihood is the curvature of the data and the Jacobian.
-func (s Gaussian) likelihood() *ts.Tensor {
-	if s.Jacobian == nil || s.Temperature == 0 {
+func (s Gaussian) likelihood() torch.Tensor {
+	if s.Jacobian == (torch.Tensor{}) || s.Temperature == 0 {
 		return s.Curvature
 	}
 	return plus(1, s.Curvature, s.Temperature, s.Jacobian)
 }
 
 // sum is the curvature of the log density at temperature T: of the data, the Jacobian and the prior.
-func (s Gaussian) sum() *ts.Tensor { return s.likelihood().MustAdd(s.Prior, false) }
+func (s Gaussian) sum() torch.Tensor { return s.likelihood().Add(s.Prior) }
 
 // bayes is the state at temperature 1, without damping: what another model takes for its prior.
 func (s Gaussian) bayes() Gaussian {
@@ -204,7 +204,7 @@ func (s Gaussian) single(function string) error {
 }
 
 // Precision is that of [Posterior].
-func (s Gaussian) Precision() (p *ts.Tensor, err error) {
+func (s Gaussian) Precision() (p torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		p = s.structure().precision(s)
 		scope.Keep(p)
@@ -245,14 +245,14 @@ func (s Gaussian) draw(n int, streams *torch.Streams) (infer.Params, error) {
 	if err := method.CheckDraws(nameOf(s.structure()), n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	return method.DrawGaussians(s.Params, n, int64(s.Params.Layout.Dim()), streams, func(eps *ts.Tensor) (*ts.Tensor,
+	return method.DrawGaussians(s.Params, n, int64(s.Params.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor,
 		error) {
 		return s.deviations(eps), nil
 	})
 }
 
 // deviations turns standard normal numbers [K, n, d] into draws from N(0, T P⁻¹).
-func (s Gaussian) deviations(eps *ts.Tensor) *ts.Tensor {
+func (s Gaussian) deviations(eps torch.Tensor) torch.Tensor {
 	x := s.structure().root(s, approx.T(eps))
 	return scaled(math.Sqrt(s.Temperature), approx.T(x))
 }
@@ -283,7 +283,7 @@ func (s Gaussian) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, e
 	}
 	mean := s.Params
 	var constant float64
-	var quadratic func(x *ts.Tensor) *ts.Tensor
+	var quadratic func(x torch.Tensor) torch.Tensor
 	err := torch.Do(func(scope *torch.Scope) error {
 		s := s.bayes()
 		constant = 0.5*s.structure().logDet(s) + 0.5*float64(mean.Layout.Dim())*math.Log(weight/(2*math.Pi))
@@ -300,37 +300,37 @@ func (s Gaussian) LogPrior(weight float64) (func(p infer.Params) torch.Tensor, e
 			torch.Must(p.Flat, fmt.Errorf("laplace.LogPrior: the point has layout %v, expected %v: %w", p.Layout,
 				mean.Layout, infer.ErrLayout))
 		}
-		x := p.Flat.MustSub(mean.Flat, false)
-		return torch.Of(quadratic(x)).Mul(-weight / 2).Add(constant)
+		x := p.Flat.Sub(mean.Flat).T()
+		return quadratic(torch.Of(x)).Mul(-weight / 2).Add(constant)
 	}, nil
 }
 
 // Linearized is that of [Posterior].
-func (s Gaussian) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+func (s Gaussian) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov torch.Tensor,
 	err error) {
 	if err := s.single("Linearized"); err != nil {
-		return nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, err
 	}
 	if err := method.CheckValue("laplace.Linearized", "NoiseSD", o.NoiseSD, 0, false); err != nil {
-		return nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, err
 	}
 	noise := o.NoiseSD
 	o.NoiseSD = 0
 	err = torch.Do(func(scope *torch.Scope) error {
 		linearized, spread := curvature.LinearizedFactor, s.structure().spread(s)
-		if len(spread.MustSize()) == 1 {
+		if len(spread.T().MustSize()) == 1 {
 			linearized = curvature.Linearized
 		}
 		if mean, cov, err = linearized(f, s.Params, b, spread, o); err != nil {
 			return err
 		}
 		cov = scaled(s.Temperature, cov)
-		cov.MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(noise * noise))
+		cov.T().MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(noise * noise))
 		scope.Keep(mean, cov)
 		return nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("laplace.Linearized: %w", err)
+		return torch.Tensor{}, torch.Tensor{}, fmt.Errorf("laplace.Linearized: %w", err)
 	}
 	return mean, cov, nil
 }

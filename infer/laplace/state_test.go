@@ -39,7 +39,7 @@ func saved(s infer.State) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, tensors := range []infer.Tensors{s.Save().Tensors, s.Save().Shared} {
 		for name, x := range tensors {
-			out[name] = values(x)
+			out[name] = values(x.T())
 		}
 	}
 	return out
@@ -53,7 +53,7 @@ func TestChain(t *testing.T) {
 		transform := build(t, m, posterior)
 		flat := normals(5, d*k)
 		together := pass(t, transform, params(l, flat, k), batch, 4)
-		assert.Equal(t, flat, values(together.Position().Flat), "the mode stays")
+		assert.Equal(t, flat, values(together.Position().Flat.T()), "the mode stays")
 		for i := range k {
 			one := must(together.(laplace.Posterior).Chain(i))
 			within(t, precision(pass(t, transform, params(l, flat[i*d:i*d+d], 0), batch, 4)), precision(one), 1e-12, name)
@@ -140,7 +140,7 @@ func TestStatesAreFreedApart(t *testing.T) {
 			infer.Free(first)
 		}
 		precision(fitted)
-		assert.Equal(t, mean, values(fitted.Position().Flat), name)
+		assert.Equal(t, mean, values(fitted.Position().Flat.T()), name)
 	}
 }
 
@@ -180,13 +180,13 @@ func TestInitCopies(t *testing.T) {
 	r := newRegression(1, 5, 2, 1, 1)
 	prior, matrix := vector([]float64{1, 2}), vector([]float64{1, 0, 0, 2}, 2, 2)
 	for _, m := range []infer.Method{
-		laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: laplace.PerElement(prior)},
-		laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: laplace.Matrix(matrix)},
+		laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: laplace.PerElement(torch.Of(prior))},
+		laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(1), PriorPrecision: laplace.Matrix(torch.Of(matrix))},
 	} {
 		p := params(r.layout, []float64{1, 2}, 0)
 		s := begin(t, build(t, m, nil), p)
 		before := saved(s)
-		p.Flat.MustZero_()
+		p.Flat.T().MustZero_()
 		prior.MustZero_()
 		matrix.MustZero_()
 		assert.Equal(t, before, saved(s))

@@ -21,15 +21,15 @@ type structure interface {
 	// size is what its tensors are and how many numbers they have, and what takes fewer.
 	size(name string, p infer.Params) (what string, numbers float64, instead string)
 	// prior is a prior precision as states have it.
-	prior(name string, at infer.Params, prior Precision) *ts.Tensor
+	prior(name string, at infer.Params, prior Precision) torch.Tensor
 
-	precision(s Gaussian) *ts.Tensor
-	root(s Gaussian, z *ts.Tensor) *ts.Tensor  // P^(−1/2) z for z of shape [K, d, m]
-	solve(s Gaussian, g *ts.Tensor) *ts.Tensor // P⁻¹ g for g of shape [K, d, 1]
-	logDet(s Gaussian) float64                 // log |P| of a single chain
+	precision(s Gaussian) torch.Tensor
+	root(s Gaussian, z torch.Tensor) torch.Tensor  // P^(−1/2) z for z of shape [K, d, m]
+	solve(s Gaussian, g torch.Tensor) torch.Tensor // P⁻¹ g for g of shape [K, d, 1]
+	logDet(s Gaussian) float64                     // log |P| of a single chain
 	// quadratic returns x ↦ xᵀ P x for x of shape [d], with P of a single chain. The tensors that it needs are kept.
-	quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *ts.Tensor
-	spread(s Gaussian) *ts.Tensor // a root S of P⁻¹ = S Sᵀ of a single chain, or for a diagonal P⁻¹ its elements
+	quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor) torch.Tensor
+	spread(s Gaussian) torch.Tensor // a root S of P⁻¹ = S Sᵀ of a single chain, or for a diagonal P⁻¹ its elements
 	// search finds the best prior precision of each site, for the distances delta from its mean.
 	search(s Gaussian, delta []float64, perSite bool) map[string]float64
 }
@@ -48,18 +48,18 @@ func (diagonal) size(string, infer.Params) (what string, numbers float64, instea
 	return
 }
 
-func (diagonal) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
+func (diagonal) prior(name string, at infer.Params, prior Precision) torch.Tensor {
 	return prior.diagonal(name, at)
 }
 
-func (diagonal) precision(s Gaussian) *ts.Tensor {
-	return s.sum().MustAddScalar(ts.FloatScalar(s.Damping), false)
+func (diagonal) precision(s Gaussian) torch.Tensor {
+	return torch.Of(s.sum().T().MustAddScalar(ts.FloatScalar(s.Damping), false))
 }
 
 // positive is P after a check that each element is positive.
-func (d diagonal) positive(s Gaussian) *ts.Tensor {
+func (d diagonal) positive(s Gaussian) torch.Tensor {
 	p := d.precision(s)
-	if least := approx.Item(p.MustMin(false)); least > 0 {
+	if least := approx.Item(torch.Of(p.T().MustMin(false))); least > 0 {
 		return p // and none is NaN, which would be the minimum
 	}
 	dim := s.Params.Layout.Dim()
@@ -85,27 +85,33 @@ func (d diagonal) positive(s Gaussian) *ts.Tensor {
 }
 
 // column is a tensor of the shape of the point as [K, d, 1].
-func column(p infer.Params, x *ts.Tensor) *ts.Tensor {
-	return x.MustReshape([]int64{int64(p.Chains()), -1, 1}, false)
+func column(p infer.Params, x torch.Tensor) torch.Tensor {
+	return x.Reshape(int64(p.Chains()), -1, 1)
 }
 
-func (d diagonal) root(s Gaussian, z *ts.Tensor) *ts.Tensor {
-	return z.MustDiv(column(s.Params, d.positive(s).MustSqrt(false)), false)
+func (d diagonal) root(s Gaussian, z torch.Tensor) torch.Tensor {
+	return z.Div(column(s.Params, d.positive(s).Sqrt()))
 }
 
-func (d diagonal) solve(s Gaussian, g *ts.Tensor) *ts.Tensor {
-	return g.MustDiv(column(s.Params, d.positive(s)), false)
+func (d diagonal) solve(s Gaussian, g torch.Tensor) torch.Tensor {
+	return g.Div(column(s.Params, d.positive(s)))
 }
 
-func (d diagonal) logDet(s Gaussian) float64 { return total(d.positive(s).MustLog(false)) }
+func (d diagonal) logDet(s Gaussian) float64 {
+	return total(d.positive(s).Log())
+}
 
-func (d diagonal) quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *ts.Tensor {
+func (d diagonal) quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor) torch.Tensor {
 	p := d.precision(s)
 	scope.Keep(p)
-	return func(x *ts.Tensor) *ts.Tensor { return x.MustSquare(false).MustMul(p, false).MustSum(p.DType(), false) }
+	return func(x torch.Tensor) torch.Tensor {
+		return torch.Of(x.Square().Mul(p).T().MustSum(p.T().DType(), false))
+	}
 }
 
-func (d diagonal) spread(s Gaussian) *ts.Tensor { return d.positive(s).MustReciprocal(false) }
+func (d diagonal) spread(s Gaussian) torch.Tensor {
+	return d.positive(s).Reciprocal()
+}
 
 func (diagonal) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
 	curve := torch.Must(torch.ToSlice[float64](s.likelihood()))
@@ -133,58 +139,59 @@ func (matrix) size(_ string, p infer.Params) (what string, numbers float64, inst
 		"use a diagonal method or KFAC, or the last layer alone by infer.Subspace"
 }
 
-func (matrix) prior(name string, at infer.Params, prior Precision) *ts.Tensor {
+func (matrix) prior(name string, at infer.Params, prior Precision) torch.Tensor {
 	return prior.matrix(name, at)
 }
 
-func (matrix) precision(s Gaussian) *ts.Tensor {
+func (matrix) precision(s Gaussian) torch.Tensor {
 	p := s.sum()
-	p.MustDiagonal(0, -2, -1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
+	p.T().MustDiagonal(0, -2, -1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
 	return p
 }
 
 // factor is the lower Cholesky factor L of P = L Lᵀ.
-func (m matrix) factor(s Gaussian) *ts.Tensor {
+func (m matrix) factor(s Gaussian) torch.Tensor {
 	return torch.Must(approx.Cholesky(nameOf(m)+": the precision", m.precision(s), "give a larger PriorPrecision or "+
 		"Damping, use a Gauss-Newton method in place of the Hessian, or find a better optimum with more updates "+
 		"(infer.Options.Warmup)"))
 }
 
-func (m matrix) root(s Gaussian, z *ts.Tensor) *ts.Tensor {
+func (m matrix) root(s Gaussian, z torch.Tensor) torch.Tensor {
 	l := m.factor(s)
 	if !s.Params.Batched() {
-		l = l.MustUnsqueeze(0, false)
+		l = l.Unsqueeze(0)
 	}
-	return approx.T(l).MustLinalgSolveTriangular(z, true, true, false, false)
+	return torch.Of(approx.T(l).T().MustLinalgSolveTriangular(z.T(), true, true, false, false))
 }
 
-func (m matrix) solve(s Gaussian, g *ts.Tensor) *ts.Tensor {
-	return g.MustCholeskySolve(m.factor(s), false, false)
+func (m matrix) solve(s Gaussian, g torch.Tensor) torch.Tensor {
+	return torch.Of(g.T().MustCholeskySolve(m.factor(s).T(), false, false))
 }
 
 func (m matrix) logDet(s Gaussian) float64 {
-	return 2 * total(m.factor(s).MustDiagonal(0, -2, -1, false).MustLog(false))
+	return 2 * total(torch.Of(m.factor(s).T().MustDiagonal(0, -2, -1, false).MustLog(false)))
 }
 
-func (m matrix) quadratic(s Gaussian, scope *torch.Scope) func(x *ts.Tensor) *ts.Tensor {
+func (m matrix) quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor) torch.Tensor {
 	p := m.precision(s)
 	scope.Keep(p)
-	return func(x *ts.Tensor) *ts.Tensor {
-		return p.MustMatmul(x, false).MustMul(x, false).MustSum(p.DType(), false)
+	return func(x torch.Tensor) torch.Tensor {
+		return torch.Of(p.MatMul(x).Mul(x).T().MustSum(p.T().DType(), false))
 	}
 }
 
-func (m matrix) spread(s Gaussian) *ts.Tensor {
+func (m matrix) spread(s Gaussian) torch.Tensor {
 	l := m.factor(s) // P⁻¹ = L⁻ᵀ L⁻¹
-	return approx.T(l).MustLinalgSolveTriangular(approx.Eye(int64(s.Params.Layout.Dim()), l), true, true, false, false)
+	return torch.Of(approx.T(l).T().MustLinalgSolveTriangular(approx.Eye(int64(s.Params.Layout.Dim()), l).T(), true, true,
+		false, false))
 }
 
 func (matrix) search(s Gaussian, delta []float64, perSite bool) map[string]float64 {
 	// In float64: the rounding of a float32 curvature stays, but the search adds none of its own.
-	fixed := s.likelihood().MustTotype(gotch.Double, false).MustAdd(s.Curvature.MustZerosLike(false), false)
+	fixed := s.likelihood().T().MustTotype(gotch.Double, false).MustAdd(s.Curvature.T().MustZerosLike(false), false)
 	fixed.MustDiagonal(0, 0, 1, false).MustAddScalar_(ts.FloatScalar(s.Damping))
 	all := block{sites: s.Params.Layout.Names(), eps: method.Epsilon(s.Curvature)}
-	all.eigen = torch.Must(torch.ToSlice[float64](fixed.MustLinalgEigvalsh("L", false)))
+	all.eigen = torch.Must(torch.ToSlice[float64](torch.Of(fixed.MustLinalgEigvalsh("L", false))))
 	if !perSite {
 		for _, x := range delta {
 			all.square += x * x
@@ -192,6 +199,6 @@ func (matrix) search(s Gaussian, delta []float64, perSite bool) map[string]float
 		return separate([]block{all}, false)
 	}
 	all.clean()
-	c := coupled{layout: s.Params.Layout, fixed: fixed, prior: s.Prior, delta: delta}
+	c := coupled{layout: s.Params.Layout, fixed: torch.Of(fixed), prior: s.Prior, delta: delta}
 	return c.maximize()
 }

@@ -26,7 +26,7 @@ func TestTemperedConstrainedSites(t *testing.T) {
 			at := params(program.Layout(), mode, 0)
 			gradient := must(infer.NewGradient(climbed))
 			e := must(gradient.ValueAndGrad(at, k.Batch, 0))
-			within(t, make([]float64, len(mode)), values(e.Grad), 1e-12, k.Name+": the gradient at the mode")
+			within(t, make([]float64, len(mode)), values(e.Grad.T()), 1e-12, k.Name+": the gradient at the mode")
 
 			s := begin(t, transform, at)
 			if k.Batch == nil {

@@ -25,7 +25,7 @@ func TestContract(t *testing.T) {
 		"Barker":     mcmc.Barker{Temperature: hot},
 		"Elliptical": mcmc.Elliptical{Mean: []float64{1, 0, 0}, Covariance: []float64{2, 1, 0, 1, 2, 0, 0, 0, 3}},
 	}, infertest.Ground{Layout: layout, Together: true, Tolerance: 1e-9,
-		Batch: infer.Batch{"y": infertest.Vector([]float64{1, 2, 4}, 3)},
+		Batch: infer.Batch{"y": torch.Of(infertest.Vector([]float64{1, 2, 4}, 3))},
 		Posterior: infertest.Walled(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			e := b.Get("y").Sub(p.Get("a")).Square().Mean(-1)
 			return p.Get("w").Square().Sum().Add(e).Div(-2), nil

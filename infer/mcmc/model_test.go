@@ -37,7 +37,7 @@ func counts(t *testing.T) *ppl.Program {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		f := c.Sample("f", dist.MultivariateNormal(1, c.Data("k")))
 		c.Observe("y", dist.PoissonLog(f), c.Data("y"))
-	}, infer.Batch{"y": infertest.Vector(y), "k": infertest.Vector(k, int64(n), int64(n))})
+	}, infer.Batch{"y": torch.Of(infertest.Vector(y)), "k": torch.Of(infertest.Vector(k, int64(n), int64(n)))})
 	require.NoError(t, err)
 	return program
 }
@@ -118,8 +118,8 @@ func eight(t *testing.T) *ppl.Program {
 		mu := c.Sample("mu", dist.Normal(0, 5))
 		z := c.Sample("z", dist.Normal(torch.Zeros(8), 1))
 		c.Observe("y", dist.Normal(z.Mul(tau).Add(mu), c.Data("sigma")), c.Data("y"))
-	}, infer.Batch{"y": infertest.Vector([]float64{28, 8, -3, 7, -1, 1, 18, 12}),
-		"sigma": infertest.Vector([]float64{15, 10, 16, 11, 9, 11, 10, 18})})
+	}, infer.Batch{"y": torch.Of(infertest.Vector([]float64{28, 8, -3, 7, -1, 1, 18, 12})),
+		"sigma": torch.Of(infertest.Vector([]float64{15, 10, 16, 11, 9, 11, 10, 18}))})
 	require.NoError(t, err)
 	return program
 }

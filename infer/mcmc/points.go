@@ -7,24 +7,23 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // points are those of the chains, as a tensor like the old one.
-func points(old infer.Params, chains []*chain) (*ts.Tensor, error) {
+func points(old infer.Params, chains []*chain) (torch.Tensor, error) {
 	var x []float64
 	for _, c := range chains {
 		x = append(x, c.X...)
 	}
 	shape, err := torch.Shape(old.Flat)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	device, err := torch.DeviceOf(old.Flat)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	return torch.FromSliceOn(device, old.Flat.DType(), x, shape...)
+	return torch.FromSliceOn(device, old.Flat.T().DType(), x, shape...)
 }
 
 // copied are the chains with memory of their own.

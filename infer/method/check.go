@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // CheckSchedule returns the schedule, or the default when it is nil, after a look at its value at the first update: it
@@ -44,8 +43,8 @@ func CheckMemory(what string, bytes float64, allowed int64, field, instead strin
 }
 
 // Epsilon is the distance from 1 to the next number of a tensor's type, float64 or float32.
-func Epsilon(x *ts.Tensor) float64 {
-	if x.DType() == gotch.Float {
+func Epsilon(x torch.Tensor) float64 {
+	if x.T().DType() == gotch.Float {
 		return 0x1p-23
 	}
 	return 0x1p-52

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // FusedGradient is what the updates ask for gradients.
@@ -14,7 +13,7 @@ func (t *stepper[S, P]) FusedGradient() infer.Gradient { return t.gradient }
 
 // FusedParts are the tensors of a state that an update changes, θ first, and its random streams; nil where the updates
 // of the state need tensors.
-func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Streams) {
+func (t *stepper[S, P]) FusedParts(state infer.State) ([]torch.Tensor, torch.Streams) {
 	s, ok := state.(S)
 	if !ok || t.Program == nil || t.ReportsStats {
 		return nil, torch.Streams{}
@@ -24,10 +23,10 @@ func (t *stepper[S, P]) FusedParts(state infer.State) ([]*ts.Tensor, torch.Strea
 	if err != nil {
 		return nil, torch.Streams{}
 	}
-	var tensors []*ts.Tensor
+	var tensors []torch.Tensor
 	for _, part := range t.parts(&s) {
 		switch own, err := torch.Shape(*part.Tensor); {
-		case part.Shared && *part.Tensor == nil && part.Estimate == nil:
+		case part.Shared && *part.Tensor == (torch.Tensor{}) && part.Estimate == nil:
 			continue
 		case part.Shared || err != nil || !slices.Equal(own, shape) || len(tensors) > fuse.MostParts:
 			return nil, torch.Streams{}
@@ -60,7 +59,7 @@ func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
 
 // FusedState is the state after so many updates with the tensors that they have made, in the order of
 // [stepper.FusedParts].
-func (t *stepper[S, P]) FusedState(state infer.State, steps int64, offset uint64, tensors []*ts.Tensor) infer.State {
+func (t *stepper[S, P]) FusedState(state infer.State, steps int64, offset uint64, tensors []torch.Tensor) infer.State {
 	s := state.(S)
 	base := P(&s).base()
 	base.Step, base.Streams.Offset = steps, offset

@@ -5,14 +5,13 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // DrawGaussians draws n points, of shape [n, d], from K Gaussians with the given means, [d] or [K, d]; point i is from
 // that of chain i mod K. A draw takes width standard normal numbers: deviations maps those of m draws of each, [K, m,
 // width], to deviations from the means, [K, m, d].
 func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Streams,
-	deviations func(eps *ts.Tensor) (*ts.Tensor, error)) (infer.Params, error) {
+	deviations func(eps torch.Tensor) (torch.Tensor, error)) (infer.Params, error) {
 	if deviations == nil || streams == nil {
 		return infer.Params{}, fmt.Errorf("the deviations or the streams are nil: %w", infer.ErrConfig)
 	}
@@ -24,19 +23,19 @@ func DrawGaussians(means infer.Params, n int, width int64, streams *torch.Stream
 		if err != nil {
 			return err
 		}
-		eps, err := streams.Normal([]int64{(each*k + c - 1) / c, width}, means.Flat.DType(), device)
+		eps, err := streams.Normal([]int64{(each*k + c - 1) / c, width}, means.Flat.T().DType(), device)
 		if err != nil {
 			return err
 		}
-		eps = eps.MustReshape([]int64{-1, width}, false).MustNarrow(0, 0, each*k, false).MustReshape([]int64{each, k,
-			width}, false)
-		delta, err := deviations(eps.MustTranspose(0, 1, false))
+		eps = torch.Of(eps.Reshape(-1, width).T().MustNarrow(0, 0, each*k, false).MustReshape([]int64{each, k,
+			width}, false))
+		delta, err := deviations(torch.Of(eps.T().MustTranspose(0, 1, false)))
 		if err != nil {
 			return err
 		}
-		points := delta.MustTranspose(0, 1, false).MustAdd(means.Flat.MustReshape([]int64{1, k, d}, false), false)
+		points := delta.T().MustTranspose(0, 1, false).MustAdd(means.Flat.Reshape(1, k, d).T(), false)
 		points = points.MustReshape([]int64{each * k, d}, false).MustNarrow(0, 0, int64(n), false)
-		out.Flat, err = torch.Copy(points)
+		out.Flat, err = torch.Copy(torch.Of(points))
 		scope.Keep(out.Flat)
 		return err
 	})

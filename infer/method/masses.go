@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // CheckMasses copies the masses of sites and checks them, and tells the lightest of those that are named.
@@ -27,10 +26,10 @@ func CheckMasses(c *Checks, mass *map[string]float64) float64 {
 }
 
 // Masses are the masses of the elements of the point, of shape [d], from those of its sites; nil when all are 1.
-func (m *Move) Masses(mass map[string]float64) *ts.Tensor {
+func (m *Move) Masses(mass map[string]float64) torch.Tensor {
 	p := m.state.Params
 	if len(mass) == 0 {
-		return nil
+		return torch.Tensor{}
 	}
 	names := p.Layout.Names()
 	for _, name := range slices.Sorted(maps.Keys(mass)) {
@@ -49,8 +48,8 @@ func (m *Move) Masses(mass map[string]float64) *ts.Tensor {
 }
 
 // newMasses are masses in the type of θ. They outlive every scope, because later states share them.
-func newMasses(p infer.Params, values []float64, shape ...int64) *ts.Tensor {
-	mass := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), values, shape...))
+func newMasses(p infer.Params, values []float64, shape ...int64) torch.Tensor {
+	mass := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.T().DType(), values, shape...))
 	torch.Detach(mass)
 	return mass
 }
@@ -62,16 +61,16 @@ func newMasses(p infer.Params, values []float64, shape ...int64) *ts.Tensor {
 //
 // with d_s the size of the site and ε = 1e-7: sites with larger gradients move more slowly, and the site with the
 // smallest has mass 1. A chain that meets something not finite keeps its old masses, or 1.
-func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch,
-	error)) *ts.Tensor {
+func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch,
+	error)) torch.Tensor {
 	const epsilon = 1e-7
 	mean, square, diverged, err := GradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
 	}
-	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.MustSquare(false)), Term(1/float64(e.Batches), square))))
+	raw := torch.Must(torch.ToSlice[float64](Combine(Term(1, mean.Square()), Term(1/float64(e.Batches), square))))
 	d, values := p.Layout.Dim(), slices.Repeat([]float64{1}, len(raw))
-	if old != nil {
+	if old != (torch.Tensor{}) {
 		copy(values, torch.Must(torch.ToSlice[float64](old)))
 	}
 	for k, row := range p.Layout.SiteMeans(raw) {
@@ -88,47 +87,47 @@ func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old *ts.Tensor, next
 			}
 		}
 	}
-	return newMasses(p, values, torch.Must(torch.Shape(p.Flat))...)
+	return newMasses(p, values, p.Flat.Shape()...)
 }
 
 // RootMasses are √M; nil when all masses are 1.
-func RootMasses(mass *ts.Tensor) *ts.Tensor {
-	if mass == nil {
-		return nil
+func RootMasses(mass torch.Tensor) torch.Tensor {
+	if mass == (torch.Tensor{}) {
+		return torch.Tensor{}
 	}
-	return mass.MustSqrt(false)
+	return mass.Sqrt()
 }
 
 // Inverse are 1/M; nil when all masses are 1.
-func Inverse(mass *ts.Tensor) *ts.Tensor {
-	if mass == nil {
-		return nil
+func Inverse(mass torch.Tensor) torch.Tensor {
+	if mass == (torch.Tensor{}) {
+		return torch.Tensor{}
 	}
-	return mass.MustReciprocal(false)
+	return mass.Reciprocal()
 }
 
 // Lightest is the least of the masses; 1 for nil.
-func Lightest(mass *ts.Tensor) float64 {
-	if mass == nil {
+func Lightest(mass torch.Tensor) float64 {
+	if mass == (torch.Tensor{}) {
 		return 1
 	}
-	return torch.Must(torch.Item(mass.MustMin(false)))
+	return torch.Of(mass.T().MustMin(false)).Item()
 }
 
 // transported are momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.
-func transported(m, from, to *ts.Tensor) *ts.Tensor {
-	m = m.MustMul(RootMasses(to), false)
-	if from != nil {
-		m = m.MustDiv(RootMasses(from), false)
+func transported(m, from, to torch.Tensor) torch.Tensor {
+	m = m.Mul(RootMasses(to))
+	if from != (torch.Tensor{}) {
+		m = m.Div(RootMasses(from))
 	}
 	return m
 }
 
 // MassPart is the part of a state with its masses, nil when all are 1. Where they are estimated anew, the momenta are
 // transported.
-func (e *Estimate) MassPart(mass, momenta **ts.Tensor) Part {
+func (e *Estimate) MassPart(mass, momenta *torch.Tensor) Part {
 	return Part{Name: "mass", Tensor: mass, Shared: true, Estimate: e,
-		Make: func(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor {
+		Make: func(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch, error)) torch.Tensor {
 			made := e.Masses(g, p, old, next)
 			*momenta = transported(*momenta, old, made)
 			return made

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/method"
@@ -61,35 +60,36 @@ func TestCheckSchedule(t *testing.T) {
 func TestHold(t *testing.T) {
 	nan := math.NaN()
 	old, next := vector([]float64{1, 2, 3, 4, 5, 6}, 3, 2), vector([]float64{10, 20, nan, 40, 50, nan}, 3, 2)
-	same, err := method.Hold(old, next, nil)
+	same, err := method.Hold(torch.Of(old), torch.Of(next), nil)
 	require.NoError(t, err)
-	assert.Same(t, next, same)
-	held, err := method.Hold(old, next, []bool{false, true, true})
+	assert.Same(t, next, same.T())
+	held, err := method.Hold(torch.Of(old), torch.Of(next), []bool{false, true, true})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{10, 20, 3, 4, 5, 6}, values(held))
-	held, err = method.Hold(old, next, []bool{false, false, false})
+	assert.Equal(t, []float64{10, 20, 3, 4, 5, 6}, values(held.T()))
+	held, err = method.Hold(torch.Of(old), torch.Of(next), []bool{false, false, false})
 	require.NoError(t, err)
-	infertest.Identical(t, values(next), values(held), "nothing held")
-	held, err = method.Hold(vector([]float64{1, 2}), vector([]float64{nan, 3}), []bool{true})
+	infertest.Identical(t, values(next), values(held.T()), "nothing held")
+	held, err = method.Hold(torch.Of(vector([]float64{1, 2})), torch.Of(vector([]float64{nan, 3})), []bool{true})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{1, 2}, values(held))
+	assert.Equal(t, []float64{1, 2}, values(held.T()))
 	// A quantity of more dimensions, and one number for each chain.
-	held, err = method.Hold(vector([]float64{1, 2, 3, 4}, 2, 1, 2), vector([]float64{5, 6, 7, 8}, 2, 1, 2), []bool{true,
-		false})
+	held, err = method.Hold(torch.Of(vector([]float64{1, 2, 3, 4}, 2, 1, 2)),
+		torch.Of(vector([]float64{5, 6, 7, 8}, 2, 1, 2)), []bool{true,
+			false})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{1, 2, 7, 8}, values(held))
-	assert.Equal(t, []int64{2, 1, 2}, must(torch.Shape(held)))
-	held, err = method.Hold(vector([]float64{1, 2}), vector([]float64{5, 6}), []bool{false, true})
+	assert.Equal(t, []float64{1, 2, 7, 8}, values(held.T()))
+	assert.Equal(t, []int64{2, 1, 2}, held.Shape())
+	held, err = method.Hold(torch.Of(vector([]float64{1, 2})), torch.Of(vector([]float64{5, 6})), []bool{false, true})
 	require.NoError(t, err)
-	assert.Equal(t, []float64{5, 2}, values(held))
-	single := func(v float64) *ts.Tensor { return vector([]float64{v}, 1).MustTotype(gotch.Float, false) }
+	assert.Equal(t, []float64{5, 2}, values(held.T()))
+	single := func(v float64) torch.Tensor { return torch.Of(vector([]float64{v}, 1).MustTotype(gotch.Float, false)) }
 	held, err = method.Hold(single(1), single(5), []bool{true})
 	require.NoError(t, err)
-	assert.Equal(t, gotch.Float, held.DType())
+	assert.Equal(t, gotch.Float, held.T().DType())
 }
 
 func TestEpsilon(t *testing.T) {
 	x := vector([]float64{1})
-	assert.Equal(t, math.Nextafter(1, 2)-1, method.Epsilon(x))
-	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), method.Epsilon(must(torch.To(x, torch.CPU, gotch.Float))))
+	assert.Equal(t, math.Nextafter(1, 2)-1, method.Epsilon(torch.Of(x)))
+	assert.Equal(t, float64(math.Nextafter32(1, 2)-1), method.Epsilon(must(torch.To(torch.Of(x), torch.CPU, gotch.Float))))
 }

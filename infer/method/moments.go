@@ -5,17 +5,16 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // GradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations
 // from it (Welford 1962), of the shape of p. diverged names the chains that met something not finite; nil for none. The
 // gradients are those of the log posterior, without Jacobian.
 func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int64) (mean,
-	square *ts.Tensor,
+	square torch.Tensor,
 	diverged []bool, err error) {
 	if g == nil || next == nil {
-		return nil, nil, nil, fmt.Errorf("the gradient or the batches are nil: %w", infer.ErrConfig)
+		return torch.Tensor{}, torch.Tensor{}, nil, fmt.Errorf("the gradient or the batches are nil: %w", infer.ErrConfig)
 	}
 	err = torch.Do(func(outer *torch.Scope) error {
 		for k := int64(1); k <= n; k++ {
@@ -34,10 +33,10 @@ func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 					scope.Keep(mean, square)
 					return nil
 				}
-				old := []*ts.Tensor{mean, square}
+				old := []torch.Tensor{mean, square}
 				off := Combine(Term(1, e.Grad), Term(-1, mean))
 				mean = Combine(Term(1, mean), Term(1/float64(k), off))
-				square = Combine(Term(1, square), Term(float64(k-1)/float64(k), off.MustSquare(false)))
+				square = Combine(Term(1, square), Term(float64(k-1)/float64(k), off.Square()))
 				scope.Keep(mean, square)
 				torch.Free(old...)
 				return nil
@@ -103,15 +102,15 @@ func (e *Estimate) Due(step int64, epoch, none bool) bool {
 // minibatches at p. It is unbiased for independent minibatches; for B of N data without replacement it is N/(N − B)
 // times as large on average. A chain that meets something not finite keeps its old estimate, or 0. It belongs to no
 // scope.
-func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch,
-	error)) *ts.Tensor {
+func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch,
+	error)) torch.Tensor {
 	_, square, diverged, err := GradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating β: %w", err))
 	}
 	variance := Combine(Term(1/float64(e.Batches-1), square))
-	if old == nil {
-		old = variance.MustZerosLike(false)
+	if old == (torch.Tensor{}) {
+		old = torch.Of(variance.T().MustZerosLike(false))
 	}
 	variance = torch.Must(Hold(old, variance, diverged))
 	torch.Detach(variance)
@@ -119,7 +118,7 @@ func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old *ts.Tensor, ne
 }
 
 // VariancePart is the part of a state with the variance of the gradient, nil without an estimate.
-func (e *Estimate) VariancePart(v **ts.Tensor) Part {
+func (e *Estimate) VariancePart(v *torch.Tensor) Part {
 	return Part{Name: "gradient_variance", Tensor: v, Shared: true, Estimate: e, Make: e.Variance,
 		Required: "EstimateBeta"}
 }

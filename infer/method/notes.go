@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
@@ -190,8 +189,8 @@ func (t *stepper[S, P]) modes(p infer.Params, run infer.RunSummary, add func(str
 				x[0] = 1 // some direction
 			}
 		}
-		direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), way,
-			torch.Must(torch.Shape(p.Flat))...))
+		direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.T().DType(), way,
+			p.Flat.Shape()...))
 		for k, lambda := range t.curvatures(p, run, direction) {
 			if away := length[k] * math.Sqrt(max(lambda, 0)*t.n); away > most {
 				farthest, most = k, away
@@ -228,7 +227,7 @@ const (
 // steepest is the site whose gradient is farthest from a mode, for the chain where it is. Along the whole gradient a
 // site may be missed: another one whose curvature is 10³⁰ times as large, as that of effects whose scale goes to 0,
 // leaves nothing of it. g²/λ along any direction is at most that of the whole way to the mode.
-func (t *stepper[S, P]) steepest(p infer.Params, run infer.RunSummary, grad *ts.Tensor) (worst siteSlope) {
+func (t *stepper[S, P]) steepest(p infer.Params, run infer.RunSummary, grad torch.Tensor) (worst siteSlope) {
 	sites, d := p.Layout.Sites, p.Layout.Dim()
 	if len(sites) < 2 || len(sites) > mostSites {
 		return worst
@@ -244,8 +243,8 @@ func (t *stepper[S, P]) steepest(p infer.Params, run infer.RunSummary, grad *ts.
 				copy(part[from:to], all[from:to])
 				norms[k], sizes[k] = floats.Norm(part[from:to], 2), floats.Norm(at[from:to], 2)
 			}
-			direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(grad)), grad.DType(), part,
-				torch.Must(torch.Shape(grad))...))
+			direction := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(grad)), grad.T().DType(), part,
+				grad.Shape()...))
 			for k, lambda := range t.curvatures(p, run, direction) {
 				now := siteSlope{site: site.Name, norm: norms[k], lambda: lambda}
 				switch {
@@ -270,7 +269,7 @@ func (t *stepper[S, P]) steepest(p infer.Params, run infer.RunSummary, grad *ts.
 // curvature is the median over chains of the largest curvature of the mean log density at p. NaN where it cannot be
 // told.
 func (t *stepper[S, P]) curvature(p infer.Params, run infer.RunSummary) float64 {
-	lambdas := t.curvatures(p, run, nil)
+	lambdas := t.curvatures(p, run, torch.Tensor{})
 	if len(lambdas) == 0 {
 		return math.NaN()
 	}
@@ -298,7 +297,7 @@ func (t *stepper[S, P]) inParts(p infer.Params, run infer.RunSummary) bool {
 // Where all of the data are too many, each iteration has the next minibatch, and the curvatures are means of those of
 // the second half of the iterations. A direction does not depend on the minibatch that it meets, so that the mean of
 // its curvature is that of all data, which is not above the largest one.
-func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction *ts.Tensor) []float64 {
+func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction torch.Tensor) []float64 {
 	tau, d := run.Info.Temperature/t.n, p.Layout.Dim()
 	lambdas := make([]float64, p.Chains())
 	parts := t.inParts(p, run)
@@ -308,18 +307,18 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 			defer func() { _ = run.Batches.Seek(at) }()
 		}
 		h := 1e-5
-		if p.Flat.DType() != gotch.Double {
+		if p.Flat.T().DType() != gotch.Double {
 			h = 1e-2
 		}
 		v := direction
 		rounds := 1
-		if v == nil {
+		if v == (torch.Tensor{}) {
 			values := make([]float64, p.Chains()*d)
 			for i := range values { // in no direction that a model prefers
 				values[i] = 1 + math.Mod(float64(i%d+1)*math.Phi, 1)
 			}
-			shape := torch.Must(torch.Shape(p.Flat))
-			v = torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), values, shape...))
+			shape := p.Flat.Shape()
+			v = torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.T().DType(), values, shape...))
 			rounds = iterations
 		}
 		counted := 0.0
@@ -329,7 +328,7 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 				return err
 			}
 			if v != direction {
-				v.MustDrop()
+				v.T().MustDrop()
 			}
 			if v = next; !parts {
 				lambdas = now
@@ -350,22 +349,23 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 
 // product is minus the Hessian of the mean log density at the points of p times the directions of v, and the curvatures
 // along these.
-func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v *ts.Tensor, h, tau float64,
-	part bool) (curvatures []float64, out *ts.Tensor, err error) {
+func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v torch.Tensor, h, tau float64,
+	part bool) (curvatures []float64, out torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		batch := run.Batch
 		if part {
 			batch = torch.Must(run.Batches.Next())
 		}
-		norms := v.MustSquare(false).MustSumDimIntlist([]int64{-1}, true, v.DType(), false).MustSqrt(false)
-		v := v.MustDiv(norms, false)
+		norms := v.Square().T().MustSumDimIntlist([]int64{-1}, true, v.T().DType(), false).MustSqrt(false)
+		v := v.Div(norms).T()
 		ahead, behind := p, p
-		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, v)), Combine(Term(1, p.Flat), Term(-h, v))
+		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, torch.Of(v))), Combine(Term(1, p.Flat),
+			Term(-h, torch.Of(v)))
 		up := torch.Must(t.gradient.ValueAndGrad(ahead, batch, tau)).Grad
 		down := torch.Must(t.gradient.ValueAndGrad(behind, batch, tau)).Grad
 		out = Combine(Term(-0.5/h, up), Term(0.5/h, down))
-		curvatures = torch.Must(torch.ToSlice[float64](out.MustMul(v, false).MustSumDimIntlist([]int64{-1}, false,
-			v.DType(), false)))
+		curvatures = torch.Must(torch.ToSlice[float64](torch.Of(out.Mul(v).T().MustSumDimIntlist([]int64{-1}, false,
+			v.DType(), false))))
 		scope.Keep(out)
 		return nil
 	})

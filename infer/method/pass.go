@@ -25,10 +25,10 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 	if !fuse.Off.Load() && t.pass(program, s, next, before, after, m, advance) {
 		return nil
 	}
-	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor) }}
-	x.Set(fuse.Grad, m.Grad)
+	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor).T() }}
+	x.Set(fuse.Grad, m.Grad.T())
 	for i, part := range before {
-		x.Set(fuse.OfState(i), *part.Tensor)
+		x.Set(fuse.OfState(i), (*part.Tensor).T())
 	}
 	if stats := x.Run(program); stats != nil {
 		m.Info.Stats = stats
@@ -37,7 +37,7 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 		if part.Shared {
 			continue
 		}
-		if *part.Tensor = x.Get(fuse.OfState(i)); *part.Tensor == *before[i].Tensor { // it is not the old state's
+		if *part.Tensor = torch.Of(x.Get(fuse.OfState(i))); *part.Tensor == *before[i].Tensor { // it is not the old state's
 			*part.Tensor = torch.Must(torch.Copy(*part.Tensor))
 		}
 	}
@@ -53,9 +53,9 @@ func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []
 	if advance && m.Info.Diverged == nil { // a chain that is held keeps what it had
 		how = ts.KelvinTake
 	}
-	tensors[0] = m.Grad
+	tensors[0] = below(m.Grad)
 	for i, part := range before {
-		if tensors[i+1] = *part.Tensor; !part.Shared {
+		if tensors[i+1] = below(*part.Tensor); !part.Shared {
 			makes[i+1] = how
 		}
 	}
@@ -90,9 +90,17 @@ func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []
 	runtime.KeepAlive(m.Grad)
 	for i, part := range after {
 		if made := looks[i+1].Made; made != nil {
-			*part.Tensor = made
+			*part.Tensor = torch.Of(made)
 		}
 	}
 	P(next).base().Streams.Offset = p.Streams.Offset
 	return true
+}
+
+// below is the tensor below x, nil for one that was not set.
+func below(x torch.Tensor) *ts.Tensor {
+	if x == (torch.Tensor{}) {
+		return nil
+	}
+	return x.T()
 }

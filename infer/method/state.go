@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // State is what the states of an [Algorithm] have in common. The struct of a method's states embeds it.
@@ -19,21 +19,21 @@ type State struct {
 
 // Part is a tensor of a state besides θ. A shared one belongs to several states, is not held, and may be nil.
 type Part struct {
-	Name   string      // in checkpoints
-	Tensor **ts.Tensor // the field of the state
+	Name   string        // in checkpoints
+	Tensor *torch.Tensor // the field of the state
 	Shared bool
 	// Estimate says when Make makes a shared tensor anew, from the gradients of several minibatches; nil for never.
 	Estimate *Estimate
 	// Required is the field of the configuration that asks for the estimate, where no update is possible before it is
 	// made; "" where one is.
 	Required string
-	Make     func(g infer.Gradient, p infer.Params, old *ts.Tensor, next func() (infer.Batch, error)) *ts.Tensor
+	Make     func(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch, error)) torch.Tensor
 }
 
 // part is what a Part points to.
 type part struct {
 	name   string
-	tensor *ts.Tensor
+	tensor torch.Tensor
 	shared bool
 }
 
@@ -60,7 +60,7 @@ func (s State) Tensors() (owned, shared infer.Tensors) {
 		switch {
 		case !p.shared:
 			owned[p.name] = p.tensor
-		case p.tensor != nil:
+		case p.tensor != (torch.Tensor{}):
 			if shared == nil {
 				shared = infer.Tensors{}
 			}
@@ -114,13 +114,13 @@ func KeepAux(scope *torch.Scope, aux infer.Aux) {
 
 // Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not
 // finite stays where it is. With diverged nil it returns next.
-func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
+func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 	if diverged == nil {
 		return next, nil
 	}
 	shape, err := torch.Shape(old)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	mask := []int64{int64(len(diverged))}
 	for range shape[1:] {
@@ -131,11 +131,11 @@ func Hold(old, next *ts.Tensor, diverged []bool) (*ts.Tensor, error) {
 	}
 	device, err := torch.DeviceOf(old)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	m, err := torch.FromSliceOn(device, torch.DTypeOf[bool](), diverged, mask...)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	return old.WhereSelf(m, next, false)
+	return raw.Of(old.T().WhereSelf(m.T(), next.T(), false))
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Algorithm is a method of one gradient for each update, given by its equation; [Build] makes a transform of it. Its
@@ -22,7 +21,7 @@ type Algorithm[S infer.State] struct {
 
 	// Momenta are the first part of a state besides θ, for a method whose momenta have the law N(0, τσ²) and the kinetic
 	// energy |m|²/(2σ²): the field of the state, those to start with, see [Move.Momenta], and σ. Nil for none.
-	Momenta func(s *S) (own **ts.Tensor, given *ts.Tensor, sigma float64)
+	Momenta func(s *S) (own *torch.Tensor, given torch.Tensor, sigma float64)
 	Parts   func(s *S) []Part // the other tensors of a state; nil for none
 	// Check is what can be checked at the first update, without a gradient; nil leaves it to Program.
 	Check func(m *Move)
@@ -42,7 +41,7 @@ type Algorithm[S infer.State] struct {
 
 	// Kinetic tells momenta m, 1/M of each element (nil for 1) and a scale: scale·m·M⁻¹m/d is T/N on
 	// average. Nil is that of Momenta, or none.
-	Kinetic func(s *S) (m, inverse *ts.Tensor, scale float64)
+	Kinetic func(s *S) (m, inverse torch.Tensor, scale float64)
 	// Inflation is the factor by which the step of an update inflates the variance of a Gaussian target of precision λ,
 	// +Inf where it is unstable; nil where that is not known. m is the update that led to s, without its gradient.
 	Inflation func(s *S, m *Move, lambda float64) float64
@@ -55,7 +54,7 @@ type Move struct {
 	LR          float64 // step size ε
 	Temperature float64 // T
 	Tau         float64 // T/N, the temperature of the mean log posterior
-	Grad        *ts.Tensor
+	Grad        torch.Tensor
 	Batch       infer.Batch // of the update
 	Info        infer.Info  // what the update tells; a method may add to it
 
@@ -81,13 +80,13 @@ func (m *Move) check(field string, v float64, strict bool) error {
 }
 
 // Normal is standard normal noise in the form of x, from the streams of the chains.
-func (m *Move) Normal(x *ts.Tensor) *ts.Tensor { return torch.Must(m.state.Streams.NormalLike(x)) }
+func (m *Move) Normal(x torch.Tensor) torch.Tensor { return torch.Must(m.state.Streams.NormalLike(x)) }
 
 // Uniform is noise between 0 and 1 in the form of x, from the streams of the chains.
-func (m *Move) Uniform(x *ts.Tensor) *ts.Tensor {
-	shape := torch.Must(torch.Shape(x))
-	u := torch.Must(m.state.Streams.Uniform(shape[len(shape)-1:], x.DType(), torch.Must(torch.DeviceOf(x))))
-	return torch.Must(u.Reshape(shape, false))
+func (m *Move) Uniform(x torch.Tensor) torch.Tensor {
+	shape := x.Shape()
+	u := torch.Must(m.state.Streams.Uniform(shape[len(shape)-1:], x.T().DType(), torch.Must(torch.DeviceOf(x))))
+	return torch.Of(torch.Must(u.T().Reshape(shape, false)))
 }
 
 // Require panics with the error of a field unless ok.
@@ -98,10 +97,10 @@ func (m *Move) Require(ok bool, field string, value any, allowed string) {
 }
 
 // Term is c·x, a summand of [Combine].
-func Term(c float64, x *ts.Tensor) torch.Term { return torch.Term{Coeff: c, Tensor: x} }
+func Term(c float64, x torch.Tensor) torch.Term { return torch.Term{Coeff: c, Tensor: x} }
 
 // Combine is the sum of the terms, see [torch.Combine]; it panics with an error.
-func Combine(terms ...torch.Term) *ts.Tensor { return torch.Must(torch.Combine(terms...)) }
+func Combine(terms ...torch.Term) torch.Tensor { return torch.Must(torch.Combine(terms...)) }
 
 // Build makes the transform of an algorithm for a target, unless a check failed.
 func Build[S infer.State, P pointer[S]](c *Checks, target infer.Target, a Algorithm[S]) (infer.Transform, error) {
@@ -128,9 +127,9 @@ func build[S infer.State, P pointer[S]](c *Checks, g infer.Gradient, n float64, 
 	a.Name = c.Name
 	t := &stepper[S, P]{Algorithm: a, gradient: g, n: n}
 	if a.Kinetic == nil && a.Momenta != nil {
-		t.Kinetic = func(s *S) (m, inverse *ts.Tensor, scale float64) {
+		t.Kinetic = func(s *S) (m, inverse torch.Tensor, scale float64) {
 			own, _, sigma := a.Momenta(s)
-			return *own, nil, 1 / (sigma * sigma)
+			return *own, torch.Tensor{}, 1 / (sigma * sigma)
 		}
 	}
 	if err := torch.Do(t.check); err != nil {
@@ -239,7 +238,7 @@ func (t *stepper[S, P]) start(p infer.Params, streams torch.Streams) (infer.Stat
 		m := torch.Must(t.move(base))
 		if t.Momenta != nil {
 			own, given, sigma := t.Momenta(&s)
-			*own = m.Momenta(given, sigma*math.Sqrt(m.Tau), nil)
+			*own = m.Momenta(given, sigma*math.Sqrt(m.Tau), torch.Tensor{})
 		}
 		if t.Start != nil {
 			t.Algorithm.Start(&s, m)
@@ -308,7 +307,7 @@ func (t *stepper[S, P]) update(state infer.State, b infer.Batch, advance bool) (
 func complete(parts []Part) error {
 	for _, part := range parts {
 		switch {
-		case *part.Tensor != nil:
+		case *part.Tensor != (torch.Tensor{}):
 		case !part.Shared:
 			return fmt.Errorf("the state has no %s: Init makes states: %w", part.Name, infer.ErrConfig)
 		case part.Estimate != nil && part.Required != "":
@@ -380,7 +379,9 @@ func (t *stepper[S, P]) Due(state infer.State, epoch bool) bool {
 }
 
 // due says whether an estimate of the part comes before an update.
-func (p Part) due(step int64, epoch bool) bool { return p.Estimate.Due(step, epoch, *p.Tensor == nil) }
+func (p Part) due(step int64, epoch bool) bool {
+	return p.Estimate.Due(step, epoch, *p.Tensor == (torch.Tensor{}))
+}
 
 // Prepare makes the estimates that are due, from several batches each.
 func (t *stepper[S, P]) Prepare(state infer.State, epoch bool, next func() (infer.Batch, error)) (infer.State, error) {
@@ -430,11 +431,11 @@ func (t *thermal[S, P]) KineticTemperatures(state infer.State) ([][]float64, err
 	var values []float64
 	err = torch.Do(func(*torch.Scope) error {
 		m, inverse, scale := t.Kinetic(&s)
-		square := torch.Must(m.Square(false))
-		if inverse != nil {
-			square = torch.Must(square.Mul(inverse, false))
+		square := torch.Must(m.T().Square(false))
+		if inverse != (torch.Tensor{}) {
+			square = torch.Must(square.Mul(inverse.T(), false))
 		}
-		values = torch.Must(torch.ToSlice[float64](square))
+		values = torch.Must(torch.ToSlice[float64](torch.Of(square)))
 		for i := range values {
 			values[i] *= scale * t.n
 		}
@@ -456,21 +457,21 @@ func named(name string, err error) error {
 
 // Momenta are the first momenta of a method: a copy of the field Momenta, or, when that is nil, momenta of law
 // N(0, scale²·root²), with root of shape [d], or 1 when nil. Given momenta have the shape of θ, or [d] for all chains.
-func (m *Move) Momenta(given *ts.Tensor, scale float64, root *ts.Tensor) *ts.Tensor {
+func (m *Move) Momenta(given torch.Tensor, scale float64, root torch.Tensor) torch.Tensor {
 	theta := m.state.Params.Flat
-	if given != nil {
+	if given != (torch.Tensor{}) {
 		return m.given(theta, given)
 	}
 	z := m.Normal(theta)
-	if root != nil {
-		z = torch.Must(z.Mul(root, false))
+	if root != (torch.Tensor{}) {
+		z = torch.Of(torch.Must(z.T().Mul(root.T(), false)))
 	}
 	return Combine(Term(scale, z))
 }
 
 // given are given momenta in the form of θ; one vector becomes a row for each chain.
-func (m *Move) given(theta, given *ts.Tensor) *ts.Tensor {
-	shape, want := torch.Must(torch.Shape(given)), torch.Must(torch.Shape(theta))
+func (m *Move) given(theta, given torch.Tensor) torch.Tensor {
+	shape, want := given.Shape(), theta.Shape()
 	row := want[len(want)-1:]
 	allowed := fmt.Sprintf("it must be of the params' shape, %v", want)
 	if len(want) > 1 {
@@ -482,5 +483,5 @@ func (m *Move) given(theta, given *ts.Tensor) *ts.Tensor {
 		torch.Must(0, fmt.Errorf("Momenta: %w", err))
 	}
 	own := torch.Must(torch.To(given, torch.Must(torch.DeviceOf(theta)), torch.Must(torch.DTypeOfTensor(theta))))
-	return Combine(Term(0, theta), Term(1, torch.Must(own.Detach(false))))
+	return Combine(Term(0, theta), Term(1, torch.Of(torch.Must(own.T().Detach(false)))))
 }

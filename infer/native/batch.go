@@ -11,16 +11,16 @@ import (
 )
 
 // held are tensors of a batch that live as long as a function needs them, whatever becomes of their scopes.
-type held struct{ tensors []*ts.Tensor }
+type held struct{ tensors []torch.Tensor }
 
-func (h *held) add(t *ts.Tensor) (*ts.Tensor, error) {
-	c, err := t.Contiguous(false)
+func (h *held) add(t torch.Tensor) (torch.Tensor, error) {
+	c, err := t.T().Contiguous(false)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	torch.Detach(c)
-	h.tensors = append(h.tensors, c)
-	return c, nil
+	torch.Detach(torch.Of(c))
+	h.tensors = append(h.tensors, torch.Of(c))
+	return torch.Of(c), nil
 }
 
 func (h *held) free() {
@@ -30,7 +30,7 @@ func (h *held) free() {
 
 // Set replaces the batch by one of the same shapes. The batch's tensors must not be written to as long as the function
 // is used, and no call may be under way.
-func (f *Func) Set(batch map[string]*ts.Tensor) error {
+func (f *Func) Set(batch map[string]torch.Tensor) error {
 	if f.replay != nil {
 		return f.replay.set(batch)
 	}
@@ -45,7 +45,7 @@ func (f *Func) Set(batch map[string]*ts.Tensor) error {
 }
 
 // collect gives the addresses of a batch's tensors in the plan's order.
-func (f *Func) collect(batch map[string]*ts.Tensor) (at []unsafe.Pointer, h *held, err error) {
+func (f *Func) collect(batch map[string]torch.Tensor) (at []unsafe.Pointer, h *held, err error) {
 	h = &held{}
 	defer func() {
 		if err != nil {
@@ -73,7 +73,7 @@ func (f *Func) collect(batch map[string]*ts.Tensor) (at []unsafe.Pointer, h *hel
 		if err != nil {
 			return nil, h, err
 		}
-		p, err := ts.KelvinData(c, int(dtype.CInt()))
+		p, err := ts.KelvinData(c.T(), int(dtype.CInt()))
 		if err != nil {
 			return nil, h, err
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Source is a log density of one point.
 type Source struct {
-	Dim   int                   // the number of parameters
-	Batch map[string]*ts.Tensor // contiguous or not; the density gets copies of them
+	Dim   int                     // the number of parameters
+	Batch map[string]torch.Tensor // contiguous or not; the density gets copies of them
 	// Evaluate evaluates the density at x, a float64 tensor of shape [Dim], on tensors like those of Batch: the log
 	// density, and the log Jacobian where there is one, each with its gradient; and other tensors by name.
-	Evaluate func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor,
+	Evaluate func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+		aux map[string]torch.Tensor,
 		err error)
 	// Unfit says why the density cannot be compiled, where that is known; "" for trying.
 	Unfit string
@@ -28,9 +28,9 @@ type Source struct {
 	// Point is a point of the form, type and device of those to come, [Dim] or [K, Dim], and Whole evaluates the log
 	// density + weight · log Jacobian of its rows at once: a Replay repeats it. With a nil Whole there
 	// is no Replay.
-	Point *ts.Tensor
-	Whole func(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (values, grads *ts.Tensor,
-		aux map[string]*ts.Tensor, err error)
+	Point torch.Tensor
+	Whole func(x torch.Tensor, batch map[string]torch.Tensor, weight float64) (values, grads torch.Tensor,
+		aux map[string]torch.Tensor, err error)
 	// Unplanned says why no plan can be made of the density, so that a Replay is all there is; "" for trying.
 	Unplanned string
 
@@ -210,12 +210,12 @@ func choose(plan *ir.Plan, s Source, points [][]float64, tier Tier, o Options, r
 }
 
 // copies are tensors of the scope that is open, each with memory of its own.
-func copies(batch map[string]*ts.Tensor) (map[string]*ts.Tensor, error) {
-	out := make(map[string]*ts.Tensor, len(batch))
+func copies(batch map[string]torch.Tensor) (map[string]torch.Tensor, error) {
+	out := make(map[string]torch.Tensor, len(batch))
 	for name, t := range batch {
-		c, err := t.Contiguous(false)
+		c, err := t.T().Contiguous(false)
 		if err == nil {
-			out[name], err = torch.Copy(c)
+			out[name], err = torch.Copy(torch.Of(c))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)

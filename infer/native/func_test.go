@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // normal is -½ Σ (y_i - θ)² + w·θ, where y is a tensor of the batch, with its gradient and the output Σ (y_i - θ)². The
@@ -45,15 +44,16 @@ func normal(n int) *ir.Plan {
 }
 
 // eagerNormal is the same with tensors.
-func eagerNormal(t *testing.T, y *ts.Tensor) Source {
-	return Source{Dim: 1, Batch: map[string]*ts.Tensor{"y": y},
-		Evaluate: func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor,
+func eagerNormal(t *testing.T, y torch.Tensor) Source {
+	return Source{Dim: 1, Batch: map[string]torch.Tensor{"y": y},
+		Evaluate: func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+			aux map[string]torch.Tensor,
 			err error) {
-			for _, f := range []func(*ts.Tensor) *ts.Tensor{
-				func(x *ts.Tensor) *ts.Tensor {
-					return torch.Of(batch["y"]).Sub(torch.Of(x)).Square().Sum().Mul(-0.5).T()
+			for _, f := range []func(torch.Tensor) torch.Tensor{
+				func(x torch.Tensor) torch.Tensor {
+					return batch["y"].Sub(x).Square().Sum().Mul(-0.5)
 				},
-				func(x *ts.Tensor) *ts.Tensor { return torch.Of(x).Sum().T() },
+				func(x torch.Tensor) torch.Tensor { return x.Sum() },
 			} {
 				value, grad, err := torch.ValueAndGrad(f, x)
 				require.NoError(t, err)
@@ -74,7 +74,7 @@ func made(t *testing.T, tier Tier, p *ir.Plan, s Source) *Func {
 	return f
 }
 
-func vector(t *testing.T, y ...float64) *ts.Tensor {
+func vector(t *testing.T, y ...float64) torch.Tensor {
 	t.Helper()
 	x, err := torch.FromSlice(y)
 	require.NoError(t, err)
@@ -103,18 +103,18 @@ func TestBatches(t *testing.T) {
 
 		other, err := torch.FromSlice([]float64{1, 1, 1})
 		require.NoError(t, err)
-		require.NoError(t, f.Set(map[string]*ts.Tensor{"y": other}))
+		require.NoError(t, f.Set(map[string]torch.Tensor{"y": other}))
 		torch.Free(other)
 		runtime.GC()
 		require.NoError(t, f.Rows([]float64{3, 0}, 0, values, grads, [][]float64{aux}))
 		assert.Equal(t, []float64{-6, -1.5}, values)
 
 		long := vector(t, 1, 2)
-		assert.ErrorContains(t, f.Set(map[string]*ts.Tensor{"y": long}), "of shape [3]")
+		assert.ErrorContains(t, f.Set(map[string]torch.Tensor{"y": long}), "of shape [3]")
 		single, err := torch.FromSliceOn(torch.CPU, gotch.Float, []float64{1, 2, 3})
 		require.NoError(t, err)
 		defer torch.Free(single)
-		assert.ErrorContains(t, f.Set(map[string]*ts.Tensor{"y": single}), `batch tensor "y"`)
+		assert.ErrorContains(t, f.Set(map[string]torch.Tensor{"y": single}), `batch tensor "y"`)
 		assert.ErrorContains(t, f.Set(nil), `no tensor "y"`)
 		assert.Error(t, f.Rows([]float64{3}, 0, values, grads, [][]float64{aux}))
 	}

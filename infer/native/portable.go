@@ -17,9 +17,9 @@ func (f *Func) Portable() (*portable.Plan, error) {
 	inputs := make([][]float64, len(f.plan.Inputs))
 	err := torch.Do(func(*torch.Scope) error {
 		for i, s := range f.plan.Inputs {
-			t, err := f.held.tensors[i].Totype(gotch.Double, false)
+			t, err := f.held.tensors[i].T().Totype(gotch.Double, false)
 			if err == nil {
-				inputs[i], err = torch.ToSlice[float64](t)
+				inputs[i], err = torch.ToSlice[float64](torch.Of(t))
 			}
 			if err != nil {
 				return fmt.Errorf("native: batch tensor %q: %w", s.Name, err)

@@ -10,10 +10,10 @@ import (
 	"sync"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/record"
-	"github.com/sugarme/gotch/ts"
 )
 
 // replay does again what libtorch did in one evaluation, on points of one shape and type.
@@ -37,7 +37,7 @@ type input struct {
 	device gotch.Device
 }
 
-func describe(name string, t *ts.Tensor) (in input, err error) {
+func describe(name string, t torch.Tensor) (in input, err error) {
 	in.name = name
 	if in.shape, err = torch.Shape(t); err == nil {
 		if in.dtype, err = torch.DTypeOfTensor(t); err == nil {
@@ -53,16 +53,16 @@ func (a input) equal(b input) bool {
 
 // whole is an evaluation of all rows of a point.
 type whole struct {
-	tensors []*ts.Tensor // values, gradients, then the others by name
+	tensors []torch.Tensor // values, gradients, then the others by name
 	names   []string
 }
 
-func (s Source) whole(x *ts.Tensor, batch map[string]*ts.Tensor, weight float64) (w whole, err error) {
+func (s Source) whole(x torch.Tensor, batch map[string]torch.Tensor, weight float64) (w whole, err error) {
 	values, grads, aux, err := s.Whole(x, batch, weight)
 	if err != nil {
 		return w, err
 	}
-	w.tensors = []*ts.Tensor{values, grads}
+	w.tensors = []torch.Tensor{values, grads}
 	for _, name := range slices.Sorted(maps.Keys(aux)) {
 		w.names, w.tensors = append(w.names, name), append(w.tensors, aux[name])
 	}
@@ -131,7 +131,7 @@ func (s Source) replayed(o Options, report *Report) (*Func, error) {
 	if err := r.set(s.Batch); err != nil {
 		return nil, &refusal{err.Error()}
 	}
-	for i, x := range []*ts.Tensor{first, second, first} {
+	for i, x := range []torch.Tensor{first, second, first} {
 		if err := r.verify(s, x, []float64{0.25, recordedWeights[0], recordedWeights[1]}[i]); err != nil {
 			return nil, err
 		}
@@ -140,10 +140,10 @@ func (s Source) replayed(o Options, report *Report) (*Func, error) {
 }
 
 // beside is a point that differs in all coordinates.
-func beside(x *ts.Tensor) (*ts.Tensor, error) {
+func beside(x torch.Tensor) (torch.Tensor, error) {
 	in, err := describe("", x)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	n := int64(1)
 	for _, k := range in.shape {
@@ -155,23 +155,23 @@ func beside(x *ts.Tensor) (*ts.Tensor, error) {
 	}
 	step, err := torch.FromSliceOn(in.device, in.dtype, steps, in.shape...)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	return x.Add(step, false)
+	return raw.Of(x.T().Add(step.T(), false))
 }
 
 // recorded is one evaluation, and its program.
-func (s Source) recorded(x *ts.Tensor, weight float64) (*record.Program, whole, error) {
-	known, batch := []*ts.Tensor{x}, map[string]*ts.Tensor{}
+func (s Source) recorded(x torch.Tensor, weight float64) (*record.Program, whole, error) {
+	known, batch := []torch.Tensor{x}, map[string]torch.Tensor{}
 	for _, name := range slices.Sorted(maps.Keys(s.Batch)) {
 		// By other handles, so that nothing is found that an earlier evaluation kept of them.
-		t, err := s.Batch[name].Detach(false)
+		t, err := s.Batch[name].T().Detach(false)
 		if err != nil {
 			return nil, whole{}, err
 		}
-		known, batch[name] = append(known, t), t
+		known, batch[name] = append(known, torch.Of(t)), torch.Of(t)
 	}
-	r, err := record.StartReplay(known)
+	r, err := record.StartReplay(raw.Pointers(known))
 	if err != nil {
 		return nil, whole{}, err
 	}
@@ -180,7 +180,7 @@ func (s Source) recorded(x *ts.Tensor, weight float64) (*record.Program, whole, 
 	if err != nil {
 		return nil, w, err
 	}
-	p, err := r.Stop(w.tensors)
+	p, err := r.Stop(raw.Pointers(w.tensors))
 	if refused := record.Refusal(""); errors.As(err, &refused) {
 		return nil, w, &refusal{refused.Error()}
 	}
@@ -188,7 +188,7 @@ func (s Source) recorded(x *ts.Tensor, weight float64) (*record.Program, whole, 
 }
 
 // verify compares the replay with eager evaluation at a point.
-func (r *replay) verify(s Source, x *ts.Tensor, weight float64) error {
+func (r *replay) verify(s Source, x torch.Tensor, weight float64) error {
 	return torch.Do(func(*torch.Scope) error {
 		want, err := s.whole(x, s.Batch, weight)
 		if err != nil {
@@ -224,9 +224,9 @@ func what(i int, names []string) string {
 }
 
 // set takes another batch.
-func (r *replay) set(batch map[string]*ts.Tensor) error {
+func (r *replay) set(batch map[string]torch.Tensor) error {
 	h := &held{}
-	tensors := make([]*ts.Tensor, len(r.batch))
+	tensors := make([]torch.Tensor, len(r.batch))
 	for i, in := range r.batch {
 		t, ok := batch[in.name]
 		if !ok {
@@ -246,14 +246,14 @@ func (r *replay) set(batch map[string]*ts.Tensor) error {
 			return err
 		}
 	}
-	err := r.program.SetBatch(tensors)
+	err := r.program.SetBatch(raw.Pointers(tensors))
 	r.held.tensors, h.tensors = h.tensors, r.held.tensors
 	h.free()
 	return err
 }
 
 // run evaluates at a point. The tensors belong to the scope that is open.
-func (r *replay) run(x *ts.Tensor, weight float64) ([]*ts.Tensor, error) {
+func (r *replay) run(x torch.Tensor, weight float64) ([]torch.Tensor, error) {
 	w, ok := r.calls.Get().(*record.Workspace)
 	if !ok {
 		var err error
@@ -261,11 +261,11 @@ func (r *replay) run(x *ts.Tensor, weight float64) ([]*ts.Tensor, error) {
 			return nil, err
 		}
 	}
-	out, err := w.Run(x, weight, 2+len(r.outputs))
+	out, err := w.Run(x.T(), weight, 2+len(r.outputs))
 	if err == nil {
 		r.calls.Put(w)
 	}
-	return out, err
+	return raw.All(out), err
 }
 
 // all evaluates points of numbers in Go.
@@ -319,18 +319,19 @@ func (f *Func) Planned() bool { return f.replay == nil }
 
 // Tensors evaluates all rows of a point at once: the log densities + weight · log Jacobian, with their gradients, and
 // the outputs. They have the bits of eager evaluation and belong to the scope that is open. Only a replay has them.
-func (f *Func) Tensors(x *ts.Tensor, weight float64) (values, grads *ts.Tensor, aux map[string]*ts.Tensor, err error) {
+func (f *Func) Tensors(x torch.Tensor, weight float64) (values, grads torch.Tensor, aux map[string]torch.Tensor,
+	err error) {
 	if f.replay == nil {
-		return nil, nil, nil, errors.New("native: a plan works on numbers, not on tensors")
+		return torch.Tensor{}, torch.Tensor{}, nil, errors.New("native: a plan works on numbers, not on tensors")
 	}
 	out, err := f.replay.run(x, weight)
 	runtime.KeepAlive(f)
 	if err != nil {
-		return nil, nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	for i, o := range f.replay.outputs {
 		if aux == nil {
-			aux = map[string]*ts.Tensor{}
+			aux = map[string]torch.Tensor{}
 		}
 		aux[o.Name] = out[2+i]
 	}

@@ -136,7 +136,7 @@ func (s Source) digest(points [][]float64) (w where, err error) {
 }
 
 // digestTensor adds the elements of a contiguous tensor.
-func digestTensor(h *maphash.Hash, t *ts.Tensor) error {
+func digestTensor(h *maphash.Hash, t torch.Tensor) error {
 	shape, err := torch.Shape(t)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func digestTensor(h *maphash.Hash, t *ts.Tensor) error {
 	if n == 0 {
 		return nil
 	}
-	p, err := ts.KelvinData(t, int(dtype.CInt()))
+	p, err := ts.KelvinData(t.T(), int(dtype.CInt()))
 	if err != nil {
 		return err
 	}

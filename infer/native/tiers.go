@@ -14,6 +14,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
 	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -22,18 +24,19 @@ func planOf(s Source, x, y []float64, o Options) (*ir.Plan, error) {
 	names := slices.Sorted(maps.Keys(s.Batch))
 	source := lower.Source{Dim: s.Dim}
 	for _, name := range names {
-		source.Batch = append(source.Batch, lower.Named{Name: name, Tensor: s.Batch[name]})
+		source.Batch = append(source.Batch, lower.Named{Name: name, Tensor: s.Batch[name].T()})
 	}
-	source.Evaluate = func(x *ts.Tensor, tensors []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-		batch := make(map[string]*ts.Tensor, len(names))
+	source.Evaluate = func(x *ts.Tensor, tensors []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named,
+		err error) {
+		batch := make(map[string]torch.Tensor, len(names))
 		for i, name := range names {
-			batch[name] = tensors[i]
+			batch[name] = torch.Of(tensors[i])
 		}
-		values, grads, more, err := s.Evaluate(x, batch)
+		v, g, more, err := s.Evaluate(torch.Of(x), batch)
 		for _, name := range slices.Sorted(maps.Keys(more)) {
-			aux = append(aux, lower.Named{Name: name, Tensor: more[name]})
+			aux = append(aux, lower.Named{Name: name, Tensor: more[name].T()})
 		}
-		return values, grads, aux, err
+		return raw.Pointers(v), raw.Pointers(g), aux, err
 	}
 	plan, err := lower.Compile(source, x, y, lower.Options{GradientOnly: o.ValueFree, ValueOnly: o.GradientFree})
 	var r *lower.Refusal

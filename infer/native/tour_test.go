@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/cc"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 )
 
 var update = flag.Bool("update", false, "write the stages of docs/native.md anew")
@@ -25,13 +25,13 @@ func logPosterior(x, y torch.Tensor) torch.Tensor {
 
 // The stages of docs/native.md are those of this example. `go test ./infer/native -run TestTour -update` writes them.
 func TestTour(t *testing.T) {
-	y := torch.Must(torch.FromSlice(make([]float64, 100)))
-	source := lower.Source{Dim: 1, Batch: []lower.Named{{Name: "y", Tensor: y}},
+	y := torch.New(make([]float64, 100))
+	source := lower.Source{Dim: 1, Batch: []lower.Named{{Name: "y", Tensor: y.T()}},
 		Evaluate: func(x *ts.Tensor, batch []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			value, grad, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				return logPosterior(torch.Of(x), torch.Of(batch[0])).T()
-			}, x)
-			return []*ts.Tensor{value}, []*ts.Tensor{grad}, nil, err
+			value, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				return logPosterior(x, torch.Of(batch[0]))
+			}, torch.Of(x))
+			return []*ts.Tensor{value.T()}, []*ts.Tensor{grad.T()}, nil, err
 		}}
 	recording, err := lower.Record(source, []float64{0.5})
 	require.NoError(t, err)

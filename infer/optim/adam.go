@@ -6,7 +6,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Adam is adaptive moment estimation (Kingma and Ba 2015), with weight decay as part of the gradient:
@@ -34,8 +34,8 @@ type AdamW struct {
 // AdamState is the state of [Adam] and of [AdamW].
 type AdamState struct {
 	method.State
-	First  *ts.Tensor // m, of the shape of θ
-	Second *ts.Tensor // v, of the shape of θ
+	First  torch.Tensor // m, of the shape of θ
+	Second torch.Tensor // v, of the shape of θ
 }
 
 // Build checks the configuration and binds it to a target.
@@ -90,7 +90,8 @@ func (c Adam) algorithm(name string, decoupled bool) (*method.Checks, method.Alg
 			return []method.Part{{Name: "first", Tensor: &s.First}, {Name: "second", Tensor: &s.Second}}
 		},
 		Start: func(s *AdamState, _ *method.Move) {
-			s.First, s.Second = s.Params.Flat.MustZerosLike(false), s.Params.Flat.MustZerosLike(false)
+			flat := s.Params.Flat.T()
+			s.First, s.Second = torch.Of(flat.MustZerosLike(false)), torch.Of(flat.MustZerosLike(false))
 		},
 	}
 }

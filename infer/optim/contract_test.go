@@ -22,7 +22,7 @@ func TestContract(t *testing.T) {
 func TestCheckpointsTellAdamFromAdamW(t *testing.T) {
 	dir := t.TempDir()
 	f := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustDot(p.Flat, false).MustNeg(false)), nil
+		return p.Flat.Dot(p.Flat).Neg(), nil
 	}
 	run := func(m infer.Method, resume bool) error {
 		transform, err := m.Build(infer.Sum(f, 1))

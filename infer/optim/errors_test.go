@@ -89,10 +89,10 @@ func TestLearningRatesThatGoWrongLater(t *testing.T) {
 			for range 2 {
 				s, _ = update(t, transform, s, w.batch())
 			}
-			before := values(s.Position().Flat)
+			before := values(s.Position().Flat.T())
 			_, _, err := transform.Update(s, w.batch())
 			field(t, err, "LR at update 2", what+": LR at update 2 is "+wrong.text+": it must be finite and at least 0")
-			identical(t, before, values(s.Position().Flat), "the state")
+			identical(t, before, values(s.Position().Flat.T()), "the state")
 		}
 	}
 }
@@ -103,14 +103,14 @@ func TestStartsThatDoNotFit(t *testing.T) {
 	bad[w.layout.Dim()+4] = math.Inf(1)
 	for what, method := range methods() {
 		transform := build(t, method, w.logPosterior)
-		_, err := transform.Init(infer.Params{Layout: w.layout, Flat: vector(spread(4))})
+		_, err := transform.Init(infer.Params{Layout: w.layout, Flat: torch.Of(vector(spread(4)))})
 		require.EqualError(t, err, what+": params of shape [4] for the layout u[3] v[2 1]: expected [5], or [K, "+
 			"5] for K chains: layout does not fit")
 		require.ErrorIs(t, err, infer.ErrLayout)
 		_, err = transform.Init(params(w.layout, bad, 2))
 		require.EqualError(t, err, what+": v[1,0] of chain 1 is +Inf at the start: not finite")
 		require.ErrorIs(t, err, infer.ErrNonFinite)
-		_, err = transform.Init(infer.Params{Flat: vector(spread(5))})
+		_, err = transform.Init(infer.Params{Flat: torch.Of(vector(spread(5)))})
 		require.EqualError(t, err, what+": the params have no layout: layout does not fit")
 	}
 }
@@ -151,10 +151,10 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 					rows)), b)
 				return err
 			}
-			require.ErrorContains(t, try(w.logPosterior, infer.Batch{"v": vector(w.c)}),
+			require.ErrorContains(t, try(w.logPosterior, infer.Batch{"v": torch.Of(vector(w.c))}),
 				what+`: log posterior: the model asked for batch tensor "u", which does not exist; there are: ["v"]`)
 			err := try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-				return torch.Of(p.Get("u").T().MustDot(p.Get("v").T(), false)), nil
+				return p.Get("u").Dot(p.Get("v")), nil
 			}, nil)
 			var failed *torch.Error
 			require.ErrorAs(t, err, &failed)
@@ -169,7 +169,7 @@ func TestLBFGSNeedsAllOfTheData(t *testing.T) {
 		return p.Get("x").Sub(b.Get("y")).Square().Mean().Mul(-0.5), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
-	data := infer.Batch{"y": vector([]float64{1, 2, 3, 6})}
+	data := infer.Batch{"y": torch.Of(vector([]float64{1, 2, 3, 6}))}
 	program := infer.Handwritten(infer.Mean(f, 4), params(l, []float64{0}, 0), data)
 	split := func(size int64) infer.Batches {
 		return must(infer.Minibatches(data, infer.MinibatchOptions{Size: size}))

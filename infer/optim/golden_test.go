@@ -59,11 +59,11 @@ func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recu
 				"the density is of the point before the move")
 			assert.InDelta(t, math.Sqrt(square), info.GradNorm[k], golden, "the norm is of the point before the move")
 		}
-		assert.Len(t, values(info.Aux["u"]), max(rows, 1))
+		assert.Len(t, values(info.Aux["u"].T()), max(rows, 1))
 
 		recursion(step, lr(int64(step)), theta, g)
 		s = next
-		if !within(t, theta, values(s.Position().Flat), golden, name("theta after update %d", step)) {
+		if !within(t, theta, values(s.Position().Flat.T()), golden, name("theta after update %d", step)) {
 			t.FailNow()
 		}
 		assert.Equal(t, int64(step+1), s.Steps())
@@ -109,7 +109,7 @@ func TestSGDFollowsItsEquations(t *testing.T) {
 							}
 						}
 					})
-					within(t, b, values(s.(optim.SGDState).Buffer), golden, "the buffer at the end")
+					within(t, b, values(s.(optim.SGDState).Buffer.T()), golden, "the buffer at the end")
 				})
 			}
 		}
@@ -145,8 +145,8 @@ func (a adam) check(t *testing.T, method infer.Method, lr infer.Schedule, rows i
 			theta[i] += lr * mHat / (math.Sqrt(vHat) + a.eps)
 		}
 	}).(optim.AdamState)
-	within(t, m, values(s.First), golden, "the first moment at the end")
-	within(t, v, values(s.Second), golden, "the second moment at the end")
+	within(t, m, values(s.First.T()), golden, "the first moment at the end")
+	within(t, v, values(s.Second.T()), golden, "the second moment at the end")
 }
 
 func TestAdamFollowsItsEquations(t *testing.T) {

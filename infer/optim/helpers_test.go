@@ -52,17 +52,17 @@ func newWells() wells {
 }
 
 func (w wells) batch() infer.Batch {
-	return infer.Batch{"u": vector(w.c[:3]), "v": vector(w.c[3:], 2, 1)}
+	return infer.Batch{"u": torch.Of(vector(w.c[:3])), "v": torch.Of(vector(w.c[3:], 2, 1))}
 }
 
 func (w wells) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	site := func(name string) *ts.Tensor {
+	site := func(name string) torch.Tensor {
 		x, c := p.Get(name).T(), b.Get(name).T()
 		quarter := x.MustSquare(false).MustSquare(false).MustMulScalar(ts.FloatScalar(0.25), false)
-		return x.MustSub(quarter, false).MustMul(c, false).MustSum(gotch.Double, false)
+		return torch.Of(x.MustSub(quarter, false).MustMul(c, false).MustSum(gotch.Double, false))
 	}
 	u := site("u")
-	return torch.Of(u.MustAdd(site("v"), false)), infer.Aux{"u": u}
+	return u.Add(site("v")), infer.Aux{"u": u}
 }
 
 // gradient is the gradient at several points, one after the other.

@@ -29,8 +29,8 @@ type LBFGS struct {
 // LBFGSState is the state of [LBFGS].
 type LBFGSState struct {
 	method.State
-	Moves   *ts.Tensor // the last moves of θ, the newest first, of shape [History, d] or [K, History, d]; 0 for none
-	Changes *ts.Tensor // the changes of −g that came with them, of the same shape
+	Moves   torch.Tensor // the last moves of θ, the newest first, of shape [History, d] or [K, History, d]; 0 for none
+	Changes torch.Tensor // the changes of −g that came with them, of the same shape
 }
 
 // Build checks the configuration and binds it to a target.
@@ -49,11 +49,11 @@ func (c LBFGS) Build(target infer.Target) (infer.Transform, error) {
 			return []method.Part{{Name: "moves", Tensor: &s.Moves}, {Name: "changes", Tensor: &s.Changes}}
 		},
 		Start: func(s *LBFGSState, _ *method.Move) {
-			shape := s.Params.Flat.MustSize()
+			shape := s.Params.Flat.T().MustSize()
 			d := shape[len(shape)-1]
 			shape = append(shape[:len(shape)-1:len(shape)-1], int64(c.History), d)
-			s.Moves = torch.Must(ts.Zeros(shape, s.Params.Flat.DType(), torch.Must(torch.DeviceOf(s.Params.Flat))))
-			s.Changes = s.Moves.MustZerosLike(false)
+			s.Moves = torch.Of(torch.Must(ts.Zeros(shape, s.Params.Flat.T().DType(), torch.Must(torch.DeviceOf(s.Params.Flat)))))
+			s.Changes = torch.Of(s.Moves.T().MustZerosLike(false))
 		},
 	})
 }
@@ -66,7 +66,7 @@ func (c LBFGS) step(s, next *LBFGSState, m *method.Move) {
 	searches := make([]*lineSearch, len(m.Info.GradNorm)) // nil for a chain that stays
 	directions := make([]float64, len(theta))
 	slack := 1e-14
-	if s.Params.Flat.DType() == gotch.Float {
+	if s.Params.Flat.T().DType() == gotch.Float {
 		slack = 1e-6
 	}
 	for k, norm := range m.Info.GradNorm {
@@ -171,11 +171,11 @@ func push(history, v []float64) {
 	copy(history, v)
 }
 
-func numbers(x *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](x)) }
+func numbers(x torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](x)) }
 
 // like are numbers in the form of a tensor.
-func like(x *ts.Tensor, values []float64) *ts.Tensor {
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(x)), x.DType(), values, x.MustSize()...))
+func like(x torch.Tensor, values []float64) torch.Tensor {
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(x)), x.T().DType(), values, x.T().MustSize()...))
 }
 
 // decrease is the part of the promised decrease that a step must bring.

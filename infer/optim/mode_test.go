@@ -26,7 +26,7 @@ func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	assert.Zero(t, result.Held)
-	return values(result.State.Position().Flat)
+	return values(result.State.Position().Flat.T())
 }
 
 // climbers are configurations that reach a mode to rounding: those of Adam, whose steps do not shrink with the
@@ -48,10 +48,11 @@ func climbers(steps int64) map[string]infer.Method {
 func TestOptimisersFindTheModeOfAGaussian(t *testing.T) {
 	const steps, chains = 1000, 4
 	mean := []float64{1, -2, 0.5}
-	b := infer.Batch{"mean": vector(mean), "precision": vector([]float64{1.5, 0.6, -0.3, 0.6, 1.2, 0.4, -0.3, 0.4, 1.3},
-		3, 3)}
+	b := infer.Batch{"mean": torch.Of(vector(mean)), "precision": torch.Of(vector([]float64{1.5, 0.6, -0.3, 0.6, 1.2, 0.4,
+		-0.3, 0.4, 1.3},
+		3, 3))}
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		r := ts.MustCat([]*ts.Tensor{p.Get("a").T(), p.Get("b").T().MustUnsqueeze(0, false)},
+		r := ts.MustCat([]*ts.Tensor{p.Get("a").T(), p.Get("b").Unsqueeze(0).T()},
 			0).MustSub(b.Get("mean").T(), false)
 		return torch.Of(b.Get("precision").T().MustMv(r, false).MustDot(r, false).MustMulScalar(ts.FloatScalar(-0.5),
 			false)), nil
@@ -79,7 +80,7 @@ func ridge() (x *mat.Dense, y *mat.VecDense, b infer.Batch) {
 		x.SetRow(i, []float64{row[0], row[1] + 0.5*row[0], row[2] - 0.3*row[1]})
 		y.SetVec(i, 2*x.At(i, 0)-x.At(i, 1)+0.5*row[3])
 	}
-	return x, y, infer.Batch{"x": vector(x.RawMatrix().Data, n, d), "y": vector(y.RawVector().Data)}
+	return x, y, infer.Batch{"x": torch.Of(vector(x.RawMatrix().Data, n, d)), "y": torch.Of(vector(y.RawVector().Data))}
 }
 
 // The mode of (1/n)(log N(y; Xw, I) + log N(w; 0, I/λ)) is (XᵀX + λI)⁻¹Xᵀy. It is also the mode of the likelihood alone
@@ -96,16 +97,16 @@ func TestOptimisersFindTheModeOfRidgeRegression(t *testing.T) {
 	right.MulVec(x.T(), y)
 	require.NoError(t, mode.SolveVec(&normal, &right))
 
-	likelihood := func(p infer.Params, b infer.Batch) *ts.Tensor {
-		r := b.Get("y").T().MustSub(b.Get("x").T().MustMv(p.Get("w").T(), false), false)
-		return r.MustSquare(false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false)
+	likelihood := func(p infer.Params, b infer.Batch) torch.Tensor {
+		r := b.Get("y").Sub(b.Get("x").T().MustMv(p.Get("w").T(), false)).T()
+		return torch.Of(r.MustSquare(false).MustMean(gotch.Double, false).MustMulScalar(ts.FloatScalar(-0.5), false))
 	}
 	posterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
 		prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5*lambda/n), false)
-		return torch.Of(likelihood(p, b).MustAdd(prior, false)), nil
+		return likelihood(p, b).Add(prior), nil
 	}
-	alone := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(likelihood(p, b)), nil }
+	alone := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) { return likelihood(p, b), nil }
 	start := params(must(infer.NewLayout(infer.Shapes{"w": {3}})), spread(3), 0)
 
 	for what, method := range climbers(steps) {
@@ -129,13 +130,13 @@ func TestAdamWRestsWhereItsStepBalancesTheDecay(t *testing.T) {
 	lambda, eps := 0.5, 1e-3
 	mu := []float64{5, -3}
 	f := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Get("x").T().MustSub(b.Get("mu").T(), false).MustSquare(false).MustSum(gotch.Double,
+		return torch.Of(p.Get("x").Sub(b.Get("mu")).Square().T().MustSum(gotch.Double,
 			false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}
 	start := params(must(infer.NewLayout(infer.Shapes{"x": {2}})), []float64{0, 0}, 0)
 	// Adam's second moment forgets the way there by the factor 0.9 in each update.
 	got := found(t, optim.AdamW{LR: infer.Constant(0.05), WeightDecay: &lambda, Eps: eps, Beta2: 0.9}, f, start,
-		infer.Batch{"mu": vector(mu)}, 2000)
+		infer.Batch{"mu": torch.Of(vector(mu))}, 2000)
 	for i, theta := range got {
 		g := mu[i] - theta
 		assert.InDelta(t, 0, g/(math.Abs(g)+eps)-lambda*theta, 1e-12, "element %d rests at %g", i, theta)

@@ -24,7 +24,8 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		return p.Get("x").Square().Mul(-0.5 * lambda), nil
 	}
 	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
-	b := infer.Batch{"y": vector(make([]float64, n)), "scalar": vector([]float64{1}), "groups": vector(make([]float64, 3))}
+	b := infer.Batch{"y": torch.Of(vector(make([]float64, n))), "scalar": torch.Of(vector([]float64{1})),
+		"groups": torch.Of(vector(make([]float64, 3)))}
 	for _, e := range []struct {
 		at      float64
 		part    bool
@@ -89,9 +90,9 @@ func TestNotesOfARunAway(t *testing.T) {
 			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
 		})
 	}
-	data := infer.Batch{"y": vector([]float64{28, 8, -3, 7, -1, 1, 18, 12}),
-		"sigma":  vector([]float64{15, 10, 16, 11, 9, 11, 10, 18}),
-		"scalar": must(torch.Scalar(1)), "regions": vector([]float64{1, 2, 3})}
+	data := infer.Batch{"y": torch.Of(vector([]float64{28, 8, -3, 7, -1, 1, 18, 12})),
+		"sigma":  torch.Of(vector([]float64{15, 10, 16, 11, 9, 11, 10, 18})),
+		"scalar": torch.Scalar(1), "regions": torch.Of(vector([]float64{1, 2, 3}))}
 	report := func(m ppl.Model) *diag.Report {
 		d := must(infer.Sample(context.Background(), must(ppl.Compile(m, data)), optim.LBFGS{},
 			infer.Options{Seed: 1, Observer: infer.Silent}))
@@ -122,8 +123,8 @@ func TestNotesOfAPartOfTheData(t *testing.T) {
 		y[i] = 5
 	}
 	for size, found := range map[int]int{10: 0, 40: 1} {
-		p := must(ppl.Compile(model, infer.Batch{"y": vector(y[:size])}))
-		batches := must(infer.Minibatches(infer.Batch{"y": vector(y)}, infer.MinibatchOptions{Size: 10}))
+		p := must(ppl.Compile(model, infer.Batch{"y": torch.Of(vector(y[:size]))}))
+		batches := must(infer.Minibatches(infer.Batch{"y": torch.Of(vector(y))}, infer.MinibatchOptions{Size: 10}))
 		d := must(infer.Sample(context.Background(), p, optim.Adam{LR: infer.Constant(1e-3)}, infer.Options{Seed: 1,
 			Warmup: 10, Draws: 1, Batches: batches, Observer: infer.Silent}))
 		assert.Len(t, must(diag.Diagnose(d, diag.DiagnoseOptions{})).Of("not_converged"), found, "%d rows", size)

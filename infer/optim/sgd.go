@@ -4,7 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 var (
@@ -30,7 +30,7 @@ type SGD struct {
 // SGDState is the state of [SGD].
 type SGDState struct {
 	method.State
-	Buffer *ts.Tensor // b, of the shape of θ; zero before the first update
+	Buffer torch.Tensor // b, of the shape of θ; zero before the first update
 }
 
 // Build checks the configuration and binds it to a target.
@@ -56,7 +56,7 @@ func (c SGD) algorithm() (*method.Checks, method.Algorithm[SGDState]) {
 	return check, method.Algorithm[SGDState]{
 		LR: c.LR, Program: c.program,
 		Parts: func(s *SGDState) []method.Part { return []method.Part{{Name: "buffer", Tensor: &s.Buffer}} },
-		Start: func(s *SGDState, _ *method.Move) { s.Buffer = s.Params.Flat.MustZerosLike(false) },
+		Start: func(s *SGDState, _ *method.Move) { s.Buffer = torch.Of(s.Params.Flat.T().MustZerosLike(false)) },
 	}
 }
 

@@ -99,8 +99,8 @@ func (h *Harmonic) inside(x []float64) bool {
 
 // logDensity is log h at x, of shape [d].
 func (h *Harmonic) logDensity(x torch.Tensor) torch.Tensor {
-	m, k := torch.Must(torch.FromSlice(h.Mean)), torch.Must(torch.FromSlice(h.Precision))
-	device, dtype := torch.Must(torch.DeviceOf(x.T())), torch.Must(torch.DTypeOfTensor(x.T()))
+	m, k := torch.New(h.Mean), torch.New(h.Precision)
+	device, dtype := torch.Must(torch.DeviceOf(x)), torch.Must(torch.DTypeOfTensor(x))
 	m, k = torch.Must(torch.To(m, device, dtype)), torch.Must(torch.To(k, device, dtype))
 	return x.Sub(m).Square().Mul(k).Sum().Mul(-0.5)
 }

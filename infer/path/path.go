@@ -141,18 +141,18 @@ func (e *Evaluator) density(p infer.Params, b infer.Batch) (torch.Tensor, infer.
 		case nil:
 		case *infer.External: // it is asked for at the point with its β
 			panic(&infer.External{Site: v.Site, Evaluate: func(p infer.Params, b infer.Batch) (infer.Tensors, error) {
-				x, err := p.Flat.Narrow(-1, 0, int64(e.d), false)
+				x, err := p.Flat.T().Narrow(-1, 0, int64(e.d), false)
 				if err != nil {
 					return nil, err
 				}
-				return v.Evaluate(infer.Params{Layout: e.layout, Flat: x}, b)
+				return v.Evaluate(infer.Params{Layout: e.layout, Flat: torch.Of(x)}, b)
 			}})
 		default:
 			panic(v)
 		}
 	}()
 	x := infer.Params{Layout: e.layout, External: p.External,
-		Flat: torch.Must(p.Flat.Narrow(-1, 0, int64(e.d), false))}
+		Flat: torch.Of(torch.Must(p.Flat.T().Narrow(-1, 0, int64(e.d), false)))}
 	x = torch.Must(x.Split())
 	beta := p.Get(sited)
 	part := func(prior, likelihood, jacobian float64) torch.Tensor {
@@ -163,7 +163,7 @@ func (e *Evaluator) density(p infer.Params, b infer.Batch) (torch.Tensor, infer.
 	case e.path.Full:
 		return part(0, 0, 1).Add(part(1, 1, 0).Mul(beta)), nil
 	case h != nil:
-		from := h.logDensity(torch.Of(x.Flat))
+		from := h.logDensity(x.Flat)
 		return from.Add(part(1, 1, 1).Sub(from).Mul(beta)), nil
 	}
 	v := part(1, 0, 1).Add(part(0, 1, 0).Mul(beta))

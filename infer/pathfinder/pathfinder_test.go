@@ -120,7 +120,7 @@ func TestGaussianPosteriorsHaveNoNote(t *testing.T) {
 	for i := range y {
 		y[i] = math.Sin(float64(i))
 	}
-	data := torch.Of(torch.Must(torch.FromSlice(y, n, 1)))
+	data := torch.New(y, n, 1)
 	l, err := infer.NewLayout(infer.Shapes{"x": {3}})
 	require.NoError(t, err)
 	normal := infer.Handwritten(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {

@@ -25,7 +25,7 @@ func advanced(t *testing.T, m infer.Method, target infer.Target, start infer.Par
 	n := 0.0
 	next := func() (infer.Batch, error) {
 		n++
-		return infer.Batch{"s": vector([]float64{math.Sin(n)})}, nil
+		return infer.Batch{"s": torch.Of(vector([]float64{math.Sin(n)}))}, nil
 	}
 	if p, ok := transform.(infer.Preparer); ok && p.Due(state, true) {
 		state = must(p.Prepare(state, true, next))
@@ -74,7 +74,7 @@ func TestAdvanceIsUpdate(t *testing.T) {
 					assert.Equal(t, want.Save().Streams, have.Save().Streams)
 					require.Len(t, have.Save().Tensors, len(want.Save().Tensors))
 					for part, tensor := range want.Save().Tensors {
-						identical(t, values(tensor), values(have.Save().Tensors[part]), part)
+						identical(t, values(tensor.T()), values(have.Save().Tensors[part].T()), part)
 					}
 				})
 			}
@@ -82,30 +82,32 @@ func TestAdvanceIsUpdate(t *testing.T) {
 	}
 }
 
-func address(t *ts.Tensor) unsafe.Pointer { return must(ts.KelvinData(t, int(gotch.Double.CInt()))) }
+func address(t torch.Tensor) unsafe.Pointer {
+	return must(ts.KelvinData(t.T(), int(gotch.Double.CInt())))
+}
 
 // A state that is advanced has the memory of the one before, unless something else has it too: that keeps its values.
 func TestAdvanceUsesMemoryAgain(t *testing.T) {
 	target := walled(gotch.Double, 100)
 	transform := must(sgmcmc.SGHMC{LR: infer.Constant(0.1)}.Build(target))
-	start := infer.Params{Layout: must(infer.NewLayout(infer.Shapes{"a": {100}})), Flat: vector(spread(100))}
-	batch := infer.Batch{"s": vector([]float64{0.5})}
+	start := infer.Params{Layout: must(infer.NewLayout(infer.Shapes{"a": {100}})), Flat: torch.Of(vector(spread(100)))}
+	batch := infer.Batch{"s": torch.Of(vector([]float64{0.5}))}
 	state := must(infer.Init(transform, start, 4))
 	advance := func() {
 		var err error
 		state, _, err = infer.Advance(transform, state, batch)
 		require.NoError(t, err)
 	}
-	where, before := address(state.Position().Flat), values(state.Position().Flat)
+	where, before := address(state.Position().Flat), values(state.Position().Flat.T())
 	advance()
 	assert.Equal(t, where, address(state.Position().Flat))
-	assert.NotEqual(t, before, values(state.Position().Flat))
+	assert.NotEqual(t, before, values(state.Position().Flat.T()))
 
-	view := state.Position().Flat.MustView([]int64{10, 10}, false)
+	view := state.Position().Flat.T().MustView([]int64{10, 10}, false)
 	before = values(view)
 	advance()
 	identical(t, before, values(view), "a view")
-	assert.Equal(t, where, address(view))
+	assert.Equal(t, where, address(torch.Of(view)))
 	assert.NotEqual(t, where, address(state.Position().Flat))
 
 	kept := state // by its tensors alone, which are freed
@@ -124,20 +126,20 @@ func TestAdvanceThatFails(t *testing.T) {
 		return 1
 	}
 	transform := must(sgmcmc.SGHMC{LR: infer.Constant(0.1), Alpha: alpha}.Build(target))
-	start := infer.Params{Layout: must(infer.NewLayout(infer.Shapes{"a": {100}})), Flat: vector(spread(100))}
+	start := infer.Params{Layout: must(infer.NewLayout(infer.Shapes{"a": {100}})), Flat: torch.Of(vector(spread(100)))}
 	state := must(infer.Init(transform, start, 4))
-	batch := infer.Batch{"s": vector([]float64{0.5})}
+	batch := infer.Batch{"s": torch.Of(vector([]float64{0.5}))}
 	state, _, err := infer.Advance(transform, state, batch)
 	require.NoError(t, err)
 	want := map[string][]float64{}
 	for part, tensor := range state.Save().Tensors {
-		want[part] = values(tensor)
+		want[part] = values(tensor.T())
 	}
 	for text, b := range map[string]infer.Batch{"Alpha at update 1": batch, `"s"`: {}} {
 		_, _, err := infer.Advance(transform, state, b)
 		require.ErrorContains(t, err, text)
 		for part, tensor := range state.Save().Tensors {
-			identical(t, want[part], values(tensor), part)
+			identical(t, want[part], values(tensor.T()), part)
 		}
 	}
 	_, _, err = infer.Advance(transform, nil, batch)

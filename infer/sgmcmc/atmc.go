@@ -44,7 +44,7 @@ type ATMC struct {
 	Xi          float64        // ξ at the start; default 0
 	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
 	// draws them from N(0, τm), the stationary law of Gaussian momenta; at T = 0 that is 0.
-	Momenta *ts.Tensor
+	Momenta torch.Tensor
 }
 
 // ATMCAt is the configuration of the paper for a time step and a target of n data: momenta lose at least a tenth in an
@@ -68,8 +68,8 @@ func ATMCAt(step float64, n int) (ATMC, error) {
 // ATMCState is the state of [ATMC].
 type ATMCState struct {
 	method.State
-	Momenta *ts.Tensor // p, of the shape of θ
-	Xi      *ts.Tensor // ξ, of the shape of θ
+	Momenta torch.Tensor // p, of the shape of θ
+	Xi      torch.Tensor // ξ, of the shape of θ
 }
 
 // Defaults are those of the options of a run.
@@ -90,15 +90,15 @@ func (c ATMC) Build(target infer.Target) (infer.Transform, error) {
 			return []method.Part{{Name: "momenta", Tensor: &s.Momenta}, {Name: "xi", Tensor: &s.Xi}}
 		},
 		Start: func(s *ATMCState, m *method.Move) {
-			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(c.Mass*m.Tau), nil)
-			s.Xi = must(s.Params.Flat.FullLike(ts.FloatScalar(c.Xi), false))
+			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(c.Mass*m.Tau), torch.Tensor{})
+			s.Xi = torch.Of(must(s.Params.Flat.T().FullLike(ts.FloatScalar(c.Xi), false)))
 		},
 		// p·∇K(p)/d is |p|²/(dm), or the mean of p²/M(p) for relativistic momenta, which is τ on average by
 		// equipartition but has no χ² law.
-		Kinetic: func(s *ATMCState) (m, inverse *ts.Tensor, scale float64) {
+		Kinetic: func(s *ATMCState) (m, inverse torch.Tensor, scale float64) {
 			if c.Speed > 0 {
-				speeds := torch.Of(s.Momenta).Div(c.Mass * c.Speed)
-				inverse = speeds.Square().Add(1).Sqrt().Reciprocal().T()
+				speeds := s.Momenta.Div(c.Mass * c.Speed)
+				inverse = speeds.Square().Add(1).Sqrt().Reciprocal()
 			}
 			return s.Momenta, inverse, 1 / c.Mass
 		},

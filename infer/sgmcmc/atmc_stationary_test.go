@@ -42,7 +42,7 @@ func (e thermostatted) run(t testing.TB, functions ...func(x, p, xi float64) flo
 				return
 			}
 			state := s.(sgmcmc.ATMCState)
-			theta, p, xi := values(state.Params.Flat), values(state.Momenta), values(state.Xi)
+			theta, p, xi := values(state.Params.Flat.T()), values(state.Momenta.T()), values(state.Xi.T())
 			a.count++
 			for i, f := range functions {
 				for r := range theta {

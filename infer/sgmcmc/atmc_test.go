@@ -36,12 +36,12 @@ func TestATMCFollowsItsEquations(t *testing.T) {
 		// Thermostats below 0, from 0 to D and above D, so that every branch of α and β is taken.
 		begin := func(state infer.State) infer.State {
 			s := state.(sgmcmc.ATMCState)
-			assert.Equal(t, slices.Repeat([]float64{0.4}, len(values(s.Xi))), values(s.Xi), "ξ at the start")
-			require.NoError(t, torch.CopyFrom(s.Xi, scaled(1.6, spread(len(values(s.Xi))))))
+			assert.Equal(t, slices.Repeat([]float64{0.4}, len(values(s.Xi.T()))), values(s.Xi.T()), "ξ at the start")
+			require.NoError(t, torch.CopyFrom(s.Xi, scaled(1.6, spread(len(values(s.Xi.T()))))))
 			return s
 		}
 		equation{name("D %s, m %g, c %g", friction.name, mass, speed), sgmcmc.ATMC{LR: lr.f, Temperature: temperature.f,
-			Friction: friction.f, Mass: mass, Speed: speed, Xi: 0.4, Momenta: vector(scaled(1.5, spread(9)))}, lr,
+			Friction: friction.f, Mass: mass, Speed: speed, Xi: 0.4, Momenta: torch.Of(vector(scaled(1.5, spread(9))))}, lr,
 			temperature, begin,
 			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				h, temp := lr.value(step), temperature.value(step)
@@ -74,8 +74,8 @@ func TestATMCWithALargeSpeedIsGaussian(t *testing.T) {
 		x, _ = update(t, a, x, batch)
 		y, _ = update(t, b, y, batch)
 	}
-	within(t, values(x.Params.Flat), values(y.Params.Flat), 1e-9, "theta")
-	within(t, values(x.Xi), values(y.Xi), 1e-9, "xi")
+	within(t, values(x.Params.Flat.T()), values(y.Params.Flat.T()), 1e-9, "theta")
+	within(t, values(x.Xi.T()), values(y.Xi.T()), 1e-9, "xi")
 }
 
 // At T = 0 nothing is drawn, thermostats only grow, by a bounded amount, and the chain comes to rest at the mode.
@@ -86,12 +86,12 @@ func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
 		size := g.layout.Dim()
 		start := params(g.layout, scaled(3, spread(size)), 0)
 		s := begin[sgmcmc.ATMCState](t, transform, start, 1)
-		within(t, make([]float64, size), values(s.Momenta), 0, "momenta at the start")
+		within(t, make([]float64, size), values(s.Momenta.T()), 0, "momenta at the start")
 		batch := must(g.batches(0, 0).Next())
 		at := func(s infer.State) (x []float64) {
 			for r := range 2 {
 				point := make([]float64, 3)
-				g.at(values(s.Position().Flat), r, point)
+				g.at(values(s.Position().Flat.T()), r, point)
 				x = append(x, point...)
 			}
 			return x
@@ -105,15 +105,15 @@ func TestATMCAtZeroTemperatureFindsTheMode(t *testing.T) {
 			}
 		}
 		for range 1000 {
-			before := values(s.Xi)
+			before := values(s.Xi.T())
 			s, _ = update(t, transform, s, batch)
-			for i, v := range values(s.Xi) {
+			for i, v := range values(s.Xi.T()) {
 				require.GreaterOrEqual(t, v, before[i])
 			}
 		}
 		within(t, append(append([]float64{}, g.mean...), g.mean...), at(s), 1e-9, "theta")
 		total := 0.0
-		for _, v := range values(s.Xi) {
+		for _, v := range values(s.Xi.T()) {
 			total += v
 		}
 		assert.Less(t, total, 1.1*energy, "Σξ is at most the energy, up to the step size")
@@ -147,9 +147,9 @@ func TestATMCAt(t *testing.T) {
 		x, _ = update(t, a, x, batch)
 		y, _ = update(t, b, y, batch)
 	}
-	within(t, values(x.Params.Flat), values(y.Params.Flat), 1e-11, "theta")
-	within(t, values(x.Momenta), scaled(math.Sqrt(n), values(y.Momenta)), 1e-9, "momenta")
-	within(t, values(x.Xi), scaled(math.Sqrt(n), values(y.Xi)), 1e-9, "xi")
+	within(t, values(x.Params.Flat.T()), values(y.Params.Flat.T()), 1e-11, "theta")
+	within(t, values(x.Momenta.T()), scaled(math.Sqrt(n), values(y.Momenta.T())), 1e-9, "momenta")
+	within(t, values(x.Xi.T()), scaled(math.Sqrt(n), values(y.Xi.T())), 1e-9, "xi")
 
 	for text, err := range map[string]error{
 		"sgmcmc.ATMCAt: step is 0: it must be finite and greater than 0":   last(sgmcmc.ATMCAt(0, 1)),

@@ -6,7 +6,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // BAOA is stochastic gradient Hamiltonian Monte Carlo by splitting (Leimkuhler and Matthews 2013): a kick (B),
@@ -31,13 +31,13 @@ type BAOA struct {
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
 	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
 	// draws them from N(0, τσ²), their stationary law; at T = 0 that is 0.
-	Momenta *ts.Tensor
+	Momenta torch.Tensor
 }
 
 // BAOAState is the state of [BAOA].
 type BAOAState struct {
 	method.State
-	Momenta *ts.Tensor // m, of the shape of θ
+	Momenta torch.Tensor // m, of the shape of θ
 }
 
 // Defaults are those of the options of a run.
@@ -52,7 +52,7 @@ func (c BAOA) Build(target infer.Target) (infer.Transform, error) {
 	check.Value("Sigma", &c.Sigma, 1, true)
 	return method.Build(check, target, method.Algorithm[BAOAState]{
 		LR: c.LR, Temperature: c.Temperature, Program: c.program,
-		Momenta: func(s *BAOAState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
+		Momenta: func(s *BAOAState) (*torch.Tensor, torch.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
 		Inflation: func(_ *BAOAState, m *method.Move, lambda float64) float64 {
 			keep, b, sd := c.rates(m)
 			if sd == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // baoa is the recursion of BAOA. With n the gradient noise, w = √(T(1 − c²))σz, c = e^(−γε) and a = ½ερ:
@@ -47,7 +48,7 @@ func TestBAOAFollowsItsEquations(t *testing.T) {
 	check := func(lr, temperature, friction rate, sigma float64) {
 		rho := 1 / math.Pow(cmp.Or(sigma, 1), 2)
 		equation{name("alpha %s, sigma %g", friction.name, sigma), sgmcmc.BAOA{LR: lr.f, Temperature: temperature.f,
-			Alpha: friction.f, Sigma: sigma, Momenta: vector(scaled(0.5, spread(9)))}, lr, temperature, nil,
+			Alpha: friction.f, Sigma: sigma, Momenta: torch.Of(vector(scaled(0.5, spread(9))))}, lr, temperature, nil,
 			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, gamma := lr.value(step), temperature.value(step), friction.value(step)*rho
 				scale := math.Sqrt(temp * (1 - math.Exp(-2*gamma*eps)) / rho)
@@ -168,7 +169,7 @@ func TestBAOAAtZeroTemperature(t *testing.T) {
 	q := newQuartic()
 	transform := build(t, sgmcmc.BAOA{LR: infer.Constant(0.1), Temperature: zero}, q.logPosterior)
 	s := begin[sgmcmc.BAOAState](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 1)
-	for _, v := range values(s.Momenta) {
+	for _, v := range values(s.Momenta.T()) {
 		assert.Zero(t, v)
 	}
 	streams := s.Streams
@@ -186,9 +187,9 @@ func TestBAOAAtZeroTemperatureIsAMomentumMethod(t *testing.T) {
 	transform := build(t, sgmcmc.BAOA{LR: infer.Constant(eps), Alpha: infer.Constant(alpha), Sigma: sigma,
 		Temperature: zero}, q.logPosterior)
 	s, batch := begin[sgmcmc.BAOAState](t, transform, params(q.layout, spread(q.layout.Dim()), 0), 3), q.batch()
-	before := values(s.Params.Flat)
+	before := values(s.Params.Flat.T())
 	s, _ = update(t, transform, s, batch)
-	now := values(s.Params.Flat)
+	now := values(s.Params.Flat.T())
 	for step := range 100 {
 		_, g := q.value(now)
 		want := make([]float64, len(now))
@@ -196,7 +197,7 @@ func TestBAOAAtZeroTemperatureIsAMomentumMethod(t *testing.T) {
 			want[i] = now[i] + mu*(now[i]-before[i]) + eps*eps*rho*(1+mu)/2*g[i]
 		}
 		s, _ = update(t, transform, s, batch)
-		before, now = now, values(s.Params.Flat)
+		before, now = now, values(s.Params.Flat.T())
 		if !within(t, want, now, golden, name("update %d", step)) {
 			return
 		}

@@ -39,7 +39,7 @@ func methods() map[string]infer.Method {
 
 func TestContract(t *testing.T) {
 	q, all := newQuartic(), methods()
-	momenta := must(torch.Leaf(vector(spread(q.layout.Dim()))))
+	momenta := must(torch.Leaf(torch.Of(vector(spread(q.layout.Dim())))))
 	all["SGHMC with given momenta"] = sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: momenta}
 	all["ATMC with given momenta"] = sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: momenta}
 	infertest.Contract(t, all, infertest.Ground{Posterior: infertest.Walled(q.logPosterior), Layout: q.layout,
@@ -56,12 +56,12 @@ func TestDefaultsOfARun(t *testing.T) {
 
 // logarithms has a density that is not a number where an element is negative, and of −∞ where one is 0.
 func logarithms(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
+	return torch.Of(p.Flat.Log().T().MustSum(gotch.Double, false)), nil
 }
 
 // roots is −√(x²), whose value is finite everywhere and whose gradient is 0/0 at 0.
 func roots(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	return torch.Of(p.Flat.MustSquare(false).MustSqrt(false).MustNeg(false).MustSum(gotch.Double, false)), nil
+	return torch.Of(p.Flat.Square().Sqrt().Neg().T().MustSum(gotch.Double, false)), nil
 }
 
 // A chain is held, and tells its density and the norm of its gradient, whichever of the two is not finite, and how.
@@ -88,8 +88,8 @@ func TestWhatIsNotFiniteHoldsAChain(t *testing.T) {
 					"%s, %s: %s: want %v, got %v", what, c.what, told, v[0], v[1])
 			}
 			for name, x := range next.Save().Tensors {
-				n := len(values(x)) / 2
-				identical(t, values(s.Save().Tensors[name])[n:], values(x)[n:], name+" of the chain that is held")
+				n := len(values(x.T())) / 2
+				identical(t, values(s.Save().Tensors[name].T())[n:], values(x.T())[n:], name+" of the chain that is held")
 			}
 		}
 	}
@@ -109,7 +109,7 @@ func TestUpdatesNeedTheirEstimates(t *testing.T) {
 	}
 	s := begin[sgmcmc.SGHMCState](t, build(t, sgmcmc.SGHMC{LR: lr}, q.logPosterior),
 		params(q.layout, spread(q.layout.Dim()), 0), 1)
-	s.Momenta = nil
+	s.Momenta = torch.Tensor{}
 	_, _, err := build(t, sgmcmc.SGHMC{LR: lr}, q.logPosterior).Update(s, q.batch())
 	require.EqualError(t, err, "sgmcmc.SGHMC: the state has no momenta: Init makes states: invalid configuration")
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -46,14 +45,14 @@ func goWrong(t *testing.T, mistakes ...mistake) {
 		for range 2 {
 			s, _ = update(t, transform, s, batch)
 		}
-		before := values(s.Position().Flat)
+		before := values(s.Position().Flat.T())
 		_, _, err := transform.Update(s, batch)
 		require.EqualError(t, err, e.text)
 		require.ErrorIs(t, err, infer.ErrConfig)
 		if e.field != "" {
 			field(t, err, e.field, e.text)
 		}
-		identical(t, before, values(s.Position().Flat), "the state")
+		identical(t, before, values(s.Position().Flat.T()), "the state")
 	}
 }
 
@@ -165,13 +164,13 @@ func TestStartsThatDoNotFit(t *testing.T) {
 			text    string
 			kind    error
 		}{
-			{infer.Params{Layout: q.layout, Flat: vector(spread(8))}, torch.NewStreams(0, 1),
+			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(8)))}, torch.NewStreams(0, 1),
 				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit",
 				infer.ErrLayout},
-			{infer.Params{Layout: q.layout, Flat: vector(spread(2*d), 1, 2, int64(d))}, torch.NewStreams(0, 1),
+			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(2*d), 1, 2, int64(d)))}, torch.NewStreams(0, 1),
 				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
 					"layout does not fit", infer.ErrLayout},
-			{infer.Params{Flat: vector(spread(d))}, torch.NewStreams(0, 1),
+			{infer.Params{Flat: torch.Of(vector(spread(d)))}, torch.NewStreams(0, 1),
 				": the params have no layout: layout does not fit", infer.ErrLayout},
 			{params(q.layout, bad, 2), torch.NewStreams(0, 2), ": b of chain 1 is NaN at the start: not finite",
 				infer.ErrNonFinite},
@@ -196,15 +195,15 @@ func TestMomentaThatDoNotFit(t *testing.T) {
 	q := newQuartic()
 	d := int64(q.layout.Dim())
 	start := func(rows int) infer.Params { return params(q.layout, spread(max(rows, 1)*int(d)), rows) }
-	given := func(shape ...int64) *ts.Tensor {
+	given := func(shape ...int64) torch.Tensor {
 		n := 1
 		for _, s := range shape {
 			n *= int(s)
 		}
-		return vector(spread(n), shape...)
+		return torch.Of(vector(spread(n), shape...))
 	}
 	for _, e := range []struct {
-		momenta *ts.Tensor
+		momenta torch.Tensor
 		rows    int
 		text    string
 	}{
@@ -224,7 +223,7 @@ func TestMomentaThatDoNotFit(t *testing.T) {
 	bad := spread(3 * int(d))
 	bad[2*d+4] = math.Inf(-1)
 	for what, with := range withMomenta {
-		_, err := build(t, with(vector(bad, 3, d)), q.logPosterior).Init(start(3))
+		_, err := build(t, with(torch.Of(vector(bad, 3, d))), q.logPosterior).Init(start(3))
 		require.EqualError(t, err, "sgmcmc."+what+": Momenta: w[0,1] of chain 2 is -Inf at the start: not finite")
 		require.ErrorIs(t, err, infer.ErrNonFinite)
 	}
@@ -250,7 +249,7 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 				`: log posterior: the model asked for batch tensor "c", which does not exist; there are: []`)
 
 			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-				return torch.Of(p.Get("v").T()),
+				return p.Get("v"),
 					nil
 			}, nil)
 			require.ErrorContains(t, err,
@@ -259,7 +258,7 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 			require.ErrorAs(t, err, &model)
 
 			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-				return torch.Of(p.Get("a").T()),
+				return p.Get("a"),
 					nil
 			}, nil)
 			require.ErrorIs(t, err, torch.ErrNotScalar)
@@ -267,7 +266,7 @@ func TestLogPosteriorsThatFail(t *testing.T) {
 				prefix+": log posterior: the function to differentiate returned shape [2], expected []")
 
 			err = try(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-				return torch.Of(p.Get("a").T().MustDot(p.Get("w").T(), false)), nil
+				return p.Get("a").Dot(p.Get("w")), nil
 			}, nil)
 			var failed *torch.Error
 			require.ErrorAs(t, err, &failed)

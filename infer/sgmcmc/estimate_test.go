@@ -43,9 +43,9 @@ func TestEstimatedBetaMakesUpForGradientNoise(t *testing.T) {
 // linear is the log posterior Σ c·mean over the batch of x: its gradient in site a is mean x, in site b 3 mean x in
 // each of two elements, whatever the point.
 func linear(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	mean := b.Get("x").T().MustMean(p.Flat.DType(), false)
-	a := p.Get("a").T().MustSum(p.Flat.DType(), false)
-	c := p.Get("b").T().MustSum(p.Flat.DType(), false).MustMulScalar(ts.FloatScalar(3), false)
+	mean := b.Get("x").T().MustMean(p.Flat.T().DType(), false)
+	a := p.Get("a").T().MustSum(p.Flat.T().DType(), false)
+	c := p.Get("b").T().MustSum(p.Flat.T().DType(), false).MustMulScalar(ts.FloatScalar(3), false)
 	return torch.Of(a.MustAdd(c, false).MustMul(mean, false)), nil
 }
 
@@ -54,7 +54,7 @@ var linearData = []float64{1, -2, 4, 0.5, -1.5, 3, 2.5, -4}
 func linearRun(t testing.TB, rows int) (infer.Params, infer.Batches) {
 	t.Helper()
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2}}), make([]float64, 3*max(rows, 1)), rows)
-	b, err := infer.Minibatches(infer.Batch{"x": vector(linearData)}, infer.MinibatchOptions{Size: 1, Seed: 2})
+	b, err := infer.Minibatches(infer.Batch{"x": torch.Of(vector(linearData))}, infer.MinibatchOptions{Size: 1, Seed: 2})
 	require.NoError(t, err)
 	return p, b
 }
@@ -81,20 +81,20 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 		estimate := &sgmcmc.Estimate{Batches: int64(len(linearData))}
 		c := infer.Options{Warmup: 1, Draws: infer.None}
 		lr, cold := infer.Constant(0.1), infer.Constant(0)
-		check := func(m infer.Method, variance func(infer.State) *ts.Tensor) {
+		check := func(m infer.Method, variance func(infer.State) torch.Tensor) {
 			t.Helper()
 			p, b := linearRun(t, rows)
 			r, err := infertest.Run(context.Background(), build(t, m, linear), p, b, c)
 			require.NoError(t, err)
-			within(t, want, values(variance(r.State)), 1e-13, "variance")
+			within(t, want, values(variance(r.State).T()), 1e-13, "variance")
 		}
 		check(sgmcmc.SGLD{LR: lr, EstimateBeta: estimate},
-			func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGLDState).Variance })
+			func(s infer.State) torch.Tensor { return s.(sgmcmc.SGLDState).Variance })
 		check(sgmcmc.SGHMC{LR: lr, EstimateBeta: estimate},
-			func(s infer.State) *ts.Tensor { return s.(sgmcmc.SGHMCState).Variance })
+			func(s infer.State) torch.Tensor { return s.(sgmcmc.SGHMCState).Variance })
 		check(sgmcmc.SymplecticSGHMC{LR: lr, EstimateBeta: estimate, EstimateMass: estimate, Temperature: cold},
-			func(s infer.State) *ts.Tensor {
-				within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass), 1e-12, "mass")
+			func(s infer.State) torch.Tensor {
+				within(t, mass, values(s.(sgmcmc.SymplecticSGHMCState).Mass.T()), 1e-12, "mass")
 				return s.(sgmcmc.SymplecticSGHMCState).Variance
 			})
 	}
@@ -119,9 +119,9 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 	next, info := update(t, with, s, batch)
 
 	streams := torch.NewStreams(7, 1)
-	z := values(must(streams.Normal([]int64{3}, gotch.Double, torch.CPU)))
+	z := values(must(streams.Normal([]int64{3}, gotch.Double, torch.CPU)).T())
 	x := values(batch.Get("x").T())[0]
-	v := values(s.Variance)
+	v := values(s.Variance.T())
 	want := make([]float64, 3)
 	clipped := 0.0
 	for i := range want {
@@ -135,13 +135,13 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 		}
 		want[i] = eps*g + math.Sqrt(max(variance, 0))*z[i]
 	}
-	within(t, want, values(next.Params.Flat), 1e-14, "θ")
+	within(t, want, values(next.Params.Flat.T()), 1e-14, "θ")
 	assert.Equal(t, 2.0, clipped, "the case has clipped elements and others")
 	assert.InDeltaSlice(t, []float64{2.0 / 3}, info.Stats["clipped"], 1e-15)
 
 	// Twice from one state is the same twice, and the state stays.
 	again, _ := update(t, with, s, batch)
-	identical(t, values(next.Params.Flat), values(again.Params.Flat), "θ")
+	identical(t, values(next.Params.Flat.T()), values(again.Params.Flat.T()), "θ")
 	// At temperature 0 there is no noise to make up for, but the statistic.
 	cold := build(t, sgmcmc.SGLD{LR: infer.Constant(eps), Temperature: infer.Constant(0), EstimateBeta: estimate},
 		linear)
@@ -163,18 +163,18 @@ func TestMomentaAreTransported(t *testing.T) {
 		state, err := transform.(infer.Preparer).Prepare(s, true, b.Next)
 		require.NoError(t, err)
 		first := state.(sgmcmc.SymplecticSGHMCState)
-		assert.Nil(t, s.Mass, "the old state stays")
+		assert.Equal(t, torch.Tensor{}, s.Mass, "the old state stays")
 		after, err := thermal.KineticTemperatures(first)
 		require.NoError(t, err)
 		for k := range before {
 			within(t, before[k], after[k], 1e-14, "kinetic temperatures")
 		}
-		assert.NotEqual(t, values(s.Momenta), values(first.Momenta))
+		assert.NotEqual(t, values(s.Momenta.T()), values(first.Momenta.T()))
 		// Once more, now from masses that are not 1.
 		state, err = transform.(infer.Preparer).Prepare(first, true, b.Next)
 		require.NoError(t, err)
 		second := state.(sgmcmc.SymplecticSGHMCState)
-		mass, m0, m2 := values(second.Mass), values(s.Momenta), values(second.Momenta)
+		mass, m0, m2 := values(second.Mass.T()), values(s.Momenta.T()), values(second.Momenta.T())
 		for i := range m0 {
 			m0[i] *= math.Sqrt(mass[i])
 		}
@@ -209,7 +209,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 					identical(t, want.Draws.Row(k, i), got.Draws.Row(k, i), "draws")
 				}
 			}
-			identical(t, values(want.State.Save().Shared["mass"]), values(got.State.Save().Shared["mass"]), "mass")
+			identical(t, values(want.State.Save().Shared["mass"].T()), values(got.State.Save().Shared["mass"].T()), "mass")
 		}
 	}
 }
@@ -265,7 +265,7 @@ func TestFreedStatesLeaveEstimates(t *testing.T) {
 func TestEstimatesOfABrokenChain(t *testing.T) {
 	broken := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := linear(p, b)
-		return torch.Of(value.T().MustAdd(p.Get("a").T().MustLog(false).MustSum(p.Flat.DType(), false), false)), aux
+		return value.Add(p.Get("a").Log().T().MustSum(p.Flat.T().DType(), false)), aux
 	}
 	_, b := linearRun(t, 0)
 	p := params(layout(infer.Shapes{"a": {1}, "b": {2}}), []float64{-1, 0, 0, 1, 0, 0}, 2)
@@ -276,11 +276,11 @@ func TestEstimatesOfABrokenChain(t *testing.T) {
 		b.Next)
 	require.NoError(t, err)
 	s := state.(sgmcmc.SymplecticSGHMCState)
-	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass)[:3])
-	assert.Equal(t, []float64{0, 0, 0}, values(s.Variance)[:3])
-	for i, v := range values(s.Mass)[3:] {
+	assert.Equal(t, []float64{1, 1, 1}, values(s.Mass.T())[:3])
+	assert.Equal(t, []float64{0, 0, 0}, values(s.Variance.T())[:3])
+	for i, v := range values(s.Mass.T())[3:] {
 		assert.GreaterOrEqual(t, v, 1.0)
-		assert.Positive(t, values(s.Variance)[3+i])
+		assert.Positive(t, values(s.Variance.T())[3+i])
 	}
 }
 

@@ -22,7 +22,7 @@ func coins(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 
 // throws are the data of coins.
 func throws() infer.Batch {
-	return infer.Batch{"y": vector([]float64{1, 1, 1, 1, 1, 1, 1, -1, -1, -1})}
+	return infer.Batch{"y": torch.Of(vector([]float64{1, 1, 1, 1, 1, 1, 1, -1, -1, -1}))}
 }
 
 // origin is the point where the log odds are 0.

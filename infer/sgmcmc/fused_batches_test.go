@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -24,7 +23,7 @@ type own struct {
 	asked int64
 
 	refill bool // hand out the same tensors again, with other numbers
-	room   map[string]*ts.Tensor
+	room   map[string]torch.Tensor
 	turn   bool // hand out x column by column in memory
 }
 
@@ -33,12 +32,12 @@ var errNoMore = errors.New("there are no more data")
 func ownBatches(t *testing.T, sizes ...int64) *own {
 	t.Helper()
 	_, batch := logistic(t, 1)
-	o := &own{room: map[string]*ts.Tensor{}}
+	o := &own{room: map[string]torch.Tensor{}}
 	from := int64(0)
 	for _, n := range sizes {
 		part := infer.Batch{}
 		for name, x := range batch {
-			part[name] = must(torch.Copy(x.MustNarrow(0, from, n, false)))
+			part[name] = must(torch.Copy(torch.Of(x.T().MustNarrow(0, from, n, false))))
 		}
 		o.parts = append(o.parts, part)
 		from += n
@@ -54,15 +53,15 @@ func (o *own) Next() (infer.Batch, error) {
 	o.at++
 	switch {
 	case o.turn:
-		x := b["x"].MustT(false).MustContiguous(false).MustT(false)
-		return infer.Batch{"x": x, "y": b["y"]}, nil
+		x := b["x"].T().MustT(false).MustContiguous(false).MustT(false)
+		return infer.Batch{"x": torch.Of(x), "y": b["y"]}, nil
 	case o.refill:
 		for name, x := range b {
-			if o.room[name] == nil {
+			if o.room[name] == (torch.Tensor{}) {
 				o.room[name] = must(torch.Copy(x))
 				torch.Detach(o.room[name])
 			}
-			if err := torch.CopyFrom(o.room[name], values(x)); err != nil {
+			if err := torch.CopyFrom(o.room[name], values(x.T())); err != nil {
 				return nil, err
 			}
 		}
@@ -89,13 +88,13 @@ func TestBatchesOfTheUser(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := fusedMethods["ramp"]
-			again := func() *own { return batches.with(func(o *own) { o.room = map[string]*ts.Tensor{} }) }
+			again := func() *own { return batches.with(func(o *own) { o.room = map[string]torch.Tensor{} }) }
 			o := infer.Options{Batches: again(), Observer: infer.ObserverFunc(func(infer.Progress) {})}
 			want := fusedRun(t, m, 2, 0, native.Auto, o)
 			check := func(have *infer.Result) {
 				t.Helper()
 				assertSameDraws(t, want.Unconstrained, have.Unconstrained, 0)
-				identical(t, values(want.Last.Flat), values(have.Last.Flat), "last")
+				identical(t, values(want.Last.Flat.T()), values(have.Last.Flat.T()), "last")
 			}
 			o = infer.Options{Batches: again(), Observer: infer.Silent}
 			check(fusedRun(t, m, 2, 0, native.Auto, o))

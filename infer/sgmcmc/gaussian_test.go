@@ -45,14 +45,14 @@ func (g gaussian) dim() int { return g.precision.SymmetricDim() }
 
 // logPosterior is −½Σ(x − μ)ᵀΛ(x − μ) + Σ noiseᵀx over the copies x, which has the gradient −Λ(x − μ) + noise in each.
 func (g gaussian) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	x := p.Get("b").T().MustUnsqueeze(1, false)
+	x := p.Get("b").Unsqueeze(1).T()
 	if g.dim() == 3 {
 		x = ts.MustCat([]*ts.Tensor{p.Get("a").T(), x}, 1)
 	}
 	r := x.MustSub(b.Get("mean").T(), false)
 	half := r.MustMatmul(b.Get("precision").T(), false).MustMulScalar(ts.FloatScalar(-0.5), false)
 	if noise, ok := b["noise"]; ok {
-		half = half.MustAdd(noise, false)
+		half = half.MustAdd(noise.T(), false)
 	}
 	return torch.Of(half.MustMul(r, false).MustSum(gotch.Double, false)), nil
 }
@@ -66,7 +66,7 @@ func (g gaussian) batches(v float64, seed uint64) infer.Batches {
 			precision = append(precision, g.precision.At(i, j))
 		}
 	}
-	fixed := infer.Batch{"precision": vector(precision, int64(d), int64(d)), "mean": vector(g.mean)}
+	fixed := infer.Batch{"precision": torch.Of(vector(precision, int64(d), int64(d))), "mean": torch.Of(vector(g.mean))}
 	if v == 0 {
 		return infer.Full(fixed)
 	}
@@ -269,9 +269,9 @@ func (e experiment) run(t testing.TB) *moments {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return
 			}
-			theta, momenta := values(s.Position().Flat), []float64(nil)
+			theta, momenta := values(s.Position().Flat.T()), []float64(nil)
 			if e.momenta {
-				momenta = values(s.(sgmcmc.SGHMCState).Momenta)
+				momenta = values(s.(sgmcmc.SGHMCState).Momenta.T())
 			}
 			m.count++
 			for k := range e.chains {

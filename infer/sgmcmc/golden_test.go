@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -50,11 +49,11 @@ func varied(v float64) rate {
 }
 
 // noise is z of the next update: the streams are a value, so that drawing from the copy leaves the state alone.
-func noise(t testing.TB, streams torch.Streams, like *ts.Tensor) []float64 {
+func noise(t testing.TB, streams torch.Streams, like torch.Tensor) []float64 {
 	t.Helper()
 	z, err := streams.NormalLike(like)
 	require.NoError(t, err)
-	return values(z)
+	return values(z.T())
 }
 
 // checkInfo checks what an update says about itself: everything is of the point before the move.
@@ -74,14 +73,14 @@ func checkInfo(t testing.TB, q quartic, before []float64, info infer.Info, lr, t
 		}
 		sums = append(sums, sum)
 	}
-	within(t, sums, values(info.Aux["sum"]), golden, "Aux")
+	within(t, sums, values(info.Aux["sum"].T()), golden, "Aux")
 }
 
 // tensors are the numbers of a state, by the names of a checkpoint.
 func tensors(s infer.State) map[string][]float64 {
 	out := map[string][]float64{}
 	for name, x := range s.Save().Tensors {
-		out[name] = values(x)
+		out[name] = values(x.T())
 	}
 	return out
 }
@@ -164,7 +163,7 @@ func TestSGHMCFollowsItsEquations(t *testing.T) {
 		rho := 1 / math.Pow(cmp.Or(sigma, 1), 2)
 		equation{name("alpha %s, beta %g, sigma %g", friction.name, beta, sigma), sgmcmc.SGHMC{LR: lr.f,
 			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma,
-			Momenta: vector(scaled(0.5, spread(9)))}, lr, temperature, nil,
+			Momenta: torch.Of(vector(scaled(0.5, spread(9))))}, lr, temperature, nil,
 			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
 				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))

@@ -28,11 +28,11 @@ func TestSGLDAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 				start, batch := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows), q.batch()
 				a, b := begin[sgmcmc.SGLDState](t, cold, start, 1), begin[optim.SGDState](t, sgd, start, 1)
 				for step := range 100 {
-					before := values(a.Params.Flat)
+					before := values(a.Params.Flat.T())
 					a, _ = update(t, cold, a, batch)
 					b, _ = update(t, sgd, b, batch)
-					require.NotEqual(t, before, values(a.Params.Flat), "update %d does not move", step)
-					if !identical(t, values(b.Params.Flat), values(a.Params.Flat), name("update %d", step)) {
+					require.NotEqual(t, before, values(a.Params.Flat.T()), "update %d does not move", step)
+					if !identical(t, values(b.Params.Flat.T()), values(a.Params.Flat.T()), name("update %d", step)) {
 						return
 					}
 				}
@@ -53,15 +53,15 @@ func TestSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 	theta := spread(rows * q.layout.Dim())
 	m := make([]float64, len(theta))
 	s, batch := begin[sgmcmc.SGHMCState](t, transform, params(q.layout, theta, rows), 3), q.batch()
-	within(t, m, values(s.Momenta), 0, "momenta at the start")
+	within(t, m, values(s.Momenta.T()), 0, "momenta at the start")
 	for step := range 100 {
 		_, g := q.rows(theta)
 		for i := range theta {
 			theta[i], m[i] = theta[i]+eps*rho*m[i], m[i]+eps*g[i]-eps*rho*alpha*m[i]
 		}
 		s, _ = update(t, transform, s, batch)
-		if !within(t, theta, values(s.Params.Flat), golden, name("theta after update %d", step)) ||
-			!within(t, m, values(s.Momenta), golden, name("momenta after update %d", step)) {
+		if !within(t, theta, values(s.Params.Flat.T()), golden, name("theta after update %d", step)) ||
+			!within(t, m, values(s.Momenta.T()), golden, name("momenta after update %d", step)) {
 			return
 		}
 	}
@@ -83,28 +83,28 @@ func TestSGHMCAtZeroTemperatureIsSGDWithMomentumOneStepBehind(t *testing.T) {
 	sgd := optim.SGD{LR: infer.Constant(eps * eps * rho), Momentum: 1 - eps*rho*alpha}
 	// its gradient is the batch's
 	given := build(t, sgd, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustMul(b.Get("g").T(), false).MustSum(gotch.Double, false)), nil
+		return torch.Of(p.Flat.Mul(b.Get("g")).T().MustSum(gotch.Double, false)), nil
 	})
 	own := build(t, sgd, q.logPosterior)
 
 	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
 	s := begin[sgmcmc.SGHMCState](t, sghmc, start, 3)
-	theta := values(s.Params.Flat)    // θₜ
-	s, _ = update(t, sghmc, s, batch) // θ₁ = θ₀, because the momenta start at 0
-	identical(t, theta, values(s.Params.Flat), "the first update")
+	theta := values(s.Params.Flat.T()) // θₜ
+	s, _ = update(t, sghmc, s, batch)  // θ₁ = θ₀, because the momenta start at 0
+	identical(t, theta, values(s.Params.Flat.T()), "the first update")
 	phi, free := begin[optim.SGDState](t, given, s.Params, 0), begin[optim.SGDState](t, own, s.Params, 0)
 	farthest := 0.0
 	for step := range 100 {
 		_, g := q.value(theta)
-		theta = values(s.Params.Flat)
-		phi, _ = update(t, given, phi, infer.Batch{"g": vector(g)})
+		theta = values(s.Params.Flat.T())
+		phi, _ = update(t, given, phi, infer.Batch{"g": torch.Of(vector(g))})
 		free, _ = update(t, own, free, batch)
 		s, _ = update(t, sghmc, s, batch)
-		if !within(t, values(phi.Params.Flat), values(s.Params.Flat), golden, name("update %d", step)) {
+		if !within(t, values(phi.Params.Flat.T()), values(s.Params.Flat.T()), golden, name("update %d", step)) {
 			return
 		}
-		for i, v := range values(free.Params.Flat) {
-			farthest = max(farthest, math.Abs(v-values(s.Params.Flat)[i]))
+		for i, v := range values(free.Params.Flat.T()) {
+			farthest = max(farthest, math.Abs(v-values(s.Params.Flat.T())[i]))
 		}
 	}
 	assert.Greater(t, farthest, 1e-3, "the shift makes no difference here, so that this test shows nothing")
@@ -120,7 +120,7 @@ func TestSGHMCAtZeroTemperatureIsSGDWithMomentumOneStepBehind(t *testing.T) {
 			theta[i], m[i] = theta[i]+gamma*m[i], mu*m[i]+(1-tau)*g[i]
 		}
 		s, _ = update(t, sghmc, s, batch)
-		if !within(t, theta, values(s.Params.Flat), golden, name("update %d", step)) {
+		if !within(t, theta, values(s.Params.Flat.T()), golden, name("update %d", step)) {
 			return
 		}
 	}
@@ -148,7 +148,7 @@ func TestTemperatureScheduleThatReachesZero(t *testing.T) {
 	for step := range 1500 {
 		s, info = update(t, transform, s, batch)
 		b, _ = update(t, sgd, b, batch)
-		if !identical(t, values(b.Params.Flat), values(s.Params.Flat), name("update %d after cooling", step)) {
+		if !identical(t, values(b.Params.Flat.T()), values(s.Params.Flat.T()), name("update %d after cooling", step)) {
 			return
 		}
 	}
@@ -170,14 +170,14 @@ func TestSGHMCScheduleThatReachesZero(t *testing.T) {
 	for range cooled {
 		s, _ = update(t, transform, s, batch)
 	}
-	streams, theta, m := s.Streams, values(s.Params.Flat), values(s.Momenta)
+	streams, theta, m := s.Streams, values(s.Params.Flat.T()), values(s.Momenta.T())
 	for step := range 100 {
 		_, g := q.value(theta)
 		for i := range theta {
 			theta[i], m[i] = theta[i]+eps*m[i], m[i]+eps*g[i]-eps*m[i]
 		}
 		s, _ = update(t, transform, s, batch)
-		if !within(t, theta, values(s.Params.Flat), golden, name("update %d after cooling", step)) {
+		if !within(t, theta, values(s.Params.Flat.T()), golden, name("update %d after cooling", step)) {
 			return
 		}
 	}

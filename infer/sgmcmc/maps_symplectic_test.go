@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // At T = 0 the sampler is SGD bit for bit; at T its noise in the velocity has the variance that the map says.
@@ -24,14 +25,14 @@ func TestSymplecticIsSGDAtZeroTemperature(t *testing.T) {
 	for step := range 100 {
 		a, _ = update(t, cold, a, batch)
 		b, _ = update(t, sgd, b, batch)
-		if !identical(t, values(b.Position().Flat), values(a.Position().Flat), name("update %d", step)) {
+		if !identical(t, values(b.Position().Flat.T()), values(a.Position().Flat.T()), name("update %d", step)) {
 			return
 		}
 	}
 
 	// The same momenta and gradient with noise and without: what is between them is √(variance) z.
 	config, still := e.Symplectic(infer.Constant(0.7)), e.Symplectic(zero)
-	config.Momenta = vector(spread(q.layout.Dim()))
+	config.Momenta = torch.Of(vector(spread(q.layout.Dim())))
 	still.Momenta = config.Momenta
 	warm := must(config.Build(infer.Mean(q.logPosterior, n)))
 	cold = must(still.Build(infer.Mean(q.logPosterior, n)))
@@ -39,8 +40,8 @@ func TestSymplecticIsSGDAtZeroTemperature(t *testing.T) {
 	z := noise(t, s.Streams, s.Momenta)
 	x, _ := update(t, warm, s, batch)
 	y, _ := update(t, cold, begin[sgmcmc.SymplecticSGHMCState](t, cold, start, 5), batch)
-	for i, v := range values(x.Params.Flat) {
-		require.InDelta(t, math.Sqrt(2*(1-momentum)*lr*0.7/n)*z[i], v-values(y.Params.Flat)[i], golden)
+	for i, v := range values(x.Params.Flat.T()) {
+		require.InDelta(t, math.Sqrt(2*(1-momentum)*lr*0.7/n)*z[i], v-values(y.Params.Flat.T())[i], golden)
 	}
 }
 

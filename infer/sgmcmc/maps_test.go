@@ -75,7 +75,7 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 	}{{0.05, 0.9, 40}, {0.01, 0, 1}, {0.2, 0.5, 1000}} {
 		e := must(sgmcmc.FromSGD(c.lr, c.momentum, c.n))
 		start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
-		theta := values(start.Flat)
+		theta := values(start.Flat.T())
 		v := scaled(0.1, spread(len(theta)))
 		_, g := q.value(theta)
 		want, wantV := make([]float64, len(theta)), make([]float64, len(theta))
@@ -86,9 +86,10 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 
 		// SGD with the buffer b = v/ℓ.
 		sgd := build(t, optim.SGD{LR: infer.Constant(c.lr), Momentum: c.momentum}, q.logPosterior)
-		s, _ := update(t, sgd, optim.SGDState{State: method.State{Params: start, Step: 1}, Buffer: vector(scaled(1/c.lr,
-			v))}, batch)
-		within(t, want, values(s.Params.Flat), golden, "SGD")
+		s, _ := update(t, sgd, optim.SGDState{State: method.State{Params: start, Step: 1},
+			Buffer: torch.Of(vector(scaled(1/c.lr,
+				v)))}, batch)
+		within(t, want, values(s.Params.Flat.T()), golden, "SGD")
 
 		// Wenzel et al. with m = v/h: m' = (1 − hγ)m + hng, θ' = θ + hm'.
 		wenzel := make([]float64, len(theta))
@@ -102,20 +103,20 @@ func TestMapsMoveAlikeAtZeroTemperature(t *testing.T) {
 		for _, sigma := range []float64{1, 2.5} {
 			e := must(sgmcmc.FromSGHMC(sigma*e.Epsilon, sigma*e.Alpha, sigma, c.n))
 			config := e.SGHMC(zero)
-			config.Momenta = vector(scaled(sigma*sigma/e.Epsilon, v))
+			config.Momenta = torch.Of(vector(scaled(sigma*sigma/e.Epsilon, v)))
 			transform := build(t, config, q.logPosterior)
 			first, _ := update(t, transform, begin[sgmcmc.SGHMCState](t, transform, start, 1), batch)
-			within(t, wantV, scaled(e.Epsilon/(sigma*sigma), values(first.Momenta)), golden, "the velocity of SGHMC")
+			within(t, wantV, scaled(e.Epsilon/(sigma*sigma), values(first.Momenta.T())), golden, "the velocity of SGHMC")
 			old := make([]float64, len(theta))
 			for i := range theta {
 				old[i] = theta[i] + v[i]
 			}
-			within(t, old, values(first.Params.Flat), golden, "SGHMC")
+			within(t, old, values(first.Params.Flat.T()), golden, "SGHMC")
 			second, _ := update(t, transform, first, batch)
 			for i := range theta {
 				old[i] += wantV[i]
 			}
-			within(t, old, values(second.Params.Flat), golden, "SGHMC one update later")
+			within(t, old, values(second.Params.Flat.T()), golden, "SGHMC one update later")
 		}
 	}
 }
@@ -128,21 +129,21 @@ func TestMapsOfSGLD(t *testing.T) {
 	transform := must(sgmcmc.SGLD{LR: infer.Constant(n * eta / 2)}.Build(infer.Mean(q.logPosterior, n)))
 	s := begin[sgmcmc.SGLDState](t, transform, start, 5)
 	z := noise(t, s.Streams, s.Params.Flat)
-	theta := values(start.Flat)
+	theta := values(start.Flat.T())
 	_, g := q.value(theta)
 	want := make([]float64, len(theta))
 	for i := range want {
 		want[i] = theta[i] + eta/2*n*g[i] + math.Sqrt(eta)*z[i]
 	}
 	next, info := update(t, transform, s, batch)
-	within(t, want, values(next.Params.Flat), golden, "theta")
+	within(t, want, values(next.Params.Flat.T()), golden, "theta")
 	assert.Equal(t, 1.0, info.Temperature)
 
 	cold := must(sgmcmc.SGLD{LR: infer.Constant(0.1), Temperature: zero}.Build(infer.Mean(q.logPosterior, n)))
 	sgd := must(optim.SGD{LR: infer.Constant(0.1)}.Build(infer.Mean(q.logPosterior, n)))
 	a, _ := update(t, cold, begin[sgmcmc.SGLDState](t, cold, start, 1), batch)
 	b, _ := update(t, sgd, begin[optim.SGDState](t, sgd, start, 1), batch)
-	identical(t, values(b.Params.Flat), values(a.Params.Flat), "theta")
+	identical(t, values(b.Params.Flat.T()), values(a.Params.Flat.T()), "theta")
 }
 
 // The gradient of a prior N(0, sd²) in the mean log posterior is that of the weight decay in SGD.
@@ -152,14 +153,14 @@ func TestWeightDecayIsThePrior(t *testing.T) {
 	start, batch := params(q.layout, spread(q.layout.Dim()), 0), q.batch()
 	withPrior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := q.logPosterior(p, b)
-		prior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/(sd*sd)/n), false)
-		return torch.Of(value.T().MustAdd(prior, false)), aux
+		prior := p.Flat.Dot(p.Flat).T().MustMulScalar(ts.FloatScalar(-0.5/(sd*sd)/n), false)
+		return value.Add(prior), aux
 	}
 	a := build(t, optim.SGD{LR: infer.Constant(0.1)}, withPrior)
 	b := build(t, optim.SGD{LR: infer.Constant(0.1), WeightDecay: 1 / (sd * sd * n)}, q.logPosterior)
 	x, _ := update(t, a, begin[optim.SGDState](t, a, start, 1), batch)
 	y, _ := update(t, b, begin[optim.SGDState](t, b, start, 1), batch)
-	within(t, values(x.Params.Flat), values(y.Params.Flat), golden, "theta")
+	within(t, values(x.Params.Flat.T()), values(y.Params.Flat.T()), golden, "theta")
 }
 
 func TestMapErrors(t *testing.T) {

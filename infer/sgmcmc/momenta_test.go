@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
@@ -29,7 +28,7 @@ func TestInitialMomentaHaveTheirStationaryLaw(t *testing.T) {
 			transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Sigma: c.sigma, Temperature: temperature},
 				newQuartic().logPosterior)
 			m := values(begin[sgmcmc.SGHMCState](t, transform, params(l, make([]float64, 3*chains), chains),
-				uint64(i)).Momenta)
+				uint64(i)).Momenta.T())
 			require.Len(t, m, 3*chains)
 			v := c.temperature
 			if c.sigma != 0 {
@@ -79,20 +78,20 @@ func TestInitialMomentaAtZeroTemperatureAreZero(t *testing.T) {
 	for _, chains := range shapesOfChains {
 		start := params(q.layout, spread(max(chains.rows, 1)*q.layout.Dim()), chains.rows)
 		s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
-		assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(s.Momenta)), chains.name)
-		for _, v := range values(s.Momenta) {
+		assert.Equal(t, start.Flat.Shape(), s.Momenta.Shape(), chains.name)
+		for _, v := range values(s.Momenta.T()) {
 			assert.Zero(t, v, chains.name)
 		}
 	}
 }
 
 // withMomenta are the samplers that take momenta to start with.
-var withMomenta = map[string]func(*ts.Tensor) infer.Method{
-	"SGHMC": func(m *ts.Tensor) infer.Method { return sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: m} },
-	"BAOA":  func(m *ts.Tensor) infer.Method { return sgmcmc.BAOA{LR: infer.Constant(0.1), Momenta: m} },
-	"SGNHT": func(m *ts.Tensor) infer.Method { return sgmcmc.SGNHT{LR: infer.Constant(0.1), Momenta: m} },
-	"ATMC":  func(m *ts.Tensor) infer.Method { return sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: m} },
-	"SymplecticSGHMC": func(m *ts.Tensor) infer.Method {
+var withMomenta = map[string]func(torch.Tensor) infer.Method{
+	"SGHMC": func(m torch.Tensor) infer.Method { return sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: m} },
+	"BAOA":  func(m torch.Tensor) infer.Method { return sgmcmc.BAOA{LR: infer.Constant(0.1), Momenta: m} },
+	"SGNHT": func(m torch.Tensor) infer.Method { return sgmcmc.SGNHT{LR: infer.Constant(0.1), Momenta: m} },
+	"ATMC":  func(m torch.Tensor) infer.Method { return sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: m} },
+	"SymplecticSGHMC": func(m torch.Tensor) infer.Method {
 		return sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Momenta: m}
 	},
 }
@@ -119,15 +118,15 @@ func TestGivenMomenta(t *testing.T) {
 			t.Run(what+", "+c.what, func(t *testing.T) {
 				given := vector(c.from, c.given...)
 				start := params(q.layout, spread(max(c.rows, 1)*d), c.rows)
-				s := begin[infer.State](t, build(t, with(given), q.logPosterior), start, 1).Save()
+				s := begin[infer.State](t, build(t, with(torch.Of(given)), q.logPosterior), start, 1).Save()
 				momenta := s.Tensors["momenta"]
-				assert.Equal(t, must(torch.Shape(start.Flat)), must(torch.Shape(momenta)))
-				identical(t, c.want, values(momenta), "momenta")
+				assert.Equal(t, start.Flat.Shape(), momenta.Shape())
+				identical(t, c.want, values(momenta.T()), "momenta")
 				assert.Zero(t, s.Streams.Offset, "nothing is drawn for given momenta")
 
 				// The state has a tensor of its own: a later change of the given one does not reach it.
-				require.NoError(t, torch.CopyFrom(given, make([]float64, len(c.from))))
-				identical(t, c.want, values(momenta), "momenta after a change of the given tensor")
+				require.NoError(t, torch.CopyFrom(torch.Of(given), make([]float64, len(c.from))))
+				identical(t, c.want, values(momenta.T()), "momenta after a change of the given tensor")
 			})
 		}
 	}
@@ -137,7 +136,7 @@ func TestGivenMomenta(t *testing.T) {
 func TestGivenMomentaTakeTheTypeOfThePoint(t *testing.T) {
 	q := newQuartic()
 	momenta := vector(scaled(0.5, spread(q.layout.Dim())))
-	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: momenta}, q.logPosterior)
+	transform := build(t, sgmcmc.SGHMC{LR: infer.Constant(0.1), Momenta: torch.Of(momenta)}, q.logPosterior)
 	start := must(params(q.layout, spread(q.layout.Dim()), 0).To(gotch.CPU, gotch.Float))
 	s := begin[sgmcmc.SGHMCState](t, transform, start, 1)
 	batch := infer.Batch{"c": must(torch.To(q.batch()["c"], gotch.CPU, gotch.Float))}

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 var _ = []infer.Method{SGLD{}, PSGLD{}, SGLRW{}, SGHMC{}, BAOA{}, SGNHT{}, SymplecticSGHMC{}, ATMC{}}
@@ -91,6 +90,7 @@ func (n noise) corrected(p *fuse.Program, wanted float64) {
 }
 
 // meanOf is the mean of each row of x, a statistic with one number for each chain, in the type of x.
-func meanOf(x *ts.Tensor) []float64 {
-	return must(torch.ToSlice[float64](x.MustMeanDim([]int64{-1}, false, must(torch.DTypeOfTensor(x)), false)))
+func meanOf(x torch.Tensor) []float64 {
+	return must(torch.ToSlice[float64](torch.Of(x.T().MustMeanDim([]int64{-1}, false, must(torch.DTypeOfTensor(x)),
+		false))))
 }

@@ -168,7 +168,7 @@ func manyData(t *testing.T, n, numbers, d int64) {
 		a := p.Get("a")
 		return a.Square().Sum().Add(a.At(0).Square().Mul(3)).Mul(-0.5).Add(a.Sum().Mul(b.Get("x").Mean())), nil
 	}, n)
-	data := infer.Batch{"x": must(torch.FromSlice(make([]float64, n*numbers), n, numbers))}
+	data := infer.Batch{"x": torch.New(make([]float64, n*numbers), n, numbers)}
 	program := infer.Handwritten(target, must(infer.Zeros(layout(infer.Shapes{"a": {d}}))), data)
 	batches := must(infer.Minibatches(data, infer.MinibatchOptions{Size: 32, Seed: 1}))
 	r := must(infer.Run(t.Context(), program, sgmcmc.SGLD{LR: infer.Constant(0.2)},

@@ -60,7 +60,7 @@ func passed(t *testing.T, m infer.Method, target infer.Target, start infer.Param
 	n := 0.0
 	next := func() (infer.Batch, error) {
 		n++
-		return infer.Batch{"s": vector([]float64{math.Sin(n)})}, nil
+		return infer.Batch{"s": torch.Of(vector([]float64{math.Sin(n)}))}, nil
 	}
 	if p, ok := transform.(infer.Preparer); ok && p.Due(state, true) {
 		state, err = p.Prepare(state, true, next)
@@ -69,10 +69,10 @@ func passed(t *testing.T, m infer.Method, target infer.Target, start infer.Param
 	made := fuse.Made.Load()
 	defer func() { require.Equal(t, !tensors, fuse.Made.Load() > made) }()
 	for range steps {
-		before := values(state.Position().Flat)
+		before := values(state.Position().Flat.T())
 		after, info, err := transform.Update(state, must(next()))
 		require.NoError(t, err)
-		identical(t, before, values(state.Position().Flat), "the old state")
+		identical(t, before, values(state.Position().Flat.T()), "the old state")
 		state, infos = after, append(infos, info)
 	}
 	return state, infos
@@ -85,11 +85,11 @@ func walled(dtype gotch.DType, d int) infer.Target {
 		lambda[i], pull[i] = 1+0.5*math.Sin(float64(i)), 4*math.Sin(float64(3*i))
 	}
 	cast := func(x []float64) torch.Tensor {
-		return torch.Of(must(torch.FromSliceOn(torch.CPU, dtype, x, int64(d))))
+		return must(torch.FromSliceOn(torch.CPU, dtype, x, int64(d)))
 	}
 	l, r := cast(lambda), cast(pull)
 	return infer.Sum(func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
-		theta := torch.Of(p.Flat)
+		theta := p.Flat
 		wall := theta.Add(20).Log().Sum()
 		s := torch.Of(batch.Get("s").T().MustTotype(dtype, false))
 		return theta.Square().Mul(l).Sum().Mul(-0.5).Add(theta.Mul(r).Mul(s).Sum()).Add(wall), nil
@@ -122,8 +122,8 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 					have, also := passed(t, m, target, start, false, 5)
 					tensors := have.Save().Tensors
 					for part, tensor := range want.Save().Tensors {
-						assert.Equal(t, must(torch.Shape(tensor)), must(torch.Shape(tensors[part])), part)
-						want, have := values(tensor), values(tensors[part])
+						assert.Equal(t, tensor.Shape(), tensors[part].Shape(), part)
+						want, have := values(tensor.T()), values(tensors[part].T())
 						for i, x := range want { // roundings of larger numbers are larger
 							size := max(1, math.Abs(x))
 							want[i], have[i] = x/size, have[i]/size
@@ -142,7 +142,7 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 					if chains == 3 {
 						d := a + b
 						assert.Equal(t, []bool{false, true, false}, also[4].Diverged)
-						identical(t, values(start.Flat)[d:2*d], values(have.Position().Flat)[d:2*d], "a held chain")
+						identical(t, values(start.Flat.T())[d:2*d], values(have.Position().Flat.T())[d:2*d], "a held chain")
 					}
 				})
 			}
@@ -154,7 +154,7 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 func TestUpdatesInHalfPrecision(t *testing.T) {
 	l := must(infer.NewLayout(infer.Shapes{"a": {3}, "b": {4}}))
 	target := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat).Sub(1).Square().Sum().Mul(-0.5), nil
+		return p.Flat.Sub(1).Square().Sum().Mul(-0.5), nil
 	}, 1)
 	start := infer.Params{Layout: l, Flat: must(torch.FromSliceOn(torch.CPU, gotch.BFloat16, spread(14), 2, 7))}
 	made := fuse.Made.Load()
@@ -172,11 +172,11 @@ func TestUpdatesInHalfPrecision(t *testing.T) {
 		}
 		for part, x := range s.Save().Tensors {
 			assert.Equal(t, gotch.BFloat16, must(torch.DTypeOfTensor(x)), "%s: %s", method, part)
-			for _, v := range values(x) {
+			for _, v := range values(x.T()) {
 				assert.False(t, math.IsNaN(v) || math.IsInf(v, 0), "%s: %s", method, part)
 			}
 		}
-		assert.NotEqual(t, values(start.Flat), values(s.Position().Flat), method)
+		assert.NotEqual(t, values(start.Flat.T()), values(s.Position().Flat.T()), method)
 	}
 	assert.Equal(t, made, fuse.Made.Load())
 }

@@ -123,7 +123,7 @@ func TestPimaPosterior(t *testing.T) {
 	for i, v := range y {
 		signs[i] = 2*v - 1
 	}
-	data := infer.Batch{"x": vector(x.RawMatrix().Data, patients, features), "y": vector(signs)}
+	data := infer.Batch{"x": torch.Of(vector(x.RawMatrix().Data, patients, features)), "y": torch.Of(vector(signs))}
 	mean := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		w := p.Get("w").T()
 		prior := w.MustDot(w, false).MustMulScalar(ts.FloatScalar(-0.5/patients), false)
@@ -167,7 +167,7 @@ func TestPimaPosterior(t *testing.T) {
 					return
 				}
 				m.count++
-				w := values(s.Position().Flat)
+				w := values(s.Position().Flat.T())
 				for k := range chains {
 					for i := range features {
 						point[i] = w[k*features+i] - wantMean[i]

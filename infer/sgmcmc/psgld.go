@@ -6,7 +6,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // PSGLD is stochastic gradient Langevin dynamics with the diagonal preconditioner of RMSprop (Li et al. 2016): each
@@ -36,7 +36,7 @@ type PSGLD struct {
 // PSGLDState is the state of [PSGLD].
 type PSGLDState struct {
 	method.State
-	Square *ts.Tensor // v, of the shape of θ
+	Square torch.Tensor // v, of the shape of θ
 }
 
 // Defaults are those of the options of a run.
@@ -52,7 +52,7 @@ func (c PSGLD) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[PSGLDState]{
 		LR: c.LR, Temperature: c.Temperature, Program: c.program,
 		Parts: func(s *PSGLDState) []method.Part { return []method.Part{{Name: "square", Tensor: &s.Square}} },
-		Start: func(s *PSGLDState, m *method.Move) { s.Square = s.Params.Flat.MustZerosLike(false) },
+		Start: func(s *PSGLDState, m *method.Move) { s.Square = torch.Of(s.Params.Flat.T().MustZerosLike(false)) },
 	})
 }
 

@@ -53,7 +53,7 @@ func TestPSGLDAtZeroTemperatureIsRMSprop(t *testing.T) {
 			theta[i] += 0.01 * g[i] / (math.Sqrt(v[i]) + 1e-8)
 		}
 		s, _ = update(t, transform, s, batch)
-		if !within(t, theta, values(s.Params.Flat), 1e-11, name("theta after update %d", step)) {
+		if !within(t, theta, values(s.Params.Flat.T()), 1e-11, name("theta after update %d", step)) {
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func TestPSGLDWithALargeEpsIsSGLD(t *testing.T) {
 		x, _ = update(t, a, x, batch)
 		y, _ = update(t, b, y, batch)
 	}
-	within(t, values(y.Params.Flat), values(x.Params.Flat), 1e-8, "theta")
+	within(t, values(y.Params.Flat.T()), values(x.Params.Flat.T()), 1e-8, "theta")
 }
 
 // preconditioned is PSGLD that starts from given v.
@@ -124,7 +124,7 @@ func TestStationaryLawOfPSGLD(t *testing.T) {
 					if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 						return
 					}
-					theta := values(s.Position().Flat)
+					theta := values(s.Position().Flat.T())
 					m.count++
 					for r := range copies {
 						g.at(theta, r, x)
@@ -155,7 +155,7 @@ func TestPSGLDLeavesOutGamma(t *testing.T) {
 				return
 			}
 			a.count++
-			for r, x := range values(s.Position().Flat) {
+			for r, x := range values(s.Position().Flat.T()) {
 				a.sums[0][r] += (x - g.mean[0]) * (x - g.mean[0])
 			}
 		})

@@ -25,17 +25,19 @@ func newQuartic() quartic {
 		1.5}}
 }
 
-func (q quartic) batch() infer.Batch { return infer.Batch{"c": vector(q.c, 2, 3)} }
+func (q quartic) batch() infer.Batch { return infer.Batch{"c": torch.Of(vector(q.c, 2, 3))} }
 
 func (q quartic) logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 	a, b, w, c := p.Get("a").T(), p.Get("b").T(), p.Get("w").T(), batch.Get("c").T()
-	sum := func(x *ts.Tensor) *ts.Tensor { return x.MustSum(gotch.Double, false) }
-	times := func(x *ts.Tensor, v float64) *ts.Tensor { return x.MustMulScalar(ts.FloatScalar(v), false) }
-	logp := times(sum(a.MustSquare(false).MustSquare(false)), -0.25).
-		MustAdd(times(b.MustMul(sum(a), false), 0.5), false).
-		MustSub(b.MustSubScalar(ts.FloatScalar(1), false).MustSquare(false), false).
-		MustSub(times(sum(w.MustSubScalar(ts.FloatScalar(0.5), false).MustSquare(false).MustMul(c, false)), 0.5), false)
-	return torch.Of(logp), infer.Aux{"sum": sum(w)}
+	sum := func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustSum(gotch.Double, false)) }
+	times := func(x torch.Tensor, v float64) torch.Tensor {
+		return torch.Of(x.T().MustMulScalar(ts.FloatScalar(v), false))
+	}
+	logp := times(sum(torch.Of(a.MustSquare(false).MustSquare(false))),
+		-0.25).Add(times(torch.Of(b.MustMul(sum(torch.Of(a)).T(), false)), 0.5)).Sub(b.MustSubScalar(ts.FloatScalar(1),
+		false).MustSquare(false)).Sub(times(sum(torch.Of(w.MustSubScalar(ts.FloatScalar(0.5),
+		false).MustSquare(false).MustMul(c, false))), 0.5)).T()
+	return torch.Of(logp), infer.Aux{"sum": sum(torch.Of(w))}
 }
 
 // value is log p and its gradient at one point, whose flat vector is a[0] a[1] b w[0,0] ... w[1,2].

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Matthews is the limit of BAOAB at high friction (Leimkuhler and Matthews 2013): SGLD whose noise is that of two
@@ -31,7 +31,7 @@ type Matthews struct {
 // MatthewsState is the state of [Matthews].
 type MatthewsState struct {
 	method.State
-	Noise *ts.Tensor // z, of the shape of θ
+	Noise torch.Tensor // z, of the shape of θ
 }
 
 // Defaults are those of the options of a run.
@@ -84,7 +84,7 @@ func TestRecipe(t *testing.T) {
 	for range 60 {
 		s, _ = update(t, transform, s, batch)
 	}
-	x := values(s.Position().Flat)
+	x := values(s.Position().Flat.T())
 	for i := range x {
 		x[i] -= g.mean[0]
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014), in the explicit Euler-Maruyama
@@ -27,14 +27,14 @@ type SGHMC struct {
 	Temperature  infer.Schedule // T; nil means 1, the Bayes posterior
 	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
 	// draws them from N(0, τσ²), their stationary law; at T = 0 that is 0.
-	Momenta *ts.Tensor
+	Momenta torch.Tensor
 }
 
 // SGHMCState is the state of [SGHMC].
 type SGHMCState struct {
 	method.State
-	Momenta  *ts.Tensor // m, of the shape of θ
-	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
+	Momenta  torch.Tensor // m, of the shape of θ
+	Variance torch.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
 }
 
 // Build checks the configuration and binds it to a target.
@@ -47,7 +47,7 @@ func (c SGHMC) Build(target infer.Target) (infer.Transform, error) {
 	checkBeta(check, c.Beta, &c.EstimateBeta)
 	return method.Build(check, target, method.Algorithm[SGHMCState]{
 		LR: c.LR, Temperature: c.Temperature, Program: c.program,
-		Momenta: func(s *SGHMCState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
+		Momenta: func(s *SGHMCState) (*torch.Tensor, torch.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
 		Parts:   func(s *SGHMCState) []method.Part { return []method.Part{c.EstimateBeta.VariancePart(&s.Variance)} },
 		Inflation: func(_ *SGHMCState, m *method.Move, lambda float64) float64 {
 			alpha, rho := c.Alpha(m.Index), 1/(c.Sigma*c.Sigma)

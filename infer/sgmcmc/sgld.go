@@ -4,7 +4,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // SGLD is stochastic gradient Langevin dynamics (Welling and Teh 2011):
@@ -26,7 +26,7 @@ type SGLD struct {
 // SGLDState is the state of [SGLD].
 type SGLDState struct {
 	method.State
-	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
+	Variance torch.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
 }
 
 // Defaults are those of the options of a run.

@@ -36,14 +36,14 @@ func (c SGLRW) Build(target infer.Target) (infer.Transform, error) {
 	return method.Build(check, target, method.Algorithm[SGLRWState]{
 		LR: c.LR, Temperature: c.Temperature,
 		Step: func(s, next *SGLRWState, m *method.Move) {
-			theta, delta := torch.Of(s.Params.Flat), math.Sqrt(2*m.Tau*m.LR)
+			theta, delta := s.Params.Flat, math.Sqrt(2*m.Tau*m.LR)
 			if delta == 0 {
-				next.Params.Flat = torch.Must(torch.Copy(theta.T()))
+				next.Params.Flat = torch.Must(torch.Copy(theta))
 				return
 			}
 			// A uniform u in (−1, 1) is below clip(p, −1, 1) with probability ½(1 + clip(p, −1, 1)).
-			up := torch.Of(m.Grad).Mul(m.LR / delta).Sub(torch.Of(m.Uniform(theta.T())).Mul(2)).Add(1)
-			next.Params.Flat = theta.Add(torch.Of(up.T().MustSign(false)).Mul(delta)).T()
+			up := m.Grad.Mul(m.LR / delta).Sub(m.Uniform(theta).Mul(2)).Add(1)
+			next.Params.Flat = theta.Add(torch.Of(up.T().MustSign(false)).Mul(delta))
 		},
 		Inflation: func(_ *SGLRWState, m *method.Move, lambda float64) float64 { return latticeVariance(m.LR * lambda) },
 	})

@@ -21,8 +21,8 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 			s := begin[sgmcmc.SGLRWState](t, transform, params(q.layout, spread(max(chains.rows, 1)*d), chains.rows), 7)
 			for step := range int64(consecutive) {
 				eps, temp := varied(0.2).value(step), temperature.value(step)
-				streams, theta := s.Streams, values(s.Params.Flat)
-				u := values(must(streams.Uniform([]int64{int64(d)}, s.Params.Flat.DType(), torch.CPU)))
+				streams, theta := s.Streams, values(s.Params.Flat.T())
+				u := values(must(streams.Uniform([]int64{int64(d)}, s.Params.Flat.T().DType(), torch.CPU)).T())
 				_, g := q.rows(theta)
 				delta := math.Sqrt(2 * temp * eps)
 				want := make([]float64, len(theta))
@@ -34,7 +34,7 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 				}
 				next, info := update(t, transform, s, q.batch())
 				checkInfo(t, q, theta, info, eps, temp)
-				within(t, want, values(next.Params.Flat), golden, name("T %s, %s, update %d", temperature.name,
+				within(t, want, values(next.Params.Flat.T()), golden, name("T %s, %s, update %d", temperature.name,
 					chains.name, step))
 				s = next
 			}
@@ -43,7 +43,7 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 	transform := build(t, sgmcmc.SGLRW{LR: infer.Constant(0.1), Temperature: zero}, q.logPosterior)
 	s := begin[sgmcmc.SGLRWState](t, transform, params(q.layout, spread(d), 0), 7)
 	next, _ := update(t, transform, s, q.batch())
-	identical(t, values(s.Params.Flat), values(next.Params.Flat), "at T = 0")
+	identical(t, values(s.Params.Flat.T()), values(next.Params.Flat.T()), "at T = 0")
 }
 
 // On a Gaussian of precision λ the walk from 0 is a birth-death chain on the lattice δℤ: with p(x) the probability to
@@ -79,7 +79,7 @@ func TestSGLRWHasItsStationaryLaw(t *testing.T) {
 			infer.Free(s)
 			s = next
 			if step >= 60 && (step-60)%40 < 2 {
-				for k, x := range values(s.Position().Flat) {
+				for k, x := range values(s.Position().Flat.T()) {
 					means[k] += x * x / (2 * looks)
 				}
 			}

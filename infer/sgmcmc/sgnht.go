@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat"
 )
@@ -41,14 +42,14 @@ type SGNHT struct {
 	Temperature  infer.Schedule // T, always above 0; nil means 1, the Bayes posterior
 	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
 	// draws them from N(0, τσ²), their stationary law.
-	Momenta *ts.Tensor
+	Momenta torch.Tensor
 }
 
 // SGNHTState is the state of [SGNHT].
 type SGNHTState struct {
 	method.State
-	Momenta *ts.Tensor // m, of the shape of θ
-	Xi      *ts.Tensor // ξ, of shape [1] or [K, 1]; with PerParameter of the shape of θ
+	Momenta torch.Tensor // m, of the shape of θ
+	Xi      torch.Tensor // ξ, of shape [1] or [K, 1]; with PerParameter of the shape of θ
 }
 
 // Defaults are those of the options of a run.
@@ -70,14 +71,14 @@ func (c SGNHT) Build(target infer.Target) (infer.Transform, error) {
 	check.Require(!math.IsNaN(xi) && !math.IsInf(xi, 0), "Xi", xi, "it must be finite")
 	return method.Build(check, target, method.Algorithm[SGNHTState]{
 		LR: c.LR, Temperature: c.Temperature, Program: c.program, ReportsStats: true,
-		Momenta: func(s *SGNHTState) (**ts.Tensor, *ts.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
+		Momenta: func(s *SGNHTState) (*torch.Tensor, torch.Tensor, float64) { return &s.Momenta, c.Momenta, c.Sigma },
 		Parts:   func(s *SGNHTState) []method.Part { return []method.Part{{Name: "xi", Tensor: &s.Xi}} },
 		Start: func(s *SGNHTState, _ *method.Move) {
 			like := s.Params.Flat
 			if !c.PerParameter {
-				like = like.MustNarrow(-1, 0, 1, false)
+				like = torch.Of(like.T().MustNarrow(-1, 0, 1, false))
 			}
-			s.Xi = must(like.FullLike(ts.FloatScalar(xi), false))
+			s.Xi = torch.Of(must(like.T().FullLike(ts.FloatScalar(xi), false)))
 		},
 		Inflation: func(s *SGNHTState, m *method.Move, lambda float64) float64 {
 			friction, eps, rho := stat.Mean(meanOf(s.Xi), nil), m.LR, 1/(c.Sigma*c.Sigma)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func TestSGNHTFollowsItsEquations(t *testing.T) {
@@ -24,7 +25,7 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 		}
 		equation{name("alpha %s, beta %g, sigma %g, each %v", friction.name, beta, sigma, each), sgmcmc.SGNHT{LR: lr.f,
 			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma, Xi: first, PerParameter: each,
-			Momenta: vector(scaled(0.5, spread(d)))}, lr, temperature, nil,
+			Momenta: torch.Of(vector(scaled(0.5, spread(d))))}, lr, temperature, nil,
 			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
 				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))
@@ -181,7 +182,7 @@ func (e thermo) run(t testing.TB) *moments {
 			if s.Step <= e.settle || (s.Step-e.settle)%e.thin != 0 {
 				return
 			}
-			theta, momenta, xi := values(s.Params.Flat), values(s.Momenta), values(s.Xi)
+			theta, momenta, xi := values(s.Params.Flat.T()), values(s.Momenta.T()), values(s.Xi.T())
 			for k := range e.chains {
 				for r := range e.copies {
 					g.at(theta[k*size:(k+1)*size], r, x)
@@ -429,8 +430,8 @@ func TestStartOfSGNHT(t *testing.T) {
 		xi = 7 // the transform has the number that it was built with
 		s := begin[sgmcmc.SGNHTState](t, transform, params(q.layout, spread(max(c.rows, 1)*int(d)), c.rows), 1)
 		xi = 0
-		assert.Equal(t, c.shape, s.Xi.MustSize())
-		for _, v := range values(s.Xi) {
+		assert.Equal(t, c.shape, s.Xi.T().MustSize())
+		for _, v := range values(s.Xi.T()) {
 			assert.Equal(t, c.want, v)
 		}
 	}

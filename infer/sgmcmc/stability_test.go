@@ -74,7 +74,7 @@ func TestSGHMCGrowsByItsSpectralRadius(t *testing.T) {
 		run(t, transform, params(g.layout, []float64{g.mean[0] + 1}, 0), g.batches(0, 0), updates, 1,
 			func(state infer.State) {
 				h := state.(sgmcmc.SGHMCState)
-				x, m := values(h.Params.Flat)[0]-g.mean[0], values(h.Momenta)[0]/s.sigma
+				x, m := values(h.Params.Flat.T())[0]-g.mean[0], values(h.Momenta.T())[0]/s.sigma
 				norm := math.Sqrt(2*x*x + m*m)
 				if n := h.Steps(); n <= turn {
 					first = max(first, norm)

@@ -112,7 +112,7 @@ func TestZeroTemperatureFollowsTheRecursionToTheMode(t *testing.T) {
 				var last float64
 				run(t, build(t, e.method(), g.logPosterior), params(g.layout, first, e.chains), g.batches(0, 0),
 					updates, 1, func(s infer.State) {
-						theta := values(s.Position().Flat)
+						theta := values(s.Position().Flat.T())
 						last = 0
 						for i, x := range want {
 							var next mat.VecDense
@@ -128,7 +128,7 @@ func TestZeroTemperatureFollowsTheRecursionToTheMode(t *testing.T) {
 								last = max(last, math.Abs(point[j]-g.mean[j]))
 							}
 							if h, ok := s.(sgmcmc.SGHMCState); ok {
-								g.at(values(h.Momenta)[i/e.copies*size:], i%e.copies, point)
+								g.at(values(h.Momenta.T())[i/e.copies*size:], i%e.copies, point)
 								for j := range d {
 									if !(math.Abs(point[j]-next.AtVec(d+j)) <= golden) {
 										t.Errorf("update %d, copy %d, momentum %d: want %.17g, got %.17g", s.Steps(), i, j,

@@ -7,7 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/fuse"
 	"github.com/kelvin-ppl/kelvin/infer/method"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // SymplecticSGHMC is stochastic gradient Hamiltonian Monte Carlo by symplectic Euler steps (Wenzel et al. 2020,
@@ -50,15 +50,15 @@ type SymplecticSGHMC struct {
 	EstimateMass *Estimate
 	// Momenta are the initial momenta, of the shape of the params or of shape [d]; all chains share the latter. Nil
 	// draws them from their stationary law, N(0, τM), or N(0, τM/ℓ₀) with Momentum; at T = 0 that is 0.
-	Momenta *ts.Tensor
+	Momenta torch.Tensor
 }
 
 // SymplecticSGHMCState is the state of [SymplecticSGHMC].
 type SymplecticSGHMCState struct {
 	method.State
-	Momenta  *ts.Tensor // m, of the shape of θ
-	Variance *ts.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
-	Mass     *ts.Tensor // M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1
+	Momenta  torch.Tensor // m, of the shape of θ
+	Variance torch.Tensor // V, the estimated variance of the gradient, of the shape of θ; nil without EstimateBeta
+	Mass     torch.Tensor // M of each element, of the shape of θ or, for all chains alike, [d]; nil when all are 1
 }
 
 // Defaults are those of the options of a run.
@@ -97,14 +97,14 @@ func (c SymplecticSGHMC) Build(target infer.Target) (infer.Transform, error) {
 			s.Momenta = m.Momenta(c.Momenta, math.Sqrt(m.Tau/unit), method.RootMasses(s.Mass))
 		},
 		Inflation: func(s *SymplecticSGHMCState, m *method.Move, lambda float64) float64 {
-			if s.Mass != nil {
+			if s.Mass != (torch.Tensor{}) {
 				return 1 // not known
 			}
 			h, gamma, keep := c.pace(m, unit, 1)
 			b, n := h*unit, 2*h*gamma/unit // θ moves by b m'; the noise of m' has variance n
 			return lambda * method.StationaryVariance(1-b*h*lambda, b*keep, -h*lambda, keep, b*b*n, b*n, n)
 		},
-		Kinetic: func(s *SymplecticSGHMCState) (m, inverse *ts.Tensor, scale float64) {
+		Kinetic: func(s *SymplecticSGHMCState) (m, inverse torch.Tensor, scale float64) {
 			return s.Momenta, method.Inverse(s.Mass), unit
 		},
 	})
@@ -114,12 +114,12 @@ func (c SymplecticSGHMC) program(s *SymplecticSGHMCState, p *fuse.Program, m *me
 	h, gamma, keep := c.pace(m, unit, c.lightest(s))
 	n := noise{Step: h, Friction: gamma / unit, Beta: c.Beta, Estimate: c.EstimateBeta, Variance: fuse.Part(2)}
 	momenta, velocity := fuse.Part(0), fuse.Part(0)
-	if s.Mass != nil {
+	if s.Mass != (torch.Tensor{}) {
 		n.Mass, velocity = fuse.Part(1), fuse.A
 	}
 	z := n.term(p, m)
 	p.Combine(momenta, momenta.Times(keep), fuse.Grad.Times(h), z)
-	if s.Mass != nil {
+	if s.Mass != (torch.Tensor{}) {
 		p.Divide(velocity, 1, momenta, n.Mass)
 	}
 	p.Add(fuse.Theta, velocity.Times(h*unit))

@@ -46,7 +46,7 @@ func (e trial) run(t testing.TB) *moments {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return
 			}
-			theta, momenta := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
+			theta, momenta := values(s.Position().Flat.T()), values(s.Save().Tensors["momenta"].T())
 			m.count++
 			for k := range e.chains {
 				for r := range e.copies {
@@ -81,7 +81,7 @@ func fallToMode(t *testing.T, e trial, updates int64) {
 	worst, last := 0.0, 0.0
 	run(t, build(t, e.method, g.logPosterior), params(g.layout, first, chains), g.batches(0, 0),
 		updates, 1, func(s infer.State) {
-			theta, m := values(s.Position().Flat), values(s.Save().Tensors["momenta"])
+			theta, m := values(s.Position().Flat.T()), values(s.Save().Tensors["momenta"].T())
 			last = 0
 			for i, x := range want {
 				var next mat.VecDense
@@ -115,7 +115,8 @@ func digits(v float64) float64 { return math.Round(v*1e5) / 1e5 }
 func startedBy(t testing.TB, method infer.Method, l *infer.Layout, chains int, seed uint64) []float64 {
 	t.Helper()
 	p := params(l, make([]float64, chains*l.Dim()), chains)
-	return values(begin[infer.State](t, build(t, method, newQuartic().logPosterior), p, seed).Save().Tensors["momenta"])
+	return values(begin[infer.State](t, build(t, method, newQuartic().logPosterior), p,
+		seed).Save().Tensors["momenta"].T())
 }
 
 // hasVariance compares the average square of n independent normal numbers with their variance: its

@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // symplectic is the recursion of symplectic Euler with γ = α, M = σ²I, n the gradient noise and w = √(Th(2γM − Thβ)) z:
@@ -149,7 +150,7 @@ func TestSymplecticSGHMCFollowsItsEquations(t *testing.T) {
 				masses[i] = mass[map[bool]string{true: "a", false: "w"}[i < 2]]
 			}
 		}
-		c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, vector(scaled(0.5, spread(9)))
+		c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, torch.Of(vector(scaled(0.5, spread(9))))
 		equation{name("%s, beta %g, mass %v", f.name, beta, mass), c, rate{"", f.lr}, temperature, nil,
 			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				h, damp, temp := f.h(step), f.damp(step), temperature.value(step)
@@ -186,8 +187,8 @@ func TestParameterisationsOfSymplecticSGHMCAgree(t *testing.T) {
 	start := params(q.layout, spread(3*q.layout.Dim()), 3)
 	x, y := begin[sgmcmc.SymplecticSGHMCState](t, a, start, 4), begin[sgmcmc.SymplecticSGHMCState](t, b, start, 4)
 	for step := range 50 {
-		if !within(t, values(y.Params.Flat), values(x.Params.Flat), 1e-11, name("theta before update %d", step)) ||
-			!within(t, values(y.Momenta), scaled(h, values(x.Momenta)), 1e-11, name("momenta before update %d", step)) {
+		if !within(t, values(y.Params.Flat.T()), values(x.Params.Flat.T()), 1e-11, name("theta before update %d", step)) ||
+			!within(t, values(y.Momenta.T()), scaled(h, values(x.Momenta.T())), 1e-11, name("momenta before update %d", step)) {
 			return
 		}
 		x, _ = update(t, a, x, q.batch())
@@ -207,12 +208,12 @@ func TestSymplecticSGHMCAtZeroTemperatureIsSGDBitForBit(t *testing.T) {
 			a, b := begin[sgmcmc.SymplecticSGHMCState](t, cold, start, 1), begin[optim.SGDState](t, sgd, start, 1)
 			streams := a.Streams
 			for step := range 100 {
-				before := values(a.Params.Flat)
+				before := values(a.Params.Flat.T())
 				a, _ = update(t, cold, a, batch)
 				b, _ = update(t, sgd, b, batch)
-				require.NotEqual(t, before, values(a.Params.Flat), "update %d does not move", step)
-				if !identical(t, values(b.Params.Flat), values(a.Params.Flat), name("update %d", step)) ||
-					!identical(t, values(b.Buffer), values(a.Momenta), name("buffer after update %d", step)) {
+				require.NotEqual(t, before, values(a.Params.Flat.T()), "update %d does not move", step)
+				if !identical(t, values(b.Params.Flat.T()), values(a.Params.Flat.T()), name("update %d", step)) ||
+					!identical(t, values(b.Buffer.T()), values(a.Momenta.T()), name("buffer after update %d", step)) {
 					return
 				}
 			}
@@ -242,7 +243,7 @@ func TestSymplecticSGHMCAtZeroTemperatureIsTheMomentumRecursion(t *testing.T) {
 				theta[i] += l * buffer[i]
 			}
 			s, _ = update(t, transform, s, q.batch())
-			if !within(t, theta, values(s.Params.Flat), golden, name("update %d", step)) {
+			if !within(t, theta, values(s.Params.Flat.T()), golden, name("update %d", step)) {
 				return
 			}
 		}

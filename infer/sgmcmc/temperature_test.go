@@ -56,7 +56,7 @@ func temperedStatistics(t *testing.T, program *ppl.Program, p infer.Params, sums
 		if err != nil {
 			return err
 		}
-		x, s, w := values(v["x"]), values(v["s"]), values(v["w"])
+		x, s, w := values(v["x"].T()), values(v["s"].T()), values(v["w"].T())
 		for k := range x {
 			for i, v := range []float64{x[k], s[k], w[3*k], w[3*k+1], w[3*k+2]} {
 				sums[2*i][k] += v
@@ -144,7 +144,7 @@ func TestTheNumberOfDataDoesNotChangeTheLaw(t *testing.T) {
 			x, _ = update(t, a, x, nil)
 			y, _ = update(t, b, y, nil)
 		}
-		within(t, values(x.Position().Flat), values(y.Position().Flat), 1e-9, name("T = %g", temperature))
+		within(t, values(x.Position().Flat.T()), values(y.Position().Flat.T()), 1e-9, name("T = %g", temperature))
 		kinetic := func(m infer.Transform, s infer.State) []float64 {
 			var out []float64
 			for _, row := range must(m.(infer.Thermal).KineticTemperatures(s)) {
@@ -176,7 +176,7 @@ func TestZeroTemperatureFindsTheModeWithoutJacobian(t *testing.T) {
 			s, _ = update(t, transform, s, nil)
 		}
 		v := must(program.Constrain(s.Position(), nil))
-		within(t, []float64{(gammaShape - 1) / gammaRate}, values(v["x"]), 1e-6, what+": x")
-		within(t, []float64{1. / 6, 2. / 6, 3. / 6}, values(v["w"]), 1e-6, what+": w")
+		within(t, []float64{(gammaShape - 1) / gammaRate}, values(v["x"].T()), 1e-6, what+": x")
+		within(t, []float64{1. / 6, 2. / 6, 3. / 6}, values(v["w"].T()), 1e-6, what+": w")
 	}
 }

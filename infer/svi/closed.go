@@ -5,18 +5,17 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // expectation is E_q[a log p − b log q], a and b the weights of prior and guide, of the batch shape of p. ok is false
 // where it has no closed form here.
-func expectation(q, p dist.Distribution, w weights) (value *ts.Tensor, ok bool) {
+func expectation(q, p dist.Distribution, w weights) (value torch.Tensor, ok bool) {
 	q, n := base(q), len(p.EventShape())
 	p = base(p)
 	a, b := paramsOf(q), paramsOf(p)
 	f, ok := closedForms[family(p)]
 	if !ok || family(q) != family(p) || len(q.EventShape()) != len(p.EventShape()) || a == nil || b == nil {
-		return nil, false
+		return torch.Tensor{}, false
 	}
 	cross, entropy := f(a, b)
 	all := cross.Mul(w.prior)
@@ -26,7 +25,7 @@ func expectation(q, p dist.Distribution, w weights) (value *ts.Tensor, ok bool) 
 	n -= len(p.EventShape())
 	// Where guide or prior has one parameter for all elements, each still has its term.
 	shape := broadcast(q.BatchShape(), p.BatchShape())
-	value = all.T().MustExpand(shape, true, false)
+	value = all.Expand(shape...)
 	if n == 0 {
 		return value, true
 	}
@@ -34,7 +33,7 @@ func expectation(q, p dist.Distribution, w weights) (value *ts.Tensor, ok bool) 
 	for d := range n {
 		over = append(over, int64(-1-d))
 	}
-	return value.MustSumDimIntlist(over, false, value.DType(), false), true
+	return torch.Of(value.T().MustSumDimIntlist(over, false, value.T().DType(), false)), true
 }
 
 // broadcast is the common shape of two that fit, as the values of guide and model do.

@@ -51,19 +51,19 @@ func TestClosedForms(t *testing.T) {
 					want += math.Exp(q[i]) * (w.prior*p[i] - w.guide*q[i]) * width
 				}
 			}
-			require.InDelta(t, want, infertest.Values(value)[0], 1e-5, "%s, %v", c.what, w)
+			require.InDelta(t, want, infertest.Values(value.T())[0], 1e-5, "%s, %v", c.what, w)
 		}
 	}
 	// A Dirichlet distribution of two numbers is a beta distribution of the first.
 	one, _ := expectation(dist.Dirichlet(vector(3, 2.5)), dist.Dirichlet(vector(1.5, 4)), weights{1, 0.4})
 	two, _ := expectation(dist.Beta(3, 2.5), dist.Beta(1.5, 4), weights{1, 0.4})
-	require.InDelta(t, infertest.Values(two)[0], infertest.Values(one)[0], 1e-12)
+	require.InDelta(t, infertest.Values(two.T())[0], infertest.Values(one.T())[0], 1e-12)
 	// Plates stay, what is part of the event is added up.
 	q := dist.Independent(dist.Normal(infertest.Vector(infertest.Spread(6), 2, 3), 0.5), 1)
 	p := dist.Independent(dist.Normal(0, 1).Expand(3), 1).Expand(2)
 	value, ok := expectation(q, p, weights{1, 1})
 	require.True(t, ok)
-	require.Equal(t, []int64{2}, value.MustSize())
+	require.Equal(t, []int64{2}, value.T().MustSize())
 	_, ok = expectation(dist.Normal(0, 1), dist.Cauchy(0, 1), weights{1, 1})
 	require.False(t, ok)
 }

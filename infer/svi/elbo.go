@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch/ts"
 )
 
@@ -16,7 +17,7 @@ type ELBO interface {
 	// scores refuses what the score-function gradient cannot do.
 	scores(samples int) error
 	// bound is a function of ℓ, [K, S]: [K].
-	bound(l *ts.Tensor, temperature float64) *ts.Tensor
+	bound(l torch.Tensor, temperature float64) torch.Tensor
 	// closed says whether divergences of single variables are computed in closed form.
 	closed() bool
 	// linear says whether the bound is the mean of ℓ, so that a variable needs only the terms that depend on it.
@@ -31,8 +32,8 @@ func (Trace) scores(int) error    { return nil }
 func (Trace) closed() bool        { return false }
 func (Trace) linear() bool        { return true }
 
-func (Trace) bound(l *ts.Tensor, _ float64) *ts.Tensor {
-	return l.MustMeanDim([]int64{1}, false, l.DType(), false)
+func (Trace) bound(l torch.Tensor, _ float64) torch.Tensor {
+	return torch.Of(l.T().MustMeanDim([]int64{1}, false, l.T().DType(), false))
 }
 
 // MeanField is the evidence lower bound with the divergence of each variable's guide from its prior in closed form,
@@ -47,7 +48,7 @@ func (MeanField) scores(int) error    { return nil }
 func (MeanField) closed() bool        { return true }
 func (MeanField) linear() bool        { return true }
 
-func (MeanField) bound(l *ts.Tensor, t float64) *ts.Tensor { return Trace{}.bound(l, t) }
+func (MeanField) bound(l torch.Tensor, t float64) torch.Tensor { return Trace{}.bound(l, t) }
 
 // IWAE is the importance-weighted bound (Burda, Grosse and Salakhutdinov 2016)
 //
@@ -63,7 +64,7 @@ func (IWAE) linear() bool                    { return false }
 
 func (IWAE) scores(samples int) error { return Renyi{}.scores(samples) }
 
-func (IWAE) bound(l *ts.Tensor, t float64) *ts.Tensor { return Renyi{}.bound(l, t) }
+func (IWAE) bound(l torch.Tensor, t float64) torch.Tensor { return Renyi{}.bound(l, t) }
 
 // Renyi is the Rényi bound of order α (Li and Turner 2016)
 //
@@ -103,9 +104,9 @@ func (Renyi) scores(samples int) error {
 func (Renyi) closed() bool { return false }
 func (Renyi) linear() bool { return false }
 
-func (b Renyi) bound(l *ts.Tensor, t float64) *ts.Tensor {
+func (b Renyi) bound(l torch.Tensor, t float64) torch.Tensor {
 	c := (1 - b.Alpha) / t
-	n := float64(l.MustSize()[1])
-	sum := l.MustMulScalar(ts.FloatScalar(c), false).MustLogsumexp([]int64{1}, false, false)
-	return sum.MustSubScalar(ts.FloatScalar(math.Log(n)), false).MustMulScalar(ts.FloatScalar(1/c), false)
+	n := float64(l.T().MustSize()[1])
+	sum := l.T().MustMulScalar(ts.FloatScalar(c), false).MustLogsumexp([]int64{1}, false, false)
+	return torch.Of(sum.MustSubScalar(ts.FloatScalar(math.Log(n)), false).MustMulScalar(ts.FloatScalar(1/c), false))
 }

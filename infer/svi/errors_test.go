@@ -68,7 +68,7 @@ func TestGuideMistakes(t *testing.T) {
 		}, []string{`"s"`, "initial value"}},
 		"types": {func(c *ppl.Ctx) {
 			mu(c)
-			x := must(torch.To(infertest.Vector([]float64{0}), torch.CPU, torch.DTypeOf[float32]()))
+			x := must(torch.To(torch.Of(infertest.Vector([]float64{0})), torch.CPU, torch.DTypeOf[float32]()))
 			c.Sample("sigma", dist.LogNormal(c.Param("s", x, support.Real).At(0), 1))
 		}, []string{`"s"`, "one type"}},
 		"fails": {func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(0, -1)) }, []string{"scale is -1"}},
@@ -115,7 +115,7 @@ func TestProgramOfAnotherNumber(t *testing.T) {
 		}
 	}
 	guide := func(c *ppl.Ctx) { c.Sample("mu", dist.Normal(c.Param("loc", 0, support.Real), 1)) }
-	of := func(n int) infer.Batch { return infer.Batch{"y": infertest.Vector(make([]float64, n))} }
+	of := func(n int) infer.Batch { return infer.Batch{"y": torch.Of(infertest.Vector(make([]float64, n)))} }
 	split := func(n int) infer.Batches { return must(infer.Minibatches(of(n), infer.MinibatchOptions{Size: 2})) }
 	const full, parts = `Batches is infer.Full of 4 data: plate "data" of the program counts 12`, "Batches is of 6 data: "
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestFields(t *testing.T) {
 		})
 	}
 	_, err := svi.SVI{}.Build(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat).Sum(), nil
+		return p.Flat.Sum(), nil
 	}, 1))
 	require.ErrorContains(t, err, "ppl.Compile")
 }
@@ -318,9 +318,9 @@ func TestNotFinite(t *testing.T) {
 
 // A guide of float32 reads data of float32, also where the model calculates with them in float64.
 func TestMinibatchesOfASingleGuide(t *testing.T) {
-	single := must(torch.To(infertest.Vector(data), torch.CPU, torch.DTypeOf[float32]()))
+	single := must(torch.To(torch.Of(infertest.Vector(data)), torch.CPU, torch.DTypeOf[float32]()))
 	program := must(ppl.Compile(conjugate, infer.Batch{"y": single}))
-	start := must(torch.To(infertest.Vector([]float64{0.1}), torch.CPU, torch.DTypeOf[float32]()))
+	start := must(torch.To(torch.Of(infertest.Vector([]float64{0.1})), torch.CPU, torch.DTypeOf[float32]()))
 	var seen []gotch.DType
 	guide := func(c *ppl.Ctx) {
 		loc := c.Param("loc", start, support.Real)
@@ -341,7 +341,7 @@ func TestDensityIsFittedByOneSample(t *testing.T) {
 		mu := c.Sample("mu", dist.Normal(0, 1))
 		c.Density("more", func(x, grad [][]float64) float64 { grad[0][0] = -x[0][0]; return -x[0][0] * x[0][0] / 2 }, mu)
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) })
-	}, infer.Batch{"y": infertest.Vector([]float64{1, 2, 3})}))
+	}, infer.Batch{"y": torch.Of(infertest.Vector([]float64{1, 2, 3}))}))
 	_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{})
 	for _, word := range []string{`site "more"`, "Samples: 1", "infer.Options{Chains: 1}", "(at svi/errors_test.go:"} {
 		require.ErrorContains(t, err, word)
@@ -370,14 +370,14 @@ func TestMinibatchesOfVariablesOfData(t *testing.T) {
 			c.Plate("d", size, func(c *ppl.Ctx) { c.Sample("z", dist.Normal(c.Data("y").Mul(k), 1)) }, o...)
 		}
 	}
-	data := infer.Batch{"y": infertest.Vector([]float64{1, 2, 3, 4, 5, 6})}
+	data := infer.Batch{"y": torch.Of(infertest.Vector([]float64{1, 2, 3, 4, 5, 6}))}
 	options := infer.Options{Chains: 1, Draws: 1, Warmup: 20, Batches: must(infer.Minibatches(data,
 		infer.MinibatchOptions{Size: 2}))}
 	whole := must(svi.Compile(model(0), guide(0), data))
 	_, err := infer.Sample(context.Background(), whole, svi.SVI{Guide: guide(0)}, options)
 	require.ErrorContains(t, err, `site "z"`)
 	require.ErrorContains(t, err, `c.Plate("d", N, f, ppl.Minibatch)`)
-	part := infer.Batch{"y": infertest.Vector([]float64{1, 2})}
+	part := infer.Batch{"y": torch.Of(infertest.Vector([]float64{1, 2}))}
 	program := must(svi.Compile(model(6, ppl.Minibatch), guide(6, ppl.Minibatch), part))
 	_, err = infer.Sample(context.Background(), program, svi.SVI{Guide: guide(6, ppl.Minibatch)}, options)
 	require.NoError(t, err)

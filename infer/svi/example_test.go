@@ -24,11 +24,7 @@ func Example() {
 		b := c.Param("b", 1, support.Positive)
 		c.Sample("p", dist.Beta(a, b))
 	}
-	heads, err := torch.Scalar(7)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	heads := torch.Scalar(7)
 	program, err := ppl.Compile(model, infer.Batch{"heads": heads})
 	if err != nil {
 		fmt.Println(err)
@@ -51,7 +47,7 @@ func Example() {
 		return
 	}
 	// The posterior is Beta(2 + 7, 2 + 3).
-	fmt.Printf("Beta(%.0f, %.0f), mean of the draws %.2f\n", torch.Of(params["a"]).Item(), torch.Of(params["b"]).Item(),
+	fmt.Printf("Beta(%.0f, %.0f), mean of the draws %.2f\n", params["a"].Item(), params["b"].Item(),
 		mean[0])
 	// Output:
 	// Beta(9, 5), mean of the draws 0.64

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 var _ interface {
@@ -184,7 +183,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	}
 	return approx.Closeness(approx.Fit{Name: name, Target: infer.Target{Data: int64(t.data)},
 		Temperature: run.Info.Temperature, Mean: s.Point, Advice: far,
-		Draw: func(chains, n int) (*ts.Tensor, []float64, error) {
+		Draw: func(chains, n int) (torch.Tensor, []float64, error) {
 			return t.ratios(s, run.Batch, run.Info.Temperature, chains, n)
 		}})
 }
@@ -195,7 +194,7 @@ const far = "compare with hmc.NUTS, or give a richer Guide, such as one of guide
 
 // ratios draws n points of the guide of each of the first chains, [chains·n, d], and their log p(y, z)/T − log q(z).
 // Params of the model are points and not draws: they count as 0.
-func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int) (x *ts.Tensor, ratios []float64,
+func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int) (x torch.Tensor, ratios []float64,
 	err error) {
 	const block = 250
 	n -= n % block
@@ -207,28 +206,28 @@ func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int)
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		return torch.NoGrad(func() error {
-			flat := phi.Flat.MustReshape([]int64{int64(phi.Chains()), 1, d}, false)
+			flat := phi.Flat.Reshape(int64(phi.Chains()), 1, d).T()
 			flat = flat.MustNarrow(0, 0, int64(chains), false)
 			flat = flat.MustExpand([]int64{int64(chains), block, d}, true, false)
 			flat = flat.MustReshape([]int64{int64(chains * block), d}, false)
-			var all []*ts.Tensor
+			var all []torch.Tensor
 			for range n / block {
-				f := func(phi infer.Params, source *torch.Source) []*ts.Tensor {
+				f := func(phi infer.Params, source *torch.Source) []torch.Tensor {
 					shot := t.plan.shoot(phi, b, source)
 					pieces := shot.point(t.point, phi)
 					for i, site := range t.point.Sites {
 						if t.plan.params[site.Name] != nil {
-							pieces[i] = pieces[i].MustZerosLike(false)
+							pieces[i] = torch.Of(pieces[i].T().MustZerosLike(false))
 						}
 					}
 					return append(pieces, total(shot.terms(weights{prior: 1, guide: temperature}, false)))
 				}
-				out, err := mapped(flat, phi.Layout, &streams, block, f)
+				out, err := mapped(torch.Of(flat), phi.Layout, &streams, block, f)
 				if err != nil {
 					return err
 				}
 				last := len(out) - 1
-				all = append(all, ts.MustCat(out[:last], 1))
+				all = append(all, torch.Cat(1, out[:last]))
 				values, err := torch.ToSlice[float64](out[last])
 				if err != nil {
 					return err
@@ -237,7 +236,7 @@ func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int)
 					ratios = append(ratios, v/temperature)
 				}
 			}
-			x = ts.MustCat(all, 0)
+			x = torch.Cat(0, all)
 			scope.Keep(x)
 			return nil
 		})
@@ -292,17 +291,17 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	err = torch.Do(func(scope *torch.Scope) error {
 		phi := s.Optimizer.Position()
 		k := int64(phi.Chains())
-		flat := phi.Flat.MustReshape([]int64{k, -1}, false).MustRepeat([]int64{(int64(n) + k - 1) / k, 1}, false)
+		flat := phi.Flat.Reshape(k, -1).T().MustRepeat([]int64{(int64(n) + k - 1) / k, 1}, false)
 		own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset, Chains: streams.Chains[:1]}
-		pieces, err := mapped(flat.MustNarrow(0, 0, int64(n), false), phi.Layout, &own, n,
-			func(phi infer.Params, source *torch.Source) []*ts.Tensor {
+		pieces, err := mapped(torch.Of(flat.MustNarrow(0, 0, int64(n), false)), phi.Layout, &own, n,
+			func(phi infer.Params, source *torch.Source) []torch.Tensor {
 				return t.plan.draw(phi, t.batch, source).point(t.point, phi)
 			})
 		if err != nil {
 			return err
 		}
 		streams.Offset = own.Offset
-		out.Flat = ts.MustCat(pieces, 1).MustContiguous(false)
+		out.Flat = torch.Of(torch.Cat(1, pieces).T().MustContiguous(false))
 		scope.Keep(out.Flat)
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The expectation of ℓ under a normal guide of a normal model has a closed form, here by quadrature of the densities
@@ -200,7 +201,7 @@ func TestPlatesLeaveOthersOut(t *testing.T) {
 		l := c.Param("logits", infertest.Vector([]float64{0, 0}), support.Real)
 		c.Plate("data", 2, func(c *ppl.Ctx) { c.Sample("z", dist.BernoulliLogits(l)) })
 	}
-	program := must(svi.Compile(far, guide, infer.Batch{"y": infertest.Vector([]float64{0.5, 0.5})}))
+	program := must(svi.Compile(far, guide, infer.Batch{"y": torch.Of(infertest.Vector([]float64{0.5, 0.5}))}))
 	_, rows := gradients(t, program, svi.SVI{Samples: 1}, 1000)
 	for _, row := range rows {
 		// ±½ ℓ with |ℓ| < 3 for the first datum; the second has ℓ ≈ −1.25e5.

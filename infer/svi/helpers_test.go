@@ -35,7 +35,7 @@ func gradients(t *testing.T, program infer.Program, method svi.SVI, n int) (*inf
 	p, err := infer.Zeros(program.Layout())
 	require.NoError(t, err)
 	if start, err := program.Start(program.Batch(), 1, 0); err == nil { // where the Params of the model start
-		p = infer.Params{Layout: p.Layout, Flat: start.Flat.MustReshape([]int64{-1}, false)}
+		p = infer.Params{Layout: p.Layout, Flat: start.Flat.Reshape(-1)}
 	}
 	p, err = p.Repeat(n)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func slope(f func(x []float64) float64, x []float64) []float64 {
 // data are five numbers.
 var data = []float64{0.3, -0.6, 1.4, 0.9, 0.2}
 
-func batch() infer.Batch { return infer.Batch{"y": infertest.Vector(data)} }
+func batch() infer.Batch { return infer.Batch{"y": torch.Of(infertest.Vector(data))} }
 
 // conjugate is a mean with a normal prior.
 func conjugate(c *ppl.Ctx) {

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // findLanding finds whether log q needs no gradient in φ but through the draws: at given draws its expected gradient is
@@ -25,13 +24,13 @@ func (p *plan) findLanding(batch infer.Batch, drawn *trace, values ppl.Values) {
 		if _, _, known := s.Dist.Support().Bounds(); !known || p.scored[s.Name] {
 			return
 		}
-		own[s.Name] = s.Value.MustDetach(false)
+		own[s.Name] = torch.Of(s.Value.T().MustDetach(false))
 	}
 	again := newTrace(nil)
 	p.guide.Run(batch, nil, own, again)
 	for _, s := range again.sites {
-		moves := s.Kind == ppl.KindDeterministic && p.latents[s.Name] != nil && s.Value.MustRequiresGrad() ||
-			s.Kind == ppl.KindFactor && s.LogProbs().MustRequiresGrad()
+		moves := s.Kind == ppl.KindDeterministic && p.latents[s.Name] != nil && s.Value.T().MustRequiresGrad() ||
+			s.Kind == ppl.KindFactor && s.LogProbs().T().MustRequiresGrad()
 		if moves {
 			return
 		}
@@ -40,11 +39,11 @@ func (p *plan) findLanding(batch infer.Batch, drawn *trace, values ppl.Values) {
 }
 
 // guideScore is a number whose gradient in φ is that of log q at the draws of a shot, times the weight of the guide.
-func (s shot) guideScore(phi infer.Params, batch infer.Batch, w weights) *ts.Tensor {
+func (s shot) guideScore(phi infer.Params, batch infer.Batch, w weights) torch.Tensor {
 	values := s.plan.values(phi)
 	for _, site := range s.guide.sites {
 		if site.Kind == ppl.KindSample {
-			values[site.Name] = site.Value.MustDetach(false)
+			values[site.Name] = torch.Of(site.Value.T().MustDetach(false))
 		}
 	}
 	again := shot{plan: s.plan, guide: newTrace(nil), model: newTrace(nil)}
@@ -56,9 +55,9 @@ func (s shot) guideScore(phi infer.Params, batch infer.Batch, w weights) *ts.Ten
 // landed are the chains whose gradient is to be without the score of the guide, 1, and the others, 0; nil where there
 // are none. It is noisier far from the posterior, where it may throw a guide of many dimensions off: what it
 // differentiates, ℓ, then varies more than the log p(y, z) that is differentiated with the score.
-func (o *objective) landed(k int) *ts.Tensor {
+func (o *objective) landed(k int) torch.Tensor {
 	if !o.plan.landing || o.elbo.closed() || !o.elbo.linear() || o.weights.guide == 0 {
-		return nil
+		return torch.Tensor{}
 	}
 	lands := make([]float64, k)
 	l, p := o.spread.of(0, k), o.spread.of(1, k)
@@ -68,22 +67,22 @@ func (o *objective) landed(k int) *ts.Tensor {
 		}
 	}
 	if !slices.Contains(lands, 1) {
-		return nil
+		return torch.Tensor{}
 	}
-	return torch.Must(torch.FromSlice(lands, int64(k), 1))
+	return torch.New(lands, int64(k), 1)
 }
 
 // landFrom is how small the variance of ℓ must be, as a part of that of log p(y, z).
 const landFrom = 0.5
 
 // spreads keeps the variances of ℓ and log p(y, z) over the samples, [K, S], of the first evaluation.
-func (o *objective) spreads(l, logp *ts.Tensor) {
-	if o.nextSpread != nil || l.MustSize()[1] < 2 {
+func (o *objective) spreads(l, logp torch.Tensor) {
+	if o.nextSpread != nil || l.T().MustSize()[1] < 2 {
 		return
 	}
-	variances := func(x *ts.Tensor) []float64 {
-		x = x.MustDetach(false)
-		return torch.Must(torch.ToSlice[float64](x.MustVarDim([]int64{1}, true, false, false)))
+	variances := func(x torch.Tensor) []float64 {
+		x = torch.Of(x.T().MustDetach(false))
+		return torch.Must(torch.ToSlice[float64](torch.Of(x.T().MustVarDim([]int64{1}, true, false, false))))
 	}
 	o.nextSpread = o.spread.with([][]float64{variances(l), variances(logp)})
 }

@@ -27,7 +27,7 @@ func TestGradientsHaveNoNoiseAtThePosterior(t *testing.T) {
 	gamma := must(ppl.Compile(func(c *ppl.Ctx) { // Gamma(2, 1) and counts 3, 1, 4: Gamma(10, 4)
 		rate := c.Sample("rate", dist.Gamma(2, 1))
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("n", dist.Poisson(rate), c.Data("n")) })
-	}, infer.Batch{"n": infertest.Vector([]float64{3, 1, 4})}))
+	}, infer.Batch{"n": torch.Of(infertest.Vector([]float64{3, 1, 4}))}))
 	for name, c := range map[string]struct {
 		program *ppl.Program
 		guide   ppl.Model
@@ -83,7 +83,7 @@ func denseGuide(t *testing.T, d int64, condition float64, seed uint64, tolerance
 		flat = append(flat, mat.Row(nil, i, cov)...)
 	}
 	model := func(x *ppl.Ctx) {
-		x.Sample("x", dist.MultivariateNormal(torch.Zeros(d), torch.Of(must(torch.FromSlice(flat, d, d)))))
+		x.Sample("x", dist.MultivariateNormal(torch.Zeros(d), torch.New(flat, d, d)))
 	}
 	r, err := infer.Run(context.Background(), must(ppl.Compile(model, nil)),
 		svi.SVI{Guide: must(guide.Dense{}.Build(model, nil))}, infer.Options{Chains: 1, Seed: seed, Observer: infer.Silent})

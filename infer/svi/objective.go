@@ -23,7 +23,7 @@ type objective struct {
 	// Of the first evaluation, before the optimiser has moved: K numbers each.
 	evaluation          infer.Evaluation
 	logPosterior, nelbo []float64
-	point               *ts.Tensor // the first sample of each chain, [K, d] or [d]
+	point               torch.Tensor // the first sample of each chain, [K, d] or [d]
 	next, nextSpread    *average
 }
 
@@ -36,16 +36,15 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	}
 	k, s := int64(phi.Chains()), int64(o.samples)
 	d := int64(phi.Layout.Dim())
-	rows := leaf.MustReshape([]int64{k, 1, d}, false).MustExpand([]int64{k, s, d}, true, false).MustReshape(
-		[]int64{k * s, d}, false)
+	rows := leaf.Reshape(k, 1, d).Expand(k, s, d).Reshape(k*s, d).T()
 	landed := o.landed(int(k))
 	var scores int
-	out, err := mapped(rows, phi.Layout, &o.streams, o.samples, func(phi infer.Params,
-		source *torch.Source) (out []*ts.Tensor) {
+	out, err := mapped(torch.Of(rows), phi.Layout, &o.streams, o.samples, func(phi infer.Params,
+		source *torch.Source) (out []torch.Tensor) {
 		shot := o.plan.shoot(phi, b, source)
 		terms := shot.terms(o.weights, o.elbo.closed())
-		out = append(out, total(terms), shot.logDensity().MustDetach(false))
-		if landed != nil {
+		out = append(out, total(terms), torch.Of(shot.logDensity().T().MustDetach(false)))
+		if landed != (torch.Tensor{}) {
 			out = append(out, shot.guideScore(phi, b, o.weights))
 		}
 		all := shot.scores(terms)
@@ -58,37 +57,37 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	l, logp := out[0].MustReshape([]int64{k, s}, false), out[1]
+	l, logp := out[0].Reshape(k, s).T(), out[1]
 	out = out[2:]
-	o.spreads(l, logp.MustReshape([]int64{k, s}, false))
-	bound := o.elbo.bound(l, o.temperature)
+	o.spreads(torch.Of(l), logp.Reshape(k, s))
+	bound := o.elbo.bound(torch.Of(l), o.temperature)
 	surrogate := bound
-	if landed != nil {
-		score := out[0].MustReshape([]int64{k, s}, false).MustMul(landed.MustTotype(l.DType(), false), false)
-		surrogate = o.elbo.bound(l.MustAdd(score, false), o.temperature)
+	if landed != (torch.Tensor{}) {
+		score := out[0].Reshape(k, s).Mul(landed.T().MustTotype(l.DType(), false)).T()
+		surrogate = o.elbo.bound(torch.Of(l.MustAdd(score, false)), o.temperature)
 		out = out[1:]
 	}
 	if scores > 0 {
-		surrogate = surrogate.MustAdd(o.scoreFunction(l, out[:2*scores], k, s), false)
+		surrogate = surrogate.Add(o.scoreFunction(torch.Of(l), out[:2*scores], k, s))
 	}
-	total := surrogate.MustSum(surrogate.DType(), false).MustMulScalar(ts.FloatScalar(1/o.data), false)
-	grads, err := torch.Grad([]*ts.Tensor{total}, []*ts.Tensor{leaf}, nil)
+	total := surrogate.T().MustSum(surrogate.T().DType(), false).MustMulScalar(ts.FloatScalar(1/o.data), false)
+	grads, err := torch.Grad([]torch.Tensor{torch.Of(total)}, []torch.Tensor{leaf}, nil)
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	value := bound.MustDetach(false).MustMulScalar(ts.FloatScalar(1/o.data), false)
-	e := infer.Evaluation{Value: value, Grad: grads[0]}
+	value := bound.T().MustDetach(false).MustMulScalar(ts.FloatScalar(1/o.data), false)
+	e := infer.Evaluation{Value: torch.Of(value), Grad: grads[0]}
 	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
 		return e, err
 	}
 	if !phi.Batched() {
-		e.Value = e.Value.MustSelect(0, 0, false)
+		e.Value = e.Value.At(0)
 	}
 	return e, o.report(e, logp, out[2*scores:], phi)
 }
 
 // report keeps what Info and the state tell of the first evaluation.
-func (o *objective) report(e infer.Evaluation, logp *ts.Tensor, pieces []*ts.Tensor, phi infer.Params) error {
+func (o *objective) report(e infer.Evaluation, logp torch.Tensor, pieces []torch.Tensor, phi infer.Params) error {
 	if o.nelbo != nil {
 		return nil
 	}
@@ -105,11 +104,11 @@ func (o *objective) report(e infer.Evaluation, logp *ts.Tensor, pieces []*ts.Ten
 		}
 	}
 	for i, x := range pieces { // the first sample of each chain
-		pieces[i] = x.MustReshape([]int64{k, s, -1}, false).MustSelect(1, 0, false)
+		pieces[i] = torch.Of(x.Reshape(k, s, -1).T().MustSelect(1, 0, false))
 	}
-	o.point = ts.MustCat(pieces, 1)
+	o.point = torch.Cat(1, pieces)
 	if !phi.Batched() {
-		o.point = o.point.MustSelect(0, 0, false)
+		o.point = o.point.At(0)
 	}
 	torch.Detach(o.point) // it outlives the scope of the optimiser
 	return nil
@@ -117,8 +116,8 @@ func (o *objective) report(e infer.Evaluation, logp *ts.Tensor, pieces []*ts.Ten
 
 // mapped evaluates f at the rows of φ, each with random numbers of its own: row r is sample r mod samples of the chain
 // of stream r/samples. A single row is not mapped.
-func mapped(rows *ts.Tensor, layout *infer.Layout, streams *torch.Streams, samples int,
-	f func(phi infer.Params, source *torch.Source) []*ts.Tensor) (out []*ts.Tensor, err error) {
+func mapped(rows torch.Tensor, layout *infer.Layout, streams *torch.Streams, samples int,
+	f func(phi infer.Params, source *torch.Source) []torch.Tensor) (out []torch.Tensor, err error) {
 	own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset}
 	for _, chain := range streams.Chains {
 		for s := range samples {
@@ -131,14 +130,14 @@ func mapped(rows *ts.Tensor, layout *infer.Layout, streams *torch.Streams, sampl
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range f(infer.Params{Layout: layout, Flat: rows.MustSelect(0, 0, false)}, source) {
-			out = append(out, x.MustUnsqueeze(0, false))
+		for _, x := range f(infer.Params{Layout: layout, Flat: rows.At(0)}, source) {
+			out = append(out, x.Unsqueeze(0))
 		}
 		return out, nil
 	}
-	return torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+	return torch.VmapSources(func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 		return f(infer.Params{Layout: layout, Flat: in[0]}, source), nil
-	}, []*ts.Tensor{rows}, &own, nil)
+	}, []torch.Tensor{rows}, &own, nil)
 }
 
 // Sample s of chain k reads the stream k + s·2^sampleBits, which no other chain has.

@@ -161,10 +161,10 @@ func (p *Program) block(in *draws.Draws, batch infer.Batch, chain, from, to int,
 			return err
 		}
 		var names []string
-		values, err := torch.Vmap(func(x []*ts.Tensor) (all []*ts.Tensor, err error) {
+		values, err := torch.Vmap(func(x []torch.Tensor) (all []torch.Tensor, err error) {
 			names, all = p.constrain(infer.Params{Layout: p.layout, Flat: x[0]}, batch)
 			return all, nil
-		}, []*ts.Tensor{rows}, nil)
+		}, []torch.Tensor{rows}, nil)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (p *Program) block(in *draws.Draws, batch infer.Batch, chain, from, to int,
 }
 
 // constrain gives a point the values of the model's variables.
-func (p *Program) constrain(x infer.Params, batch infer.Batch) (names []string, values []*ts.Tensor) {
+func (p *Program) constrain(x infer.Params, batch infer.Batch) (names []string, values []torch.Tensor) {
 	add := func(s *ppl.Site) { names, values = append(names, s.Name), append(values, s.Value) }
 	local := false
 	for _, l := range p.plan.latents {
@@ -200,7 +200,7 @@ func (p *Program) constrain(x infer.Params, batch infer.Batch) (names []string, 
 		case !l.discrete:
 			v = l.bijector.Forward(v)
 		}
-		add(&ppl.Site{Name: site.Name, Value: v.T()})
+		add(&ppl.Site{Name: site.Name, Value: v})
 	}
 	return names, values
 }
@@ -212,12 +212,12 @@ type placer struct {
 }
 
 func (h placer) Process(s *ppl.Site) {
-	if s.Observed || s.Value != nil || s.Kind != ppl.KindSample && s.Kind != ppl.KindParam {
+	if s.Observed || s.Value != (torch.Tensor{}) || s.Kind != ppl.KindSample && s.Kind != ppl.KindParam {
 		return
 	}
 	q, l := h.plan.params[s.Name], h.plan.latents[s.Name]
 	if _, ok := h.layout.Site(s.Name); !ok && l != nil { // it has one value only
-		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(l.free, h.x.Flat.DType(), torch.Must(torch.DeviceOf(h.x.Flat))))).T()
+		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(l.free, h.x.Flat.T().DType(), torch.Must(torch.DeviceOf(h.x.Flat)))))
 		return
 	}
 	v := h.x.Get(s.Name)
@@ -227,7 +227,7 @@ func (h placer) Process(s *ppl.Site) {
 	case l != nil && !l.discrete:
 		v = l.at(s).Forward(v)
 	}
-	s.Value = v.T()
+	s.Value = v
 }
 
 func (placer) Finish(*ppl.Site) {}
@@ -241,7 +241,7 @@ func (l *latent) at(s *ppl.Site) bijector.Bijector {
 }
 
 // appendRows appends n draws of named values to a chain.
-func appendRows(out **draws.Draws, in *draws.Draws, names []string, values []*ts.Tensor, chain, n int) error {
+func appendRows(out **draws.Draws, in *draws.Draws, names []string, values []torch.Tensor, chain, n int) error {
 	columns := map[string][]float64{}
 	shapes := infer.Shapes{}
 	for i, v := range values {
@@ -249,7 +249,7 @@ func appendRows(out **draws.Draws, in *draws.Draws, names []string, values []*ts
 		if columns[names[i]], err = torch.ToSlice[float64](v); err != nil {
 			return err
 		}
-		shapes[names[i]] = torch.Must(torch.Shape(v))[1:]
+		shapes[names[i]] = v.Shape()[1:]
 	}
 	if *out == nil {
 		layout, err := infer.NewLayout(shapes)

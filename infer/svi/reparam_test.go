@@ -25,7 +25,7 @@ func TestReparameterisedModel(t *testing.T) {
 			observe(c, c.Sample("theta_decentred", dist.Normal(0, 1)).Mul(0.5).Add(mu))
 		})
 	}
-	batch := infer.Batch{"y": torch.Must(torch.FromSlice([]float64{1.5, -0.5, 0.25}))}
+	batch := infer.Batch{"y": torch.New([]float64{1.5, -0.5, 0.25})}
 	rows := func(m ppl.Model) [][]float64 {
 		p, err := ppl.Compile(m, batch)
 		require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // RowTerms are the log densities of the model's sites on a batch, by name, for a run that looks whether rows of a batch
@@ -47,7 +46,7 @@ func (p *Program) local(name string) bool {
 
 // rowTerm is what a site adds on a batch.
 func (p *Program) rowTerm(s *ppl.Site, batch infer.Batch) infer.RowTerm {
-	t := rows.RowTermOf(s.LogProbs())
+	t := rows.RowTermOf(s.LogProbs().T())
 	t.Averages = len(s.Plates) == 0 && s.Scale == 1
 	for _, q := range s.Plates {
 		rows.InPlate(&t, p.plan.rows, batch, q.Size, q.Used, q.Name == p.plan.part)
@@ -59,11 +58,11 @@ func (p *Program) rowTerm(s *ppl.Site, batch infer.Batch) infer.RowTerm {
 func (p *Program) held(batch infer.Batch) ppl.Values {
 	params := ppl.Values{}
 	for name, q := range p.plan.params {
-		x := torch.Must(torch.FromSlice(q.start, q.free...)).MustTotype(p.plan.dtype, false)
-		params[name] = q.bijector.Forward(torch.Of(x)).T()
+		x := torch.New(q.start, q.free...).T().MustTotype(p.plan.dtype, false)
+		params[name] = q.bijector.Forward(torch.Of(x))
 	}
 	values, source := ppl.Values{}, torch.NewSource(0, 0)
-	drawn := map[string][]*ts.Tensor{} // of single data
+	drawn := map[string][]torch.Tensor{} // of single data
 	for range 16 {
 		guide := newTrace(nil)
 		p.plan.guide.Run(p.batch, source, params, guide)
@@ -79,21 +78,22 @@ func (p *Program) held(batch infer.Batch) ppl.Values {
 		}
 	}
 	for name, draws := range drawn {
-		values[name] = p.chosen(ts.MustCat(draws, int64(draws[0].Dim())+int64(p.plan.latents[name].along)), name, batch)
+		values[name] = p.chosen(torch.Cat(int(int64(draws[0].T().Dim())+int64(p.plan.latents[name].along)), draws), name,
+			batch)
 	}
 	return values
 }
 
 // chosen are the values of a variable of single data for the rows of a batch: each is one of those that the guide drew
 // for rows of the batch of Compile.
-func (p *Program) chosen(drawn *ts.Tensor, name string, batch infer.Batch) *ts.Tensor {
-	shape := torch.Must(torch.Shape(drawn))
+func (p *Program) chosen(drawn torch.Tensor, name string, batch infer.Batch) torch.Tensor {
+	shape := drawn.Shape()
 	dim := len(shape) + p.plan.latents[name].along
 	index := numbered(p.plan.short.Used, p.plan.rows, batch)
 	for i := range index {
 		index[i] %= shape[dim]
 	}
-	return drawn.MustIndexSelect(int64(dim), torch.Must(torch.FromSlice(index)), false)
+	return torch.Of(drawn.T().MustIndexSelect(int64(dim), torch.New(index).T(), false))
 }
 
 // numbered is a number for each row of a batch, which depends on the numbers of that row alone. The rows are those of
@@ -104,8 +104,8 @@ func numbered(size int64, all []rows.Rows, batch infer.Batch) (out []int64) {
 		panic(&ppl.SiteError{Message: fmt.Sprintf("no tensor of the batch has %d rows", size)})
 	}
 	for _, name := range all[at].Names {
-		x := torch.Must(torch.ToSlice[float64](batch[name].MustTotype(gotch.Double, false)))
-		n := int(torch.Must(torch.Shape(batch[name]))[0])
+		x := torch.Must(torch.ToSlice[float64](torch.Of(batch[name].T().MustTotype(gotch.Double, false))))
+		n := int(batch[name].Shape()[0])
 		if out == nil {
 			out = make([]int64, n)
 		}

@@ -19,8 +19,8 @@ import (
 func TestDependentRows(t *testing.T) {
 	x := []float64{0.3, 1, -2, 4, 0.5, 2, -1, 0.1, 3, -0.7, 1.3, 0.9}
 	y := []float64{1, 0, 2, -1, 0, 3, 1, 0.5, -2, 4, 0.2, 0.6}
-	data := infer.Batch{"x": infertest.Vector(x), "y": infertest.Vector(y)}
-	part := infer.Batch{"x": infertest.Vector(x[:4]), "y": infertest.Vector(y[:4])}
+	data := infer.Batch{"x": torch.Of(infertest.Vector(x)), "y": torch.Of(infertest.Vector(y))}
+	part := infer.Batch{"x": torch.Of(infertest.Vector(x[:4])), "y": torch.Of(infertest.Vector(y[:4]))}
 	normal := func(c *ppl.Ctx, name string) torch.Tensor {
 		return c.Sample(name, dist.Normal(c.Param(name+"_loc", 0.5, support.Real), 0.7))
 	}

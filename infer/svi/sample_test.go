@@ -15,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // falling is Adam whose step falls to a thousandth over some updates.
@@ -184,8 +185,8 @@ func TestAmortised(t *testing.T) {
 		s := c.Param("s", 1, support.Positive)
 		plate(c, func(c *ppl.Ctx) { c.Sample("z", dist.Normal(a.Add(c.Data("y").Mul(b)), s)) })
 	}
-	all := infer.Batch{"y": infertest.Vector(y)}
-	part := infer.Batch{"y": infertest.Vector(y[:20])}
+	all := infer.Batch{"y": torch.Of(infertest.Vector(y))}
+	part := infer.Batch{"y": torch.Of(infertest.Vector(y[:20]))}
 	program := must(svi.Compile(model, guide, part))
 	require.Equal(t, "m[]", program.Layout().String())
 	_, err := infer.Sample(context.Background(), program, svi.SVI{}, infer.Options{})
@@ -195,7 +196,7 @@ func TestAmortised(t *testing.T) {
 		r := sample(t, program, svi.SVI{ELBO: elbo, Samples: 4, Optimizer: falling(0.1, 1500)},
 			infer.Options{Chains: 1, Warmup: 1500, Draws: 1, Batches: batches})
 		params := must(r.State.(svi.State).Params(0))
-		get := func(name string) float64 { return infertest.Values(params[name])[0] }
+		get := func(name string) float64 { return infertest.Values(params[name].T())[0] }
 		mean := 0.0
 		for _, v := range y {
 			mean += v / n

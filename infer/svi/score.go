@@ -9,23 +9,23 @@ import (
 
 // scoreFunction is a tensor, [K], whose gradient is what the variables without a gradient through their draws add to
 // that of the bound. parts are log q and the cost of each, [K·S, ...].
-func (o *objective) scoreFunction(l *ts.Tensor, parts []*ts.Tensor, k, s int64) *ts.Tensor {
-	var sum *ts.Tensor
+func (o *objective) scoreFunction(l torch.Tensor, parts []torch.Tensor, k, s int64) torch.Tensor {
+	var sum torch.Tensor
 	means := make([][]float64, len(parts)/2)
 	for i := range means {
 		logq, cost := split(parts[2*i], k, s), split(parts[2*i+1], k, s)
-		var gain *ts.Tensor // what log q counts
+		var gain torch.Tensor // what log q counts
 		if o.elbo.linear() {
 			gain, means[i] = o.advantage(cost, i, k, s)
 		} else {
-			gain = o.weightGain(l, cost.Dim(), k, s)
+			gain = o.weightGain(l, cost.T().Dim(), k, s)
 		}
-		value := logq.MustMul(gain.MustDetach(false), false)
+		value := logq.Mul(gain.T().MustDetach(false)).T()
 		value = value.MustReshape([]int64{k, -1}, false).MustSumDimIntlist([]int64{1}, false, value.DType(), false)
-		if sum == nil {
-			sum = value
+		if sum == (torch.Tensor{}) {
+			sum = torch.Of(value)
 		} else {
-			sum = sum.MustAdd(value, false)
+			sum = sum.Add(value)
 		}
 	}
 	if o.next == nil && o.elbo.linear() && s == 1 {
@@ -35,47 +35,47 @@ func (o *objective) scoreFunction(l *ts.Tensor, parts []*ts.Tensor, k, s int64) 
 }
 
 // split gives a tensor of rows the dimensions of the chains and of their samples.
-func split(x *ts.Tensor, k, s int64) *ts.Tensor {
-	return x.MustReshape(append([]int64{k, s}, x.MustSize()[1:]...), false)
+func split(x torch.Tensor, k, s int64) torch.Tensor {
+	return x.Reshape(append([]int64{k, s}, x.T().MustSize()[1:]...)...)
 }
 
 // advantage is (cost − baseline)/S. The baseline is the mean of the other samples, or of the updates before.
-func (o *objective) advantage(cost *ts.Tensor, site int, k, s int64) (gain *ts.Tensor, means []float64) {
+func (o *objective) advantage(cost torch.Tensor, site int, k, s int64) (gain torch.Tensor, means []float64) {
 	if s > 1 { // c − (Σ − c)/(S − 1) = (S c − Σ)/(S − 1)
-		sum := cost.MustSumDimIntlist([]int64{1}, true, cost.DType(), false)
+		sum := cost.T().MustSumDimIntlist([]int64{1}, true, cost.T().DType(), false)
 		c := 1 / float64(s-1)
 		return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: cost},
-			torch.Term{Coeff: -c / float64(s), Tensor: sum.MustExpandAs(cost, false)})), nil
+			torch.Term{Coeff: -c / float64(s), Tensor: torch.Of(sum.MustExpandAs(cost.T(), false))})), nil
 	}
-	flat := cost.MustReshape([]int64{k, -1}, false)
-	means = torch.Must(torch.ToSlice[float64](flat.MustMeanDim([]int64{1}, false, flat.DType(), false)))
+	flat := cost.Reshape(k, -1).T()
+	means = torch.Must(torch.ToSlice[float64](torch.Of(flat.MustMeanDim([]int64{1}, false, flat.DType(), false))))
 	shape := []int64{k, 1}
-	for range cost.Dim() - 2 {
+	for range cost.T().Dim() - 2 {
 		shape = append(shape, 1)
 	}
-	baseline := torch.Must(torch.FromSlice(o.average.of(site, int(k)), shape...))
-	return cost.MustSub(baseline.MustTotype(cost.DType(), false), false), means
+	baseline := torch.New(o.average.of(site, int(k)), shape...)
+	return cost.Sub(baseline.T().MustTotype(cost.T().DType(), false)), means
 }
 
 // weightGain is L − L_s for a bound L of weights, where L_s is the bound with the mean of the other samples' ℓ in the
 // place of ℓ_s (Mnih and Rezende 2016).
-func (o *objective) weightGain(l *ts.Tensor, dims uint64, k, s int64) *ts.Tensor {
-	l = l.MustDetach(false)
+func (o *objective) weightGain(l torch.Tensor, dims uint64, k, s int64) torch.Tensor {
+	l = torch.Of(l.T().MustDetach(false))
 	whole := o.elbo.bound(l, o.temperature)
-	gains := make([]*ts.Tensor, s)
-	sum := l.MustSumDimIntlist([]int64{1}, true, l.DType(), false)
+	gains := make([]torch.Tensor, s)
+	sum := l.T().MustSumDimIntlist([]int64{1}, true, l.T().DType(), false)
 	for i := range s {
-		own := l.MustNarrow(1, i, 1, false)
+		own := l.T().MustNarrow(1, i, 1, false)
 		others := sum.MustSub(own, false).MustMulScalar(ts.FloatScalar(1/float64(s-1)), false)
-		without := ts.MustCat([]*ts.Tensor{l.MustNarrow(1, 0, i, false), others,
-			l.MustNarrow(1, i+1, s-i-1, false)}, 1)
-		gains[i] = whole.MustSub(o.elbo.bound(without, o.temperature), false)
+		without := ts.MustCat([]*ts.Tensor{l.T().MustNarrow(1, 0, i, false), others,
+			l.T().MustNarrow(1, i+1, s-i-1, false)}, 1)
+		gains[i] = whole.Sub(o.elbo.bound(torch.Of(without), o.temperature))
 	}
 	shape := []int64{k, s}
 	for range dims - 2 {
 		shape = append(shape, 1)
 	}
-	return ts.MustStack(gains, 1).MustReshape(shape, false)
+	return torch.Stack(1, gains).Reshape(shape...)
 }
 
 // average is the costs of each variable and chain in the updates before, of which newer ones count more. It is not

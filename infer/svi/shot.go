@@ -33,8 +33,8 @@ func (t *trace) Finish(s *ppl.Site) {
 	if t.byName[s.Name] != nil {
 		fail(s.Name, "there are two sites of that name; names must differ within a run")
 	}
-	if t.scored[s.Name] && s.Value != nil {
-		s.Value = s.Value.MustDetach(false)
+	if t.scored[s.Name] && s.Value != (torch.Tensor{}) {
+		s.Value = torch.Of(s.Value.T().MustDetach(false))
 	}
 	t.byName[s.Name] = s
 	t.sites = append(t.sites, s)
@@ -104,7 +104,7 @@ func (p *plan) checkValues(model *trace, batch infer.Batch) {
 		if !ok || s.Scale != 1 {
 			continue
 		}
-		if n := size(torch.Must(torch.Shape(s.Value))); n != want {
+		if n := size(s.Value.Shape()); n != want {
 			fail(s.Name, "it is in no plate, and has %d values where it had %d when the model was compiled: observe it in "+
 				"c.Plate(name, 0, ...), so that a minibatch counts for all data", n, want)
 		}
@@ -130,14 +130,14 @@ func (p *plan) values(phi infer.Params) ppl.Values {
 	phi = torch.Must(phi.Split())
 	out := ppl.Values{}
 	for name, q := range p.params {
-		out[name] = q.bijector.Forward(phi.Get(name)).T()
+		out[name] = q.bijector.Forward(phi.Get(name))
 	}
 	return out
 }
 
 // term is a part of ℓ: the log density of each repetition of a site, times its scale.
 type term struct {
-	value  *ts.Tensor
+	value  torch.Tensor
 	scale  float64
 	plates []ppl.Plate
 }
@@ -154,8 +154,8 @@ func (s shot) terms(w weights, closed bool) (out []term) {
 		inOrder := s.inOrder()
 		for _, p := range s.model.sites {
 			q := s.guide.byName[p.Name]
-			if !inOrder[p.Name] || q.Kind != ppl.KindSample || p.Observed || p.Mask != nil ||
-				q.Mask != nil || p.Scale != q.Scale || !p.Counts() || !q.Counts() {
+			if !inOrder[p.Name] || q.Kind != ppl.KindSample || p.Observed || p.Mask != (torch.Tensor{}) ||
+				q.Mask != (torch.Tensor{}) || p.Scale != q.Scale || !p.Counts() || !q.Counts() {
 				continue
 			}
 			if value, ok := expectation(q.Dist, p.Dist, s.weightsOf(p, w)); ok {
@@ -199,7 +199,7 @@ func (s shot) inOrder() map[string]bool {
 }
 
 // logDensity is log p(y, z).
-func (s shot) logDensity() *ts.Tensor {
+func (s shot) logDensity() torch.Tensor {
 	var out []term
 	for _, site := range s.model.sites {
 		if site.Counts() {
@@ -210,31 +210,31 @@ func (s shot) logDensity() *ts.Tensor {
 }
 
 // total is the sum of terms, of shape [].
-func total(terms []term) *ts.Tensor {
-	var sum *ts.Tensor
+func total(terms []term) torch.Tensor {
+	var sum torch.Tensor
 	for _, t := range terms {
 		v := t.value
-		if v.Dim() > 0 {
-			v = v.MustSum(v.DType(), false)
+		if v.T().Dim() > 0 {
+			v = torch.Of(v.T().MustSum(v.T().DType(), false))
 		}
 		if t.scale != 1 {
-			v = v.MustMulScalar(ts.FloatScalar(t.scale), false)
+			v = torch.Of(v.T().MustMulScalar(ts.FloatScalar(t.scale), false))
 		}
-		if sum == nil {
+		if sum == (torch.Tensor{}) {
 			sum = v
 		} else {
-			sum = sum.MustAdd(v, false)
+			sum = sum.Add(v)
 		}
 	}
-	if sum == nil {
-		return torch.Must(torch.Scalar(0))
+	if sum == (torch.Tensor{}) {
+		return torch.Scalar(0)
 	}
 	return sum
 }
 
 // score is what the score-function gradient of a variable needs: its log density, and the terms that may depend on it,
 // added up, both of the shape of its plates.
-type score struct{ logq, cost *ts.Tensor }
+type score struct{ logq, cost torch.Tensor }
 
 // scores are those of the variables whose draws have no gradient, in the order of the guide.
 func (s shot) scores(terms []term) (out []score) {
@@ -243,28 +243,28 @@ func (s shot) scores(terms []term) (out []score) {
 			continue
 		}
 		own := term{site.LogProbs(), 1, site.Plates}
-		var cost *ts.Tensor
+		var cost torch.Tensor
 		for _, t := range terms {
 			v := t.along(site.Plates)
 			if t.scale != 1 {
-				v = v.MustMulScalar(ts.FloatScalar(t.scale), false)
+				v = torch.Of(v.T().MustMulScalar(ts.FloatScalar(t.scale), false))
 			}
-			if cost == nil {
+			if cost == (torch.Tensor{}) {
 				cost = v
 			} else {
-				cost = cost.MustAdd(v, false)
+				cost = cost.Add(v)
 			}
 		}
 		logq := own.along(site.Plates)
-		out = append(out, score{logq, flush(cost, logq.Dim()).MustDetach(false)})
+		out = append(out, score{logq, torch.Of(flush(cost, logq.T().Dim()).T().MustDetach(false))})
 	}
 	return out
 }
 
 // along is the term summed over all dimensions but those of the plates that it shares with others. They keep their
 // places, counted from the end.
-func (t term) along(plates []ppl.Plate) *ts.Tensor {
-	shape := torch.Must(torch.Shape(t.value))
+func (t term) along(plates []ppl.Plate) torch.Tensor {
+	shape := t.value.Shape()
 	var over []int64
 	for d := -1; d >= -len(shape); d-- {
 		if !shares(t.plates, plates, d) {
@@ -274,12 +274,12 @@ func (t term) along(plates []ppl.Plate) *ts.Tensor {
 	if len(over) == 0 {
 		return t.value
 	}
-	return t.value.MustSumDimIntlist(over, true, t.value.DType(), false)
+	return torch.Of(t.value.T().MustSumDimIntlist(over, true, t.value.T().DType(), false))
 }
 
 // flush gives a tensor a number of dimensions: those in front that it has beyond it, or lacks, are 1.
-func flush(x *ts.Tensor, dims uint64) *ts.Tensor {
-	shape := torch.Must(torch.Shape(x))
+func flush(x torch.Tensor, dims uint64) torch.Tensor {
+	shape := x.Shape()
 	if uint64(len(shape)) == dims {
 		return x
 	}
@@ -290,7 +290,7 @@ func flush(x *ts.Tensor, dims uint64) *ts.Tensor {
 			want[i] = shape[at]
 		}
 	}
-	return x.MustReshape(want, false)
+	return x.Reshape(want...)
 }
 
 // shares says whether both have the same plate at a dimension.
@@ -307,21 +307,21 @@ func shares(a, b []ppl.Plate, dim int) bool {
 
 // point is the draw on the unconstrained space of a layout, in flat pieces, one for each site, in float64. The pieces
 // of discrete variables are their values.
-func (s shot) point(layout *infer.Layout, phi infer.Params) (out []*ts.Tensor) {
+func (s shot) point(layout *infer.Layout, phi infer.Params) (out []torch.Tensor) {
 	for _, site := range layout.Sites {
-		var x *ts.Tensor
+		var x torch.Tensor
 		switch q := s.plan.params[site.Name]; {
 		case q != nil:
-			x = phi.Get(site.Name).T()
+			x = phi.Get(site.Name)
 		default:
 			found := s.model.byName[site.Name]
-			if found == nil || found.Value == nil {
+			if found == nil || found.Value == (torch.Tensor{}) {
 				fail(site.Name, "it is not in this run; declare the same sites in every run")
 			}
 			x = s.plan.latents[site.Name].unconstrained(found)
 		}
-		x = x.MustDetach(false).MustTotype(gotch.Double, false)
-		if have := torch.Must(torch.Shape(x)); size(have) != int64(site.Size) {
+		x = torch.Of(x.T().MustDetach(false).MustTotype(gotch.Double, false))
+		if have := x.Shape(); size(have) != int64(site.Size) {
 			hint := ""
 			if found := s.model.byName[site.Name]; found != nil && len(found.Plates) > 0 {
 				hint = fmt.Sprintf("; a run with minibatches needs a program that svi.Compile made of a part of the data, of a "+
@@ -330,7 +330,7 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []*ts.Tensor) {
 			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first%s", have,
 				site.Shape, hint)
 		}
-		out = append(out, x.MustReshape([]int64{int64(site.Size)}, false))
+		out = append(out, x.Reshape(int64(site.Size)))
 	}
 	return out
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // State is the state of [SVI]: a guide on its way, or K of them.
@@ -111,7 +110,7 @@ func (s State) Params(chain int) (ppl.Values, error) {
 	out := ppl.Values{}
 	err := torch.Do(func(scope *torch.Scope) error {
 		if phi.Batched() {
-			phi = infer.Params{Layout: phi.Layout, Flat: phi.Flat.MustSelect(0, int64(chain), false)}
+			phi = infer.Params{Layout: phi.Layout, Flat: phi.Flat.At(chain)}
 		}
 		for key, v := range s.plan.values(phi) {
 			own, err := torch.Copy(v)
@@ -130,11 +129,11 @@ func (s State) Params(chain int) (ppl.Values, error) {
 }
 
 // unconstrained is the value of a variable on unconstrained space; that of a discrete one is the value itself.
-func (l *latent) unconstrained(s *ppl.Site) *ts.Tensor {
+func (l *latent) unconstrained(s *ppl.Site) torch.Tensor {
 	if l.discrete {
 		return s.Value
 	}
-	return l.at(s).Inverse(torch.Of(s.Value)).T()
+	return l.at(s).Inverse(s.Value)
 }
 
 // Bound estimates a bound on a batch at T = 1, for each chain, from samples draws of the guide of the stream (seed,
@@ -158,17 +157,17 @@ func (s State) Bound(elbo ELBO, batch infer.Batch, samples int, seed uint64) (va
 		return torch.NoGrad(func() error {
 			phi := s.Optimizer.Position()
 			k, n, d := int64(phi.Chains()), int64(samples), int64(phi.Layout.Dim())
-			rows := phi.Flat.MustReshape([]int64{k, 1, d}, false).MustExpand([]int64{k, n, d}, true, false)
+			rows := phi.Flat.Reshape(k, 1, d).Expand(k, n, d).T()
 			streams := torch.NewStreams(seed, int(k))
-			out, err := mapped(rows.MustReshape([]int64{k * n, d}, false), phi.Layout, &streams, samples,
-				func(phi infer.Params, source *torch.Source) []*ts.Tensor {
+			out, err := mapped(torch.Of(rows.MustReshape([]int64{k * n, d}, false)), phi.Layout, &streams, samples,
+				func(phi infer.Params, source *torch.Source) []torch.Tensor {
 					terms := s.plan.shoot(phi, batch, source).terms(weights{prior: 1, guide: 1}, elbo.closed())
-					return []*ts.Tensor{total(terms)}
+					return []torch.Tensor{total(terms)}
 				})
 			if err != nil {
 				return err
 			}
-			values, err = torch.ToSlice[float64](elbo.bound(out[0].MustReshape([]int64{k, n}, false), 1))
+			values, err = torch.ToSlice[float64](elbo.bound(out[0].Reshape(k, n), 1))
 			return err
 		})
 	})

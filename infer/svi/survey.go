@@ -132,7 +132,7 @@ func (p *plan) learn(s *ppl.Site) {
 	if reparameterised(s) {
 		return
 	}
-	if s.LogProbs().MustRequiresGrad() {
+	if s.LogProbs().T().MustRequiresGrad() {
 		p.scored[s.Name] = true
 	} else if s.Dist.Support().Discrete() {
 		fail(s.Name, "the guide draws it from a %s whose parameters depend on no Param: draws have no gradient, and the "+
@@ -146,7 +146,7 @@ var partly = []string{"Mixture", "InverseGaussian", "VonMises"}
 
 // reparameterised says whether the gradient of a function of the draw goes to the Params through the draw.
 func reparameterised(s *ppl.Site) bool {
-	if !s.Value.MustRequiresGrad() || s.Dist.Support().Discrete() {
+	if !s.Value.T().MustRequiresGrad() || s.Dist.Support().Discrete() {
 		return false
 	}
 	name := s.Dist.Name() // of transformed distributions it has the name of the base
@@ -186,7 +186,7 @@ func (h *starter) Process(s *ppl.Site) {
 	if err := support.Check(s.Init); err != nil {
 		fail(s.Name, "its initial value is outside the support: %v", err)
 	}
-	x := b.Inverse(torch.Of(s.Init)).T()
+	x := b.Inverse(s.Init).T()
 	dtype := x.DType()
 	if len(h.plan.params) == 0 {
 		h.plan.dtype = dtype
@@ -195,10 +195,10 @@ func (h *starter) Process(s *ppl.Site) {
 		fail(s.Name, "it is of type %v, and other Params are of type %v: they are moved together, and must be of one type",
 			dtype, h.plan.dtype)
 	}
-	known := &param{bijector: b, model: h.model, free: torch.Must(torch.Shape(x)),
-		shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...), start: torch.Must(torch.ToSlice[float64](x))}
+	known := &param{bijector: b, model: h.model, free: torch.Of(x).Shape(),
+		shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...), start: torch.Must(torch.ToSlice[float64](torch.Of(x)))}
 	h.plan.params[s.Name] = known
-	s.Value = b.Forward(torch.Of(torch.Must(torch.Leaf(x)))).T()
+	s.Value = b.Forward(torch.Must(torch.Leaf(torch.Of(x))))
 	h.values[s.Name] = s.Value
 }
 
@@ -215,10 +215,10 @@ type finder struct {
 }
 
 func (f *finder) Process(s *ppl.Site) {
-	if s.Kind == ppl.KindSample && !s.Observed && s.Value == nil {
+	if s.Kind == ppl.KindSample && !s.Observed && s.Value == (torch.Tensor{}) {
 		f.missing = append(f.missing, s.Name)
 		f.summed = f.summed || s.Dist.Support().Discrete()
-		s.Value = s.Dist.Sample(f.source).T()
+		s.Value = torch.Of(s.Dist.Sample(f.source).T())
 	}
 }
 
@@ -245,7 +245,7 @@ func (f *finder) Finish(s *ppl.Site) {
 		return
 	}
 	l := &latent{shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...)}
-	if have := torch.Must(torch.Shape(s.Value)); !slices.Equal(have, l.shape) {
+	if have := s.Value.Shape(); !slices.Equal(have, l.shape) {
 		fail(s.Name, "the guide gives it a value of shape %v, and in the model it has shape %v", have, l.shape)
 	}
 	on := s.Dist.Support()
@@ -296,9 +296,9 @@ func (f *finder) count(s *ppl.Site) {
 		}
 	}
 	if len(s.Plates) == 0 {
-		n = size(torch.Must(torch.Shape(s.LogProbs())))
+		n = size(s.LogProbs().Shape())
 		if s.Kind == ppl.KindSample {
-			f.plan.outside[s.Name] = size(torch.Must(torch.Shape(s.Value)))
+			f.plan.outside[s.Name] = size(s.Value.Shape())
 		}
 	}
 	f.plan.data = max(f.plan.data, n)

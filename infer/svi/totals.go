@@ -52,8 +52,8 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(false))
 		values := ppl.Values{}
 		for name, q := range p.params {
-			x := torch.Must(torch.FromSlice(q.start, q.free...)).MustTotype(p.dtype, false)
-			values[name] = q.bijector.Forward(torch.Of(x)).T()
+			x := torch.New(q.start, q.free...).T().MustTotype(p.dtype, false)
+			values[name] = q.bijector.Forward(torch.Of(x))
 		}
 		guide, model := newTrace(nil), newTrace(nil)
 		p.guide.Run(batch, torch.NewSource(0, 0), values, guide)
@@ -62,8 +62,8 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 				continue
 			}
 			value := s.Value
-			if v := known[s.Name]; v != nil {
-				if value = twice(v, s.Value); value == nil {
+			if v := known[s.Name]; v != (torch.Tensor{}) {
+				if value = twice(v, s.Value); value == (torch.Tensor{}) {
 					return errors.New("other rows have values of their own")
 				}
 			}
@@ -73,7 +73,7 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 		p.model.Run(batch, nil, values, model)
 		for _, s := range model.sites {
 			if slices.Contains(p.factors, s.Name) && len(s.Plates) == 0 && s.Counts() {
-				terms[s.Name] = rows.TermOf(s.LogProbs())
+				terms[s.Name] = rows.TermOf(s.LogProbs().T())
 			}
 		}
 		return nil
@@ -85,25 +85,25 @@ func (p *plan) factorsOn(batch infer.Batch, known ppl.Values) (shared ppl.Values
 }
 
 // twice is v in the shape of like: itself, or twice along one dimension; nil where that is another shape.
-func twice(v, like *ts.Tensor) *ts.Tensor {
-	from, to := torch.Must(torch.Shape(v)), torch.Must(torch.Shape(like))
+func twice(v, like torch.Tensor) torch.Tensor {
+	from, to := v.Shape(), like.Shape()
 	if slices.Equal(from, to) {
 		return v
 	}
 	if len(from) != len(to) {
-		return nil
+		return torch.Tensor{}
 	}
 	along := -1
 	for i := range from {
 		switch {
 		case from[i] == to[i]:
 		case along >= 0 || to[i] != 2*from[i]:
-			return nil
+			return torch.Tensor{}
 		default:
 			along = i
 		}
 	}
-	return ts.MustCat([]*ts.Tensor{v, v}, int64(along))
+	return torch.Of(ts.MustCat([]*ts.Tensor{v.T(), v.T()}, int64(along)))
 }
 
 // checkTotal makes sure that a factor outside plates that adds up over rows of the batch has all of them: each row of a

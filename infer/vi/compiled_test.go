@@ -19,8 +19,8 @@ import (
 // language the parts are evaluated with it; a target of functions has it apart.
 func scaledRegression(t *testing.T, language bool) (infer.Program, infer.Batch) {
 	t.Helper()
-	batch := infer.Batch{"x": vector([]float64{-1.5, -1, -0.2, 0.4, 1.1, 1.3}),
-		"y": vector([]float64{-2.1, -1.7, 0.2, 0.9, 1.4, 2.5})}
+	batch := infer.Batch{"x": torch.Of(vector([]float64{-1.5, -1, -0.2, 0.4, 1.1, 1.3})),
+		"y": torch.Of(vector([]float64{-2.1, -1.7, 0.2, 0.9, 1.4, 2.5}))}
 	if language {
 		program, err := ppl.Compile(func(c *ppl.Ctx) {
 			w, scale := c.Sample("w", dist.Normal(0, 2).Expand(2)), c.Sample("scale", dist.HalfNormal(1))
@@ -55,7 +55,7 @@ func tryRun(t *testing.T, m infer.Method, language bool, size int64, o infer.Opt
 	if err != nil {
 		return nil, "", err
 	}
-	return values(r.State.(vi.State).Variational().Flat), r.Draws.Attrs()["gradient"], nil
+	return values(r.State.(vi.State).Variational().Flat.T()), r.Draws.Attrs()["gradient"], nil
 }
 
 func compiledRun(t *testing.T, m infer.Method, language bool, size int64, o infer.Options) ([]float64, string) {

@@ -80,26 +80,26 @@ func (dense) matrix(d int64) (what string, columns int64, instead string) {
 	return "the scale factor L", d, "use vi.Diag, vi.LowRank, or fewer parameters by infer.Subspace"
 }
 
-func (dense) start(mean *ts.Tensor, scale float64, _ *torch.Streams) *ts.Tensor {
-	k, d := mean.MustSize()[0], mean.MustSize()[1]
-	parts := []*ts.Tensor{filled(mean, math.Log(scale)), mean}
+func (dense) start(mean torch.Tensor, scale float64, _ *torch.Streams) torch.Tensor {
+	k, d := mean.T().MustSize()[0], mean.T().MustSize()[1]
+	parts := []torch.Tensor{filled(mean, math.Log(scale)), mean}
 	if d > 1 {
-		lower := ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.DType(), torch.Must(torch.DeviceOf(mean)))
-		parts = []*ts.Tensor{parts[0], lower, mean}
+		lower := ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.T().DType(), torch.Must(torch.DeviceOf(mean)))
+		parts = []torch.Tensor{parts[0], torch.Of(lower), mean}
 	}
-	return ts.MustCat(parts, 1)
+	return torch.Cat(1, parts)
 }
 
 func (f dense) at(phi infer.Params) gaussian {
-	q := denseGaussian{logDiag: phi.Get("log_diag").T()}
-	q.diag = q.logDiag.MustExp(false)
-	q.l = q.diag.MustDiagEmbed(0, -2, -1, false)
-	shape := q.diag.MustSize()
+	q := denseGaussian{logDiag: phi.Get("log_diag")}
+	q.diag = q.logDiag.Exp()
+	q.l = torch.Of(q.diag.T().MustDiagEmbed(0, -2, -1, false))
+	shape := q.diag.T().MustSize()
 	k, d := shape[0], shape[1]
 	if d > 1 {
 		q.below = f.lower.places(d, torch.Must(torch.DeviceOf(q.diag)))
-		flat := q.l.MustReshape([]int64{k, d * d}, false).MustIndexCopy(1, q.below, phi.Get("lower").T(), false)
-		q.l = flat.MustReshape([]int64{k, d, d}, false)
+		flat := q.l.Reshape(k, d*d).T().MustIndexCopy(1, q.below.T(), phi.Get("lower").T(), false)
+		q.l = torch.Of(flat.MustReshape([]int64{k, d, d}, false))
 	}
 	return q
 }
@@ -110,56 +110,56 @@ type lower struct {
 	mutex  sync.Mutex
 	d      int64
 	device gotch.Device
-	known  *ts.Tensor // [d(d−1)/2]
+	known  torch.Tensor // [d(d−1)/2]
 }
 
-func (l *lower) places(d int64, device gotch.Device) *ts.Tensor {
+func (l *lower) places(d int64, device gotch.Device) torch.Tensor {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	if l.known == nil || l.d != d || l.device != device {
+	if l.known == (torch.Tensor{}) || l.d != d || l.device != device {
 		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), device)
 		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false),
 			false)
-		torch.Detach(places) // it outlives the scope of the update that happens to need it first
-		l.d, l.device, l.known = d, device, places
+		torch.Detach(torch.Of(places)) // it outlives the scope of the update that happens to need it first
+		l.d, l.device, l.known = d, device, torch.Of(places)
 	}
 	return l.known
 }
 
 // denseGaussian is log L_ii and L_ii, [K, d], L, [K, d, d], and where in its d² elements those below the diagonal are,
 // nil for d = 1.
-type denseGaussian struct{ logDiag, diag, l, below *ts.Tensor }
+type denseGaussian struct{ logDiag, diag, l, below torch.Tensor }
 
-func (q denseGaussian) apply(eps *ts.Tensor) *ts.Tensor {
-	return eps.MustMatmul(q.l.MustTranspose(1, 2, false), false)
+func (q denseGaussian) apply(eps torch.Tensor) torch.Tensor {
+	return eps.MatMul(q.l.T().MustTranspose(1, 2, false))
 }
 
 // density is log q = −½|ε|² − Σ log L_ii − (d/2) log 2π, and u = L⁻ᵀε, whose rows solve uL = ε.
-func (q denseGaussian) density(eps, _ *ts.Tensor) (logq, u *ts.Tensor) {
-	return standard(eps, last(q.logDiag).MustUnsqueeze(1, false)), q.l.MustLinalgSolveTriangular(eps, false, false,
-		false, false)
+func (q denseGaussian) density(eps, _ torch.Tensor) (logq, u torch.Tensor) {
+	return standard(eps, last(q.logDiag).Unsqueeze(1)), torch.Of(q.l.T().MustLinalgSolveTriangular(eps.T(), false, false,
+		false, false))
 }
 
-func (q denseGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
-	shape := a.MustSize()
+func (q denseGaussian) path(a, eps torch.Tensor) torch.Tensor {
+	shape := a.T().MustSize()
 	k, s, d := shape[0], shape[1], shape[2]
-	l := scaled(1/float64(s), a.MustTranspose(1, 2, false).MustMatmul(eps, false)) // [K, d, d]
-	parts := []*ts.Tensor{l.MustDiagonal(0, 1, 2, false).MustMul(q.diag, false)}
+	l := scaled(1/float64(s), torch.Of(a.T().MustTranspose(1, 2, false).MustMatmul(eps.T(), false))) // [K, d, d]
+	parts := []torch.Tensor{torch.Of(l.T().MustDiagonal(0, 1, 2, false).MustMul(q.diag.T(), false))}
 	if d > 1 {
-		parts = append(parts, l.MustReshape([]int64{k, d * d}, false).MustIndexSelect(1, q.below, false))
+		parts = append(parts, torch.Of(l.Reshape(k, d*d).T().MustIndexSelect(1, q.below.T(), false)))
 	}
-	return ts.MustCat(append(parts, average(a)), 1)
+	return torch.Cat(1, append(parts, average(a)))
 }
 
 // score is u for μ and tril(uεᵀ) − diag(1/L_ii) for L: what reaches the parameters through the samples, and −1 for
 // log L_ii.
-func (q denseGaussian) score(u, eps *ts.Tensor) *ts.Tensor {
+func (q denseGaussian) score(u, eps torch.Tensor) torch.Tensor {
 	through := q.path(u, eps)
-	d := q.diag.MustSize()[1]
-	logDiag := through.MustNarrow(1, 0, d, false).MustSubScalar(ts.FloatScalar(1), false)
-	return ts.MustCat([]*ts.Tensor{logDiag, through.MustNarrow(1, d, through.MustSize()[1]-d, false)}, 1)
+	d := q.diag.T().MustSize()[1]
+	logDiag := through.T().MustNarrow(1, 0, d, false).MustSubScalar(ts.FloatScalar(1), false)
+	return torch.Of(ts.MustCat([]*ts.Tensor{logDiag, through.T().MustNarrow(1, d, through.T().MustSize()[1]-d, false)}, 1))
 }
 
-func (q denseGaussian) factor() *ts.Tensor { return q.l }
+func (q denseGaussian) factor() torch.Tensor { return q.l }
 
-func (q denseGaussian) variance() *ts.Tensor { return last(q.l.MustSquare(false)) }
+func (q denseGaussian) variance() torch.Tensor { return last(q.l.Square()) }

@@ -29,7 +29,7 @@ func below(d int64) []int64 {
 // found.
 func TestPlacesAreRemembered(t *testing.T) {
 	var l lower
-	find := func(d int64) (found *ts.Tensor) {
+	find := func(d int64) (found torch.Tensor) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error { found = l.places(d, gotch.CPU); return nil }))
 		at, err := torch.ToSlice[int64](found)
 		require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestUpdatesRememberPlaces(t *testing.T) {
 	// 20 variational parameters: so many samples that the objective is not in loops
 	method := Dense{Optimizer: optim.Adam{LR: infer.Constant(0.1)}, Samples: mostLoops/20 + 1}
 	built, err := method.Build(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		return torch.Of(p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5), false)), nil
+		return torch.Of(p.Flat.Dot(p.Flat).T().MustMulScalar(ts.FloatScalar(-0.5), false)), nil
 	}, 1))
 	require.NoError(t, err)
 	layout, err := infer.NewLayout(infer.Shapes{"x": {5}})
@@ -70,8 +70,8 @@ func TestUpdatesRememberPlaces(t *testing.T) {
 	require.NoError(t, err)
 	s, err := built.Init(start)
 	require.NoError(t, err)
-	known := func() *ts.Tensor { return s.(State).family.(dense).lower.known }
-	var first *ts.Tensor
+	known := func() torch.Tensor { return s.(State).family.(dense).lower.known }
+	var first torch.Tensor
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		_, _, err := built.Update(s, nil)
 		first = known()

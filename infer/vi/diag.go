@@ -56,46 +56,50 @@ func (diag) noise(d int64) int64 { return d }
 
 func (diag) matrix(int64) (what string, columns int64, instead string) { return "", 0, "" }
 
-func (diag) start(mean *ts.Tensor, scale float64, _ *torch.Streams) *ts.Tensor {
-	return ts.MustCat([]*ts.Tensor{filled(mean, math.Log(scale)), mean}, 1)
+func (diag) start(mean torch.Tensor, scale float64, _ *torch.Streams) torch.Tensor {
+	return torch.Of(ts.MustCat([]*ts.Tensor{filled(mean, math.Log(scale)).T(), mean.T()}, 1))
 }
 
 func (diag) at(phi infer.Params) gaussian {
-	logSD := phi.Get("log_sd").T().MustUnsqueeze(1, false)
-	return diagGaussian{logSD: logSD, sd: logSD.MustExp(false)}
+	logSD := phi.Get("log_sd").Unsqueeze(1).T()
+	return diagGaussian{logSD: torch.Of(logSD), sd: torch.Of(logSD.MustExp(false))}
 }
 
 // diagGaussian is s and e^s, both [K, 1, d].
-type diagGaussian struct{ logSD, sd *ts.Tensor }
+type diagGaussian struct{ logSD, sd torch.Tensor }
 
-func (q diagGaussian) apply(eps *ts.Tensor) *ts.Tensor { return eps.MustMul(q.sd, false) }
-
-// density is log q = −½|ε|² − Σs − (d/2) log 2π, and u = ε/e^s.
-func (q diagGaussian) density(eps, _ *ts.Tensor) (logq, u *ts.Tensor) {
-	return standard(eps, last(q.logSD)), eps.MustDiv(q.sd, false)
+func (q diagGaussian) apply(eps torch.Tensor) torch.Tensor {
+	return eps.Mul(q.sd)
 }
 
-func (q diagGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
-	logSD := average(a.MustMul(eps, false)).MustMul(q.sd.MustSelect(1, 0, false), false)
-	return ts.MustCat([]*ts.Tensor{logSD, average(a)}, 1)
+// density is log q = −½|ε|² − Σs − (d/2) log 2π, and u = ε/e^s.
+func (q diagGaussian) density(eps, _ torch.Tensor) (logq, u torch.Tensor) {
+	return standard(eps, last(q.logSD)), eps.Div(q.sd)
+}
+
+func (q diagGaussian) path(a, eps torch.Tensor) torch.Tensor {
+	logSD := average(a.Mul(eps)).Mul(q.sd.T().MustSelect(1, 0, false)).T()
+	return torch.Of(ts.MustCat([]*ts.Tensor{logSD, average(a).T()}, 1))
 }
 
 // score is u for μ and ε² − 1 for s.
-func (q diagGaussian) score(u, eps *ts.Tensor) *ts.Tensor {
-	logSD := average(eps.MustSquare(false)).MustSubScalar(ts.FloatScalar(1), false)
-	return ts.MustCat([]*ts.Tensor{logSD, average(u)}, 1)
+func (q diagGaussian) score(u, eps torch.Tensor) torch.Tensor {
+	logSD := average(eps.Square()).T().MustSubScalar(ts.FloatScalar(1), false)
+	return torch.Of(ts.MustCat([]*ts.Tensor{logSD, average(u).T()}, 1))
 }
 
-func (q diagGaussian) factor() *ts.Tensor {
-	return q.sd.MustSelect(1, 0, false).MustDiagEmbed(0, -2, -1, false)
+func (q diagGaussian) factor() torch.Tensor {
+	return torch.Of(q.sd.T().MustSelect(1, 0, false).MustDiagEmbed(0, -2, -1, false))
 }
 
-func (q diagGaussian) variance() *ts.Tensor { return q.sd.MustSelect(1, 0, false).MustSquare(false) }
+func (q diagGaussian) variance() torch.Tensor {
+	return torch.Of(q.sd.T().MustSelect(1, 0, false).MustSquare(false))
+}
 
 // standard is the log density of μ + Fε for a square F, [K, S]: −½|ε|² − log|det F| − (d/2) log 2π, with log|det F| of
 // shape [K, 1].
-func standard(eps, logDet *ts.Tensor) *ts.Tensor {
-	d := eps.MustSize()[2]
-	value := sum(-0.5, last(eps.MustSquare(false)), -1, logDet)
-	return value.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false)
+func standard(eps, logDet torch.Tensor) torch.Tensor {
+	d := eps.T().MustSize()[2]
+	value := sum(-0.5, last(eps.Square()), -1, logDet)
+	return torch.Of(value.T().MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -29,7 +30,7 @@ type flipped struct{ infer.Gradient }
 func (f flipped) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infer.Evaluation, error) {
 	e, err := f.Gradient.ValueAndGrad(p, b, 0)
 	if err == nil {
-		e.Grad, err = e.Grad.Neg(false)
+		e.Grad, err = raw.Of(e.Grad.T().Neg(false))
 	}
 	return e, err
 }
@@ -162,7 +163,7 @@ func TestStartsAreChecked(t *testing.T) {
 		_, err := transform.Init(params(lineLayout(), []float64{0, 0, math.NaN(), 0, 0}, 0))
 		assert.ErrorContains(t, err, "w[0,1] of chain 0 is NaN")
 		assert.ErrorContains(t, err, what)
-		_, err = transform.Init(infer.Params{Layout: lineLayout(), Flat: vector(spread(4))})
+		_, err = transform.Init(infer.Params{Layout: lineLayout(), Flat: torch.Of(vector(spread(4)))})
 		assert.ErrorIs(t, err, infer.ErrLayout)
 		_, err = transform.(infer.Seeded).InitStreams(five, torch.NewStreams(1, 2))
 		assert.ErrorContains(t, err, "2 random streams for 1 chains")
@@ -195,14 +196,14 @@ func TestModelsThatFail(t *testing.T) {
 	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
 	for what, method := range methods(adam, 2, 1, nil) {
 		transform := build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-			return torch.Of(p.Flat.MustLog(false).MustSum(gotch.Double, false)), nil
+			return torch.Of(p.Flat.Log().T().MustSum(gotch.Double, false)), nil
 		})
 		_, err := infertest.Run(context.Background(), transform, start, infer.Full(nil),
 			infer.Options{Warmup: 5, Draws: infer.None})
 		assert.ErrorIs(t, err, infer.ErrNonFinite, what)
 		_, err = infertest.Run(context.Background(), build(t, method, func(p infer.Params, _ infer.Batch) (torch.Tensor,
 			infer.Aux) {
-			return torch.Of(p.Flat), nil
+			return p.Flat, nil
 		}), start, infer.Full(nil), infer.Options{Warmup: 5, Draws: infer.None})
 		assert.ErrorContains(t, err, "log posterior", what)
 	}

@@ -22,11 +22,7 @@ func coin(c *ppl.Ctx) {
 // come as the variables of the model. Diag, Dense and LowRank are what Pyro calls AutoNormal, AutoMultivariateNormal
 // and AutoLowRankMultivariateNormal.
 func Example() {
-	heads, err := torch.Scalar(70)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	heads := torch.Scalar(70)
 	data := infer.Batch{"heads": heads}
 	program, err := ppl.Compile(coin, data)
 	if err != nil {

@@ -86,9 +86,9 @@ func (b bent) logPosterior() infer.LogPosterior {
 	quadratic, constant := b.normal.logPosterior(), 0.5*b.logDet()-0.5*float64(len(b.m))*math.Log(2*math.Pi)
 	return func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 		q, _ := quadratic(p, batch)
-		rest := p.Flat.MustSquare(false).MustSquare(false).MustSum(p.Flat.DType(),
+		rest := p.Flat.Square().Square().T().MustSum(p.Flat.T().DType(),
 			false).MustMulScalar(ts.FloatScalar(0.1), false)
-		return torch.Of(q.T().MustSub(rest, false).MustSubScalar(ts.FloatScalar(constant), false)), nil
+		return torch.Of(q.Sub(rest).T().MustSubScalar(ts.FloatScalar(constant), false)), nil
 	}
 }
 
@@ -136,7 +136,7 @@ func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 					if what == "vi.LowRank" {
 						width += rank
 					}
-					eps := values(must(streams.Normal([]int64{samples, int64(width)}, gotch.Double, gotch.CPU)))
+					eps := values(must(streams.Normal([]int64{samples, int64(width)}, gotch.Double, gotch.CPU)).T())
 					next, info := update(t, transform, s, nil)
 					moved := must(next.Variational().Values())
 					for k := range chains {

@@ -119,9 +119,9 @@ func (n normal) logPosterior() infer.LogPosterior {
 	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int64(d), int64(d))
 	constant := 0.5*n.logDet() - 0.5*float64(d)*math.Log(2*math.Pi)
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-		x := p.Flat.MustSub(must(torch.To(m, gotch.CPU, p.Flat.DType())), false)
-		own := must(torch.To(precision, gotch.CPU, p.Flat.DType()))
-		return torch.Of(own.MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5),
+		x := p.Flat.Sub(must(torch.To(torch.Of(m), gotch.CPU, p.Flat.T().DType()))).T()
+		own := must(torch.To(torch.Of(precision), gotch.CPU, p.Flat.T().DType()))
+		return torch.Of(own.T().MustMv(x, false).MustDot(x, false).MustMulScalar(ts.FloatScalar(-0.5),
 			false).MustAddScalar(ts.FloatScalar(constant), false)), nil
 	}
 }

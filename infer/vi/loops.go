@@ -56,7 +56,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 			shape = shape[1:] // one point does not need vmap
 		}
 	}
-	at := infer.Params{Layout: o.layout, Flat: torch.Must(torch.FromSlice(theta, shape...))}
+	at := infer.Params{Layout: o.layout, Flat: torch.New(theta, shape...)}
 	model, err := o.model.ValueAndGrad(at, b, o.jacobian)
 	approx.Try(err)
 	slopes := torch.Must(torch.ToSlice[float64](model.Grad))
@@ -81,8 +81,8 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 		}
 		e.Norms[i] = floats.Norm(own, 2)
 	}
-	e.Value = torch.Must(torch.FromSlice(e.Values, lead...))
-	e.Grad = torch.Must(torch.FromSlice(grad, append(lead, int64(width))...))
+	e.Value = torch.New(e.Values, lead...)
+	e.Grad = torch.New(grad, append(lead, int64(width))...)
 	o.report(e, logp)
 	return e
 }

@@ -82,83 +82,84 @@ func (f lowRank) matrix(d int64) (what string, columns int64, instead string) {
 	return "the factor W", f.r(d), "use a smaller Rank, vi.Diag, or fewer parameters by infer.Subspace"
 }
 
-func (f lowRank) start(mean *ts.Tensor, scale float64, streams *torch.Streams) *ts.Tensor {
-	k, d := mean.MustSize()[0], mean.MustSize()[1]
+func (f lowRank) start(mean torch.Tensor, scale float64, streams *torch.Streams) torch.Tensor {
+	k, d := mean.T().MustSize()[0], mean.T().MustSize()[1]
 	r := f.r(d)
-	w := torch.Must(streams.Normal([]int64{d * r}, mean.DType(), torch.Must(torch.DeviceOf(mean))))
+	w := torch.Must(streams.Normal([]int64{d * r}, mean.T().DType(), torch.Must(torch.DeviceOf(mean))))
 	sd := scale * math.Sqrt(0.5)
-	w = scaled(sd/math.Sqrt(float64(r)), w).MustReshape([]int64{k, d * r}, false)
-	return ts.MustCat([]*ts.Tensor{w, filled(mean, math.Log(sd)), mean}, 1)
+	w = scaled(sd/math.Sqrt(float64(r)), w).Reshape(k, d*r)
+	return torch.Of(ts.MustCat([]*ts.Tensor{w.T(), filled(mean, math.Log(sd)).T(), mean.T()}, 1))
 }
 
 func (f lowRank) at(phi infer.Params) gaussian {
-	q := lowRankGaussian{w: phi.Get("factor").T(), logSD: phi.Get("log_sd").T().MustUnsqueeze(1, false)}
-	q.sd = q.logSD.MustExp(false)
-	q.v = q.w.MustDiv(q.sd.MustTranspose(1, 2, false), false)
-	gram := q.v.MustTranspose(1, 2, false).MustMatmul(q.v, false)
-	one := ts.MustEye(gram.MustSize()[2], gram.DType(), torch.Must(torch.DeviceOf(gram)))
+	q := lowRankGaussian{w: phi.Get("factor"), logSD: phi.Get("log_sd").Unsqueeze(1)}
+	q.sd = q.logSD.Exp()
+	q.v = q.w.Div(q.sd.T().MustTranspose(1, 2, false))
+	gram := q.v.T().MustTranspose(1, 2, false).MustMatmul(q.v.T(), false)
+	one := ts.MustEye(gram.MustSize()[2], gram.DType(), torch.Must(torch.DeviceOf(torch.Of(gram))))
 	// A matrix that has no factor, because it has overflowed, gives numbers that are not finite, and no error.
-	q.chol, _ = gram.MustAdd(one, false).MustLinalgCholeskyEx(false, false, false)
+	factor, _ := gram.MustAdd(one, false).MustLinalgCholeskyEx(false, false, false)
+	q.chol = torch.Of(factor)
 	return q
 }
 
 // lowRankGaussian is W, [K, d, r]; s and e^s, [K, 1, d]; V = W/e^s, [K, d, r]; and the Cholesky factor of M = I + VᵀV,
 // [K, r, r].
-type lowRankGaussian struct{ w, logSD, sd, v, chol *ts.Tensor }
+type lowRankGaussian struct{ w, logSD, sd, v, chol torch.Tensor }
 
 // split is ε₁, [K, S, r], and ε₂, [K, S, d].
-func (q lowRankGaussian) split(eps *ts.Tensor) (one, two *ts.Tensor) {
-	r := q.w.MustSize()[2]
-	return eps.MustNarrow(2, 0, r, false), eps.MustNarrow(2, r, eps.MustSize()[2]-r, false)
+func (q lowRankGaussian) split(eps torch.Tensor) (one, two torch.Tensor) {
+	r := q.w.T().MustSize()[2]
+	return torch.Of(eps.T().MustNarrow(2, 0, r, false)), torch.Of(eps.T().MustNarrow(2, r, eps.T().MustSize()[2]-r, false))
 }
 
-func (q lowRankGaussian) apply(eps *ts.Tensor) *ts.Tensor {
+func (q lowRankGaussian) apply(eps torch.Tensor) torch.Tensor {
 	one, two := q.split(eps)
-	return one.MustMatmul(q.w.MustTranspose(1, 2, false), false).MustAdd(two.MustMul(q.sd, false), false)
+	return one.MatMul(q.w.T().MustTranspose(1, 2, false)).Add(two.Mul(q.sd))
 }
 
 // density is log q = −½δᵀΣ⁻¹δ − Σs − ½ log|M| − (d/2) log 2π, and u = Σ⁻¹δ = (x − VM⁻¹Vᵀx)/e^s with x = δ/e^s.
-func (q lowRankGaussian) density(_, delta *ts.Tensor) (logq, u *ts.Tensor) {
-	d := delta.MustSize()[2]
-	x := delta.MustDiv(q.sd, false)
+func (q lowRankGaussian) density(_, delta torch.Tensor) (logq, u torch.Tensor) {
+	d := delta.T().MustSize()[2]
+	x := delta.Div(q.sd).T()
 	// y is M⁻¹Vᵀx, [K, r, S], and half ½ log|M|, [K, 1].
-	y := x.MustMatmul(q.v, false).MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false)
-	rest := x.MustSub(q.v.MustMatmul(y, false).MustTranspose(1, 2, false), false)
-	half := last(q.chol.MustDiagonal(0, 1, 2, false).MustLog(false)).MustUnsqueeze(1, false)
-	logq = torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(x.MustMul(rest, false))},
-		torch.Term{Coeff: -1, Tensor: last(q.logSD)}, torch.Term{Coeff: -1, Tensor: half}))
-	logq = logq.MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false)
-	return logq, rest.MustDiv(q.sd, false)
+	y := x.MustMatmul(q.v.T(), false).MustTranspose(1, 2, false).MustCholeskySolve(q.chol.T(), false, false)
+	rest := x.MustSub(q.v.MatMul(y).T().MustTranspose(1, 2, false), false)
+	half := last(torch.Of(q.chol.T().MustDiagonal(0, 1, 2, false).MustLog(false))).Unsqueeze(1).T()
+	logq = torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: last(torch.Of(x.MustMul(rest, false)))},
+		torch.Term{Coeff: -1, Tensor: last(q.logSD)}, torch.Term{Coeff: -1, Tensor: torch.Of(half)}))
+	logq = torch.Of(logq.T().MustSubScalar(ts.FloatScalar(0.5*float64(d)*math.Log(2*math.Pi)), false))
+	return logq, torch.Of(rest.MustDiv(q.sd.T(), false))
 }
 
-func (q lowRankGaussian) path(a, eps *ts.Tensor) *ts.Tensor {
+func (q lowRankGaussian) path(a, eps torch.Tensor) torch.Tensor {
 	one, two := q.split(eps)
-	w := scaled(1/float64(a.MustSize()[1]), a.MustTranspose(1, 2, false).MustMatmul(one, false))
-	logSD := average(a.MustMul(two, false)).MustMul(q.sd.MustSelect(1, 0, false), false)
-	return q.join(w, logSD, average(a))
+	w := scaled(1/float64(a.T().MustSize()[1]), torch.Of(a.T().MustTranspose(1, 2, false).MustMatmul(one.T(), false)))
+	logSD := average(a.Mul(two)).Mul(q.sd.T().MustSelect(1, 0, false)).T()
+	return q.join(w, torch.Of(logSD), average(a))
 }
 
-func (q lowRankGaussian) score(u, _ *ts.Tensor) *ts.Tensor {
+func (q lowRankGaussian) score(u, _ torch.Tensor) torch.Tensor {
 	// VM⁻¹, [K, d, r]; divided by e^s it is Σ⁻¹W.
-	inverse := q.v.MustTranspose(1, 2, false).MustCholeskySolve(q.chol, false, false).MustTranspose(1, 2, false)
-	sd := q.sd.MustSelect(1, 0, false)
-	uw := u.MustMatmul(q.w, false) // [K, S, r]
-	w := sum(1/float64(u.MustSize()[1]), u.MustTranspose(1, 2, false).MustMatmul(uw, false),
-		-1, inverse.MustDiv(sd.MustUnsqueeze(2, false), false))
+	inverse := q.v.T().MustTranspose(1, 2, false).MustCholeskySolve(q.chol.T(), false, false).MustTranspose(1, 2, false)
+	sd := q.sd.T().MustSelect(1, 0, false)
+	uw := u.MatMul(q.w).T() // [K, S, r]
+	w := sum(1/float64(u.T().MustSize()[1]), torch.Of(u.T().MustTranspose(1, 2, false).MustMatmul(uw, false)),
+		-1, torch.Of(inverse.MustDiv(sd.MustUnsqueeze(2, false), false)))
 	// e^{2s} diag Σ⁻¹ = 1 − diag VM⁻¹Vᵀ
-	logSD := average(u.MustMul(q.sd, false).MustSquare(false)).MustAdd(last(inverse.MustMul(q.v, false)), false)
-	return q.join(w, logSD.MustSubScalar(ts.FloatScalar(1), false), average(u))
+	logSD := average(u.Mul(q.sd).Square()).Add(last(torch.Of(inverse.MustMul(q.v.T(), false)))).T()
+	return q.join(w, torch.Of(logSD.MustSubScalar(ts.FloatScalar(1), false)), average(u))
 }
 
 // join puts parameters, or gradients in them, in the order of the layout.
-func (q lowRankGaussian) join(w, logSD, mean *ts.Tensor) *ts.Tensor {
-	return ts.MustCat([]*ts.Tensor{w.MustReshape([]int64{w.MustSize()[0], -1}, false), logSD, mean}, 1)
+func (q lowRankGaussian) join(w, logSD, mean torch.Tensor) torch.Tensor {
+	return torch.Of(ts.MustCat([]*ts.Tensor{w.Reshape(w.T().MustSize()[0], -1).T(), logSD.T(), mean.T()}, 1))
 }
 
-func (q lowRankGaussian) factor() *ts.Tensor {
-	return ts.MustCat([]*ts.Tensor{q.w, q.sd.MustSelect(1, 0, false).MustDiagEmbed(0, -2, -1, false)}, 2)
+func (q lowRankGaussian) factor() torch.Tensor {
+	return torch.Of(ts.MustCat([]*ts.Tensor{q.w.T(), q.sd.T().MustSelect(1, 0, false).MustDiagEmbed(0, -2, -1, false)}, 2))
 }
 
-func (q lowRankGaussian) variance() *ts.Tensor {
-	return last(q.w.MustSquare(false)).MustAdd(q.sd.MustSelect(1, 0, false).MustSquare(false), false)
+func (q lowRankGaussian) variance() torch.Tensor {
+	return last(q.w.Square()).Add(q.sd.T().MustSelect(1, 0, false).MustSquare(false))
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
@@ -15,7 +14,7 @@ import (
 
 // flat is a log density of any number of parameters.
 func flat(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-	return torch.Of(p.Flat.MustSum(p.Flat.DType(), false)), nil
+	return torch.Of(p.Flat.T().MustSum(p.Flat.T().DType(), false)), nil
 }
 
 // zeros is a point of d zeros, for k > 0 with that many chains.
@@ -84,7 +83,7 @@ func TestMemoryIsALimit(t *testing.T) {
 // A million independent elements are no matter, but their covariance as a matrix is; their standard deviations are not.
 func TestLargeMatricesOfAStateAreRefused(t *testing.T) {
 	s := begin(t, build(t, vi.Diag{Optimizer: adam, InitScale: 1}, flat), zeros(1e6, 0), 1)
-	read := map[string]func() (*ts.Tensor, error){"Covariance": s.Covariance, "ScaleFactor": s.ScaleFactor}
+	read := map[string]func() (torch.Tensor, error){"Covariance": s.Covariance, "ScaleFactor": s.ScaleFactor}
 	for what, f := range read {
 		_, err := f()
 		var memory *infer.MemoryError
@@ -95,7 +94,7 @@ func TestLargeMatricesOfAStateAreRefused(t *testing.T) {
 	}
 	sd, err := s.SD()
 	require.NoError(t, err)
-	assert.Equal(t, 1.0, values(sd.Flat)[999_999])
+	assert.Equal(t, 1.0, values(sd.Flat.T())[999_999])
 
 	// [20, 20] is 3200 bytes, [20, 3+20] is 3680, for each of two chains: also after an update, and restored.
 	for _, c := range []struct {

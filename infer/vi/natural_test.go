@@ -55,7 +55,7 @@ func (g gaussian) found(t *testing.T, seed uint64) {
 	g.method.Temperature = infer.Constant(g.temperature)
 	steps := int64(g.method.Defaults().Warmup)
 	s := fitted(t, build(t, g.method, n.logPosterior()), params(n.layout(), make([]float64, g.d), 0), nil, steps, seed)
-	want, got, mean := n.covariance(g.temperature), values(must(s.Covariance())), values(s.Mean.Flat)
+	want, got, mean := n.covariance(g.temperature), values(must(s.Covariance()).T()), values(s.Mean.Flat.T())
 	sd := func(x []float64, i int) float64 { return math.Sqrt(x[i*g.d+i]) }
 	for i := range g.d {
 		require.InEpsilon(t, sd(want, i), sd(got, i), 0.05, "standard deviation %d of %+v", i, g)
@@ -97,7 +97,7 @@ func TestDenseFindsWeightedPriors(t *testing.T) {
 		transform, err := vi.Dense{KLWeight: k.weight}.Build(c.target())
 		require.NoError(t, err)
 		s := fitted(t, transform, params(want.layout(), make([]float64, 3), 0), nil, 1000, 1)
-		matched(t, want.covariance(1), values(must(s.Covariance())), name("λ = %g", k.last))
+		matched(t, want.covariance(1), values(must(s.Covariance()).T()), name("λ = %g", k.last))
 		within(t, want.m, must(s.Mean.Values()), 0.01, "mean")
 	}
 }

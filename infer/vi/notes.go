@@ -8,7 +8,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // far is what to do about a fit that is far from the posterior, for each family.
@@ -80,7 +79,7 @@ func (t *fit) closeness(s State, run infer.RunSummary) []draws.Note {
 	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: run.Info.Temperature,
 		Batch: run.Batch, Mean: s.Mean, Advice: far[t.family.name()],
 		Width: t.family.noise(int64(s.Mean.Layout.Dim())),
-		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
+		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
 			q := s.gaussian()
 			deviations = q.apply(eps)
 			logq, _ = q.density(eps, deviations)

@@ -18,7 +18,7 @@ type family interface {
 	// where nothing is larger than the mean.
 	matrix(d int64) (what string, columns int64, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
-	start(mean *ts.Tensor, scale float64, streams *torch.Streams) *ts.Tensor
+	start(mean torch.Tensor, scale float64, streams *torch.Streams) torch.Tensor
 	// at is the distribution with variational parameters [K, P].
 	at(phi infer.Params) gaussian
 	// loops is the distribution of one chain with P variational parameters, for d of the model.
@@ -28,19 +28,19 @@ type family interface {
 // gaussian is K normal distributions N(μ, FFᵀ). Its functions may panic with errors that torch.Do returns.
 type gaussian interface {
 	// apply is δ = Fε, [K, S, d], for ε, [K, S, n].
-	apply(eps *ts.Tensor) *ts.Tensor
+	apply(eps torch.Tensor) torch.Tensor
 	// density is log q at μ + δ, [K, S], and u = (FFᵀ)⁻¹δ, [K, S, d].
-	density(eps, delta *ts.Tensor) (logq, u *ts.Tensor)
+	density(eps, delta torch.Tensor) (logq, u torch.Tensor)
 	// path is the gradient in the variational parameters, [K, P], of a function of the samples with gradients a,
 	// [K, S, d]; the mean over samples.
-	path(a, eps *ts.Tensor) *ts.Tensor
+	path(a, eps torch.Tensor) torch.Tensor
 	// score is the gradient of log q in the variational parameters, [K, P], at samples that do not move; the mean over
 	// samples.
-	score(u, eps *ts.Tensor) *ts.Tensor
+	score(u, eps torch.Tensor) torch.Tensor
 	// factor is F, [K, d, n].
-	factor() *ts.Tensor
+	factor() torch.Tensor
 	// variance is the diagonal of FFᵀ, [K, d].
-	variance() *ts.Tensor
+	variance() torch.Tensor
 }
 
 // objective is −NELBO as a function of the variational parameters φ, with its gradient, for noise that is given:
@@ -53,7 +53,7 @@ type objective struct {
 	family   family
 	model    infer.Gradient
 	layout   *infer.Layout // of the model
-	noise    *ts.Tensor    // ε, [K, S, n]
+	noise    torch.Tensor  // ε, [K, S, n]
 	samples  int           // S
 	jacobian float64       // what the model's log|J| counts: τ, or the weight of the prior over N
 	entropy  float64       // what log q counts: τ, times the weight of the prior
@@ -75,11 +75,11 @@ func (o *objective) ValueAndGrad(p infer.Params, b infer.Batch, _ float64) (infe
 
 // inTensors is called inside torch.Do, and so is inLoops: both may panic with errors that it returns.
 func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
-	k, s := o.noise.MustSize()[0], o.noise.MustSize()[1]
+	k, s := o.noise.T().MustSize()[0], o.noise.T().MustSize()[1]
 	phi := infer.Params{Layout: p.Layout, Flat: rows(p.Flat)}
 	at := o.sampled(phi, b, p.Batched())
 	a := at.grad
-	var score *ts.Tensor
+	var score torch.Tensor
 	if o.entropy != 0 {
 		a = sum(1, a, o.entropy, at.u)
 		if !o.stick {
@@ -87,7 +87,7 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
 		}
 	}
 	grad := at.q.path(a, o.noise)
-	if score != nil {
+	if score != (torch.Tensor{}) {
 		grad = sum(1, grad, -o.entropy, score)
 	}
 	e := infer.Evaluation{Value: at.objective, Grad: grad, Aux: shaped(at.aux, k, s, p.Batched())}
@@ -98,7 +98,7 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
 		e.Grad = o.shortened(phi, b, o.natural.step(at.q.(denseGaussian), a, o.noise), e.Value)
 	}
 	if !p.Batched() {
-		e.Value, e.Grad = e.Value.MustSelect(0, 0, false), e.Grad.MustSelect(0, 0, false)
+		e.Value, e.Grad = e.Value.At(0), e.Grad.At(0)
 	}
 	o.report(e, torch.Must(torch.ToSlice[float64](average(at.logp))))
 	return e
@@ -107,30 +107,30 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
 // sampled is the distribution with variational parameters φ, [K, P], and the model at its samples.
 type sampled struct {
 	q         gaussian
-	logp      *ts.Tensor // log p(θ)/N + τ log|J(θ)|, [K, S]
-	grad      *ts.Tensor // its gradient, [K, S, d]
-	u         *ts.Tensor // (FFᵀ)⁻¹δ, [K, S, d]; nil where log q does not count
-	objective *ts.Tensor // [K]
+	logp      torch.Tensor // log p(θ)/N + τ log|J(θ)|, [K, S]
+	grad      torch.Tensor // its gradient, [K, S, d]
+	u         torch.Tensor // (FFᵀ)⁻¹δ, [K, S, d]; nil where log q does not count
+	objective torch.Tensor // [K]
 	aux       infer.Aux
 }
 
 func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) sampled {
-	shape := o.noise.MustSize()
+	shape := o.noise.T().MustSize()
 	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
 	at := sampled{q: o.family.at(phi)}
 	delta := at.q.apply(o.noise)
-	theta := delta.MustAdd(phi.Get("mean").T().MustUnsqueeze(1, false), false).MustReshape([]int64{k * s, d}, false)
+	theta := delta.Add(phi.Get("mean").Unsqueeze(1).T()).Reshape(k*s, d).T()
 	if !batched && s == 1 {
 		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
 	}
-	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: theta}, b, o.jacobian)
+	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: torch.Of(theta)}, b, o.jacobian)
 	approx.Try(err)
 	at.aux = model.Aux
-	at.logp, at.grad = model.Value.MustReshape([]int64{k, s}, false), model.Grad.MustReshape([]int64{k, s, d}, false)
+	at.logp, at.grad = model.Value.Reshape(k, s), model.Grad.Reshape(k, s, d)
 	objective := at.logp
 	// Where it has no weight log q does not count, and must not: it is infinite where the scale is gone.
 	if o.entropy != 0 {
-		var logq *ts.Tensor
+		var logq torch.Tensor
 		logq, at.u = at.q.density(o.noise, delta)
 		objective = sum(1, objective, -o.entropy, logq)
 	}
@@ -158,7 +158,7 @@ func shaped(aux infer.Aux, k, s int64, batched bool) infer.Aux {
 	}
 	out := infer.Aux{}
 	for name, x := range aux {
-		own := x.MustSize()
+		own := x.T().MustSize()
 		lead := []int64{s}
 		if batched {
 			lead = []int64{k, s}
@@ -166,29 +166,33 @@ func shaped(aux infer.Aux, k, s int64, batched bool) infer.Aux {
 		if batched || s > 1 {
 			own = own[1:]
 		}
-		out[name] = x.MustReshape(append(lead, own...), false)
+		out[name] = x.Reshape(append(lead, own...)...)
 	}
 	return out
 }
 
 // average is the mean over the samples, the second dimension.
-func average(x *ts.Tensor) *ts.Tensor { return x.MustMeanDim([]int64{1}, false, x.DType(), false) }
+func average(x torch.Tensor) torch.Tensor {
+	return torch.Of(x.T().MustMeanDim([]int64{1}, false, x.T().DType(), false))
+}
 
 // last is the sum over the last dimension.
-func last(x *ts.Tensor) *ts.Tensor { return x.MustSumDimIntlist([]int64{-1}, false, x.DType(), false) }
+func last(x torch.Tensor) torch.Tensor {
+	return torch.Of(x.T().MustSumDimIntlist([]int64{-1}, false, x.T().DType(), false))
+}
 
 // scaled is c·x.
-func scaled(c float64, x *ts.Tensor) *ts.Tensor {
+func scaled(c float64, x torch.Tensor) torch.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: c, Tensor: x}))
 }
 
 // filled is c for each element of x.
-func filled(x *ts.Tensor, c float64) *ts.Tensor {
-	return scaled(0, x).MustAddScalar(ts.FloatScalar(c), false)
+func filled(x torch.Tensor, c float64) torch.Tensor {
+	return torch.Of(scaled(0, x).T().MustAddScalar(ts.FloatScalar(c), false))
 }
 
 // sum is a·x + b·y.
-func sum(a float64, x *ts.Tensor, b float64, y *ts.Tensor) *ts.Tensor {
+func sum(a float64, x torch.Tensor, b float64, y torch.Tensor) torch.Tensor {
 	return torch.Must(torch.Combine(torch.Term{Coeff: a, Tensor: x}, torch.Term{Coeff: b, Tensor: y}))
 }
 

@@ -59,7 +59,7 @@ func TestDenseOptimum(t *testing.T) {
 		transform := build(t, vi.Dense{Optimizer: decaying(0.03, steps), Samples: 4,
 			Temperature: infer.Constant(temperature)}, n.logPosterior())
 		s := fitted(t, transform, params(n.layout(), make([]float64, 4), 0), nil, steps, 1)
-		matched(t, n.covariance(temperature), values(must(s.Covariance())), name("T = %g", temperature))
+		matched(t, n.covariance(temperature), values(must(s.Covariance()).T()), name("T = %g", temperature))
 		within(t, n.m, must(s.Mean.Values()), 0.01*math.Sqrt(temperature), "mean")
 	}
 }
@@ -72,7 +72,7 @@ func TestLowRankOptimum(t *testing.T) {
 		transform := build(t, vi.LowRank{Optimizer: decaying(0.03, steps), Rank: rank, Samples: 4,
 			Temperature: infer.Constant(temperature)}, n.logPosterior())
 		s := fitted(t, transform, params(n.layout(), make([]float64, d), 0), nil, steps, 1)
-		matched(t, n.covariance(temperature), values(must(s.Covariance())), name("T = %g", temperature))
+		matched(t, n.covariance(temperature), values(must(s.Covariance()).T()), name("T = %g", temperature))
 		within(t, n.m, must(s.Mean.Values()), 0.01, "mean")
 	}
 }
@@ -183,7 +183,7 @@ func TestKLWeightOptimum(t *testing.T) {
 			transform, err := method.Build(c.target())
 			require.NoError(t, err)
 			s := fitted(t, transform, params(want.layout(), make([]float64, 3), 0), nil, steps, 1)
-			matched(t, want.covariance(k.temperature), values(must(s.Covariance())),
+			matched(t, want.covariance(k.temperature), values(must(s.Covariance()).T()),
 				name("%s, λ = %g, T = %g", what, k.lambda, k.temperature))
 			within(t, want.m, must(s.Mean.Values()), 0.01, "mean")
 		}
@@ -222,7 +222,7 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 			b, infoB = update(t, whole, b, nil)
 			within(t, must(b.Variational().Values()), must(a.Variational().Values()), 1e-12, k.what)
 			assert.InDelta(t, k.scale*infoB.Stats["nelbo"][0], infoA.Stats["nelbo"][0], 1e-10, k.what)
-			assert.InDelta(t, values(infoB.Aux["log_prior"])[0], values(infoA.Aux["log_prior"])[0], 1e-10,
+			assert.InDelta(t, values(infoB.Aux["log_prior"].T())[0], values(infoA.Aux["log_prior"].T())[0], 1e-10,
 				"aux is before the weight")
 		}
 	}
@@ -231,7 +231,7 @@ func TestKLWeightIsTheTemperedLikelihood(t *testing.T) {
 	s := begin(t, annealed, start, 1)
 	s, info := update(t, annealed, s, nil)
 	parts := func(info infer.Info) (float64, float64) {
-		return values(info.Aux["log_prior"])[0], values(info.Aux["log_likelihood"])[0]
+		return values(info.Aux["log_prior"].T())[0], values(info.Aux["log_likelihood"].T())[0]
 	}
 	_, likelihood := parts(info)
 	assert.InDelta(t, likelihood, info.LogPosterior[0], 1e-12, "at weight 0")
@@ -255,9 +255,9 @@ func TestStartNearTheMode(t *testing.T) {
 	transform := build(t, guide, f)
 	fit, err := infertest.Run(context.Background(), transform, mode.State.Position(), infer.Full(nil), run)
 	require.NoError(t, err)
-	sd := values(must(fit.State.(vi.State).SD()).Flat)
+	sd := values(must(fit.State.(vi.State).SD()).Flat.T())
 	covariance := n.covariance(1)
-	mean := values(fit.State.Position().Flat)
+	mean := values(fit.State.Position().Flat.T())
 	for i := range sd {
 		want := math.Sqrt(covariance[i*len(sd)+i])
 		require.InEpsilon(t, want, sd[i], 0.03)

@@ -92,7 +92,7 @@ func mode(x, y []float64) ([]float64, *mat.SymDense) {
 // sample in an update, so that the means still move by about 0.01.
 func TestPimaDiag(t *testing.T) {
 	x, y := pima(t)
-	b := infer.Batch{"x": vector(x, patients, features), "y": vector(y)}
+	b := infer.Batch{"x": torch.Of(vector(x, patients, features)), "y": torch.Of(vector(y))}
 	l := layout(infer.Shapes{"w": {features}})
 	transform := build(t, vi.Diag{Optimizer: optim.Adam{LR: infer.Constant(1e-3)}, Samples: 1, InitScale: 1,
 		Temperature: infer.Constant(1.0 / patients)}, logistic)
@@ -110,7 +110,7 @@ func TestPimaStandardDeviations(t *testing.T) {
 	_, precision := mode(x, y)
 	var covariance mat.Dense
 	require.NoError(t, covariance.Inverse(precision))
-	b := infer.Batch{"x": vector(x, patients, features), "y": vector(y)}
+	b := infer.Batch{"x": torch.Of(vector(x, patients, features)), "y": torch.Of(vector(y))}
 	l := layout(infer.Shapes{"w": {features}})
 	temperature := infer.Constant(1.0 / patients)
 	for what, method := range map[string]infer.Method{

@@ -41,13 +41,13 @@ func TestAccessors(t *testing.T) {
 			within(t, means, must(s.Position().Values()), 0, what+": mean")
 			within(t, sds, must(sd.Values()), 1e-14, what+": SD")
 			assert.Len(t, must(sd.Site("a")), 4*max(chains, 1))
-			within(t, covs, values(must(s.Covariance())), 1e-14, what+": covariance")
-			within(t, factors, values(must(s.ScaleFactor())), 1e-14, what+": scale factor")
+			within(t, covs, values(must(s.Covariance()).T()), 1e-14, what+": covariance")
+			within(t, factors, values(must(s.ScaleFactor()).T()), 1e-14, what+": scale factor")
 			shape := []int64{int64(d), int64(d)}
 			if chains > 0 {
 				shape = append([]int64{int64(chains)}, shape...)
 			}
-			assert.Equal(t, shape, must(s.Covariance()).MustSize())
+			assert.Equal(t, shape, must(s.Covariance()).T().MustSize())
 		}
 	}
 }
@@ -69,13 +69,13 @@ func TestStarts(t *testing.T) {
 		"Dense with scale": {vi.Dense{Optimizer: adam, InitScale: 0.2}, 0.2},
 	} {
 		s := begin(t, build(t, k.method, n.logPosterior()), start, 1)
-		identical(t, values(start.Flat), values(s.Mean.Flat), what+": mean")
-		within(t, repeated([]float64{k.sd}, chains*d), values(must(s.SD()).Flat), 1e-14, what)
+		identical(t, values(start.Flat.T()), values(s.Mean.Flat.T()), what+": mean")
+		within(t, repeated([]float64{k.sd}, chains*d), values(must(s.SD()).Flat.T()), 1e-14, what)
 		want := make([]float64, d*d)
 		for i := range d {
 			want[i*d+i] = k.sd * k.sd
 		}
-		within(t, repeated(want, chains), values(must(s.Covariance())), 1e-14, what+": covariance")
+		within(t, repeated(want, chains), values(must(s.Covariance()).T()), 1e-14, what+": covariance")
 	}
 	for _, k := range []struct{ scale, c float64 }{{0, 0.1}, {0.2, 0.2}} {
 		s := begin(t, build(t, vi.LowRank{Optimizer: adam, InitScale: k.scale}, n.logPosterior()), start, 1)
@@ -91,7 +91,7 @@ func TestStarts(t *testing.T) {
 		assert.InDelta(t, k.c*k.c/6, mean[0], 4*se[0])
 		assert.Less(t, se[0], 0.02*mean[0])
 		var variances []float64
-		for _, sd := range values(must(s.SD()).Flat) {
+		for _, sd := range values(must(s.SD()).Flat.T()) {
 			variances = append(variances, sd*sd)
 		}
 		mean, se = moments(variances, 1)
@@ -122,7 +122,7 @@ func TestSample(t *testing.T) {
 			p, err := sampler.Sample(s, n*k, &streams)
 			require.NoError(t, err)
 			assert.Positive(t, streams.Offset)
-			assert.Equal(t, []int64{int64(n * k), int64(d)}, p.Flat.MustSize())
+			assert.Equal(t, []int64{int64(n * k), int64(d)}, p.Flat.T().MustSize())
 			assert.Equal(t, []int64{int64(n * k), 2, 2}, p.Get("a").T().MustSize())
 			assert.Equal(t, []int64{int64(n * k)}, p.Get("b").T().MustSize())
 			assert.Equal(t, []int64{int64(n * k), 1, 3, 1}, p.Get("c").T().MustSize())
@@ -152,10 +152,10 @@ func TestSample(t *testing.T) {
 					own := torch.NewStreams(7, c)
 					p, err := sampler.Sample(s, count, &own)
 					require.NoError(t, err)
-					assert.Equal(t, []int64{int64(count), int64(d)}, p.Flat.MustSize())
+					assert.Equal(t, []int64{int64(count), int64(d)}, p.Flat.T().MustSize())
 					own = torch.NewStreams(7, c)
 					again := must(sampler.Sample(s, count, &own))
-					identical(t, values(p.Flat), values(again.Flat), "the same streams")
+					identical(t, values(p.Flat.T()), values(again.Flat.T()), "the same streams")
 				}
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/internal/approx"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // State is the state of [Diag], [Dense] and [LowRank]: a normal distribution N(μ, FFᵀ) on its way, or K of them.
@@ -66,30 +65,30 @@ func (s State) Variational() infer.Params {
 func (s State) SD() (infer.Params, error) {
 	sd := infer.Params{Layout: s.Mean.Layout}
 	var err error
-	sd.Flat, err = s.read("SD", func(q gaussian) *ts.Tensor { return q.variance().MustSqrt(false) })
+	sd.Flat, err = s.read("SD", func(q gaussian) torch.Tensor { return q.variance().Sqrt() })
 	return sd, err
 }
 
 // Covariance is FFᵀ, of shape [d, d] or [K, d, d]. One that does not fit into the Memory of the method is an
 // [infer.MemoryError].
-func (s State) Covariance() (*ts.Tensor, error) {
+func (s State) Covariance() (torch.Tensor, error) {
 	if err := s.fits("Covariance", func(d int64) int64 { return d }); err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	return s.read("Covariance", func(q gaussian) *ts.Tensor {
+	return s.read("Covariance", func(q gaussian) torch.Tensor {
 		f := q.factor()
-		return f.MustMatmul(f.MustTranspose(1, 2, false), false)
+		return f.MatMul(f.T().MustTranspose(1, 2, false))
 	})
 }
 
 // ScaleFactor is F, with a leading dimension of K where there are chains: of shape [d, d] and diagonal for [Diag],
 // lower triangular for [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank]. One that does not fit into the
 // Memory of the method is an [infer.MemoryError].
-func (s State) ScaleFactor() (*ts.Tensor, error) {
+func (s State) ScaleFactor() (torch.Tensor, error) {
 	if err := s.fits("ScaleFactor", func(d int64) int64 { return s.family.noise(d) }); err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	return s.read("ScaleFactor", func(q gaussian) *ts.Tensor { return q.factor() })
+	return s.read("ScaleFactor", func(q gaussian) torch.Tensor { return q.factor() })
 }
 
 // fits refuses a matrix that is too large, with a row for each parameter. An empty state is left to read.
@@ -106,21 +105,21 @@ func (s State) fits(what string, columns func(d int64) int64) error {
 }
 
 // read computes a tensor of K distributions, and drops the chain axis if the mean has none.
-func (s State) read(what string, f func(gaussian) *ts.Tensor) (out *ts.Tensor, err error) {
+func (s State) read(what string, f func(gaussian) torch.Tensor) (out torch.Tensor, err error) {
 	if s.empty() {
-		return nil, fmt.Errorf("vi.State: %s: the state is empty: a transform makes states", what)
+		return torch.Tensor{}, fmt.Errorf("vi.State: %s: the state is empty: a transform makes states", what)
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		x := f(s.gaussian())
 		if !s.Mean.Batched() {
-			x = x.MustSelect(0, 0, false)
+			x = x.At(0)
 		}
 		out, err = torch.Copy(x)
 		scope.Keep(out)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("vi.State: %s: %w", what, err)
+		return torch.Tensor{}, fmt.Errorf("vi.State: %s: %w", what, err)
 	}
 	return out, nil
 }
@@ -151,18 +150,20 @@ func (s State) Tensors() (owned, shared infer.Tensors) {
 //
 // with the mean of shape [n, C] and the covariance [n, C, C], as [curvature.Linearized] has them. The temperature is in
 // F. The state must be of one distribution.
-func (s State) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov *ts.Tensor,
+func (s State) Linearized(f curvature.Forward, b infer.Batch, o curvature.LinearizedOptions) (mean, cov torch.Tensor,
 	err error) {
 	switch {
 	case s.empty():
-		return nil, nil, fmt.Errorf("vi.State: Linearized: the state is empty: a transform makes states: %w",
+		return torch.Tensor{}, torch.Tensor{}, fmt.Errorf(
+			"vi.State: Linearized: the state is empty: a transform makes states: %w",
 			infer.ErrConfig)
 	case s.Mean.Chains() > 1:
-		return nil, nil, fmt.Errorf("vi.State: Linearized: the state has %d distributions: fit one at a time: %w",
+		return torch.Tensor{}, torch.Tensor{}, fmt.Errorf(
+			"vi.State: Linearized: the state has %d distributions: fit one at a time: %w",
 			s.Mean.Chains(), infer.ErrConfig)
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
-		one := func(x *ts.Tensor) *ts.Tensor { return x.MustSelect(0, 0, false) }
+		one := func(x torch.Tensor) torch.Tensor { return x.At(0) }
 		p := infer.Params{Layout: s.Mean.Layout, Flat: one(rows(s.Mean.Flat))}
 		switch q := s.gaussian().(type) {
 		case diagGaussian:
@@ -172,10 +173,10 @@ func (s State) Linearized(f curvature.Forward, b infer.Batch, o curvature.Linear
 			mean, cov, err = curvature.LinearizedFactor(f, p, b, one(q.w), o)
 			approx.Try(err)
 			o.NoiseSD = 0
-			var rest *ts.Tensor
-			_, rest, err = curvature.Linearized(f, p, b, one(one(q.sd)).MustSquare(false), o)
+			var rest torch.Tensor
+			_, rest, err = curvature.Linearized(f, p, b, one(one(q.sd)).Square(), o)
 			approx.Try(err)
-			cov = cov.MustAdd(rest, false)
+			cov = cov.Add(rest)
 		default:
 			mean, cov, err = curvature.LinearizedFactor(f, p, b, one(q.factor()), o)
 		}
@@ -183,7 +184,8 @@ func (s State) Linearized(f curvature.Forward, b infer.Batch, o curvature.Linear
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("vi.State: Linearized: %w", err)
+		return torch.Tensor{}, torch.Tensor{}, fmt.Errorf(
+			"vi.State: Linearized: %w", err)
 	}
 	return mean, cov, nil
 }

@@ -19,12 +19,12 @@ import (
 // line is a regression of y on x with weights of shape [2, 2], which act as a vector, and a scalar noise: sites of
 // several shapes.
 func line(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
-	w, logSD := p.Get("w").T().MustReshape([]int64{4}, false), p.Get("log_sd").T()
-	r := b.Get("y").T().MustSub(b.Get("x").T().MustMv(w, false), false).MustDiv(logSD.MustExp(false), false)
+	w, logSD := p.Get("w").Reshape(4).T(), p.Get("log_sd").T()
+	r := b.Get("y").Sub(b.Get("x").T().MustMv(w, false)).Div(logSD.MustExp(false)).T()
 	likelihood := r.MustSquare(false).MustMulScalar(ts.FloatScalar(-0.5), false).MustSub(logSD,
 		false).MustMean(r.DType(), false)
-	prior := p.Flat.MustDot(p.Flat, false).MustMulScalar(ts.FloatScalar(-0.5/30), false)
-	return torch.Of(prior.MustAdd(likelihood, false)), infer.Aux{"residuals": r, "prior": prior}
+	prior := p.Flat.Dot(p.Flat).T().MustMulScalar(ts.FloatScalar(-0.5/30), false)
+	return torch.Of(prior.MustAdd(likelihood, false)), infer.Aux{"residuals": torch.Of(r), "prior": torch.Of(prior)}
 }
 
 func lineLayout() *infer.Layout { return layout(infer.Shapes{"w": {2, 2}, "log_sd": {}}) }
@@ -35,7 +35,7 @@ func lineData() infer.Batch {
 	for i := range y {
 		y[i] = 0.3*y[i] + x[4*i] - 0.5*x[4*i+2]
 	}
-	return infer.Batch{"x": vector(x, n, 4), "y": vector(y)}
+	return infer.Batch{"x": torch.Of(vector(x, n, 4)), "y": torch.Of(vector(y))}
 }
 
 var adam = optim.Adam{LR: infer.Polynomial(0.05, 1, 0.33)}
@@ -58,15 +58,15 @@ func TestChainsTellWhatTheyTellAlone(t *testing.T) {
 		for what, method := range methods(adam, samples, 0.1, &no) {
 			transform := build(t, method, line)
 			_, info := update(t, transform, begin(t, transform, params(lineLayout(), flat, chains), 9), b)
-			assert.Equal(t, []int64{chains, int64(samples), 30}, info.Aux["residuals"].MustSize(), what)
+			assert.Equal(t, []int64{chains, int64(samples), 30}, info.Aux["residuals"].T().MustSize(), what)
 			for k := range chains {
 				s, err := transform.(infer.Seeded).InitStreams(params(lineLayout(), flat[k*d:(k+1)*d], 0),
 					torch.Streams{Seed: 9, Chains: []uint64{uint64(k)}})
 				require.NoError(t, err)
 				_, own := update(t, transform, s.(vi.State), b)
 				assert.InDelta(t, own.Stats["nelbo"][0], info.Stats["nelbo"][k], 1e-10, what)
-				assert.Equal(t, []int64{int64(samples), 30}, own.Aux["residuals"].MustSize(), what)
-				assert.Equal(t, []int64{int64(samples)}, own.Aux["prior"].MustSize(), what)
+				assert.Equal(t, []int64{int64(samples), 30}, own.Aux["residuals"].T().MustSize(), what)
+				assert.Equal(t, []int64{int64(samples)}, own.Aux["prior"].T().MustSize(), what)
 			}
 		}
 	}
@@ -90,8 +90,8 @@ func TestSinglePrecision(t *testing.T) {
 		for range 5 {
 			wide, _ = update(t, transform, wide, b)
 			narrow, _ = update(t, transform, narrow, single)
-			within(t, values(wide.Variational().Flat), values(narrow.Variational().Flat), 0.03, what)
-			within(t, values(must(wide.Covariance())), values(must(narrow.Covariance())), 0.03, what)
+			within(t, values(wide.Variational().Flat.T()), values(narrow.Variational().Flat.T()), 0.03, what)
+			within(t, values(must(wide.Covariance()).T()), values(must(narrow.Covariance()).T()), 0.03, what)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestScaleThatOverflowsIsHeld(t *testing.T) {
 		transform := build(t, vi.LowRank{Optimizer: adam, Rank: 2, Temperature: infer.Constant(temperature)},
 			correlated(3).logPosterior())
 		s := begin(t, transform, params(correlated(3).layout(), make([]float64, 3), 0), 1)
-		phi := values(s.Variational().Flat)
+		phi := values(s.Variational().Flat.T())
 		for i := 6; i < 9; i++ {
 			phi[i] = -700 // so that (W/e^s)² is not finite
 		}
@@ -111,11 +111,11 @@ func TestScaleThatOverflowsIsHeld(t *testing.T) {
 		next, info := update(t, transform, s, nil)
 		if temperature == 0 {
 			assert.Nil(t, info.Diverged)
-			assert.NotEqual(t, phi, values(next.Variational().Flat))
+			assert.NotEqual(t, phi, values(next.Variational().Flat.T()))
 			continue
 		}
 		assert.Equal(t, []bool{true}, info.Diverged)
-		identical(t, phi, values(next.Variational().Flat), "the parameters")
+		identical(t, phi, values(next.Variational().Flat.T()), "the parameters")
 	}
 }
 
@@ -174,16 +174,16 @@ func TestMinibatchesAverageToTheWhole(t *testing.T) {
 		s := begin(t, transform, params(lineLayout(), spread(5), 0), 1)
 		whole, _ := update(t, transform, s, lineData())
 		batches := must(infer.Minibatches(lineData(), infer.MinibatchOptions{Size: 6, Seed: 1}))
-		mean := make([]float64, len(values(whole.Variational().Flat)))
+		mean := make([]float64, len(values(whole.Variational().Flat.T())))
 		for range 5 {
 			b, err := batches.Next()
 			require.NoError(t, err)
 			next, _ := update(t, transform, s, b)
-			for i, v := range values(next.Variational().Flat) {
+			for i, v := range values(next.Variational().Flat.T()) {
 				mean[i] += v / 5
 			}
 		}
-		within(t, values(whole.Variational().Flat), mean, 1e-12, what)
+		within(t, values(whole.Variational().Flat.T()), mean, 1e-12, what)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestTemperedConstrainedSites(t *testing.T) {
 			transform, err := method.Build(program.Target())
 			require.NoError(t, err)
 			s := fitted(t, transform, must(infer.Zeros(program.Layout())), k.Batch, 4000, 1)
-			mean, sd := must(s.Mean.Values()), values(must(s.SD()).Flat)
+			mean, sd := must(s.Mean.Values()), values(must(s.SD()).Flat.T())
 			for i, log := range k.Log {
 				m, sigma := normalFit(func(u float64) float64 { return log(u, temperature) })
 				t.Logf("%s, T = %g: mean %.4f, want %.4f; sd %.4f, want %.4f", k.Name, temperature, mean[i], m, sd[i],

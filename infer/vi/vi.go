@@ -136,7 +136,7 @@ func (t *fit) InitStreams(p infer.Params, streams torch.Streams) (infer.State, e
 		s.Mean.Flat = torch.Must(torch.Copy(p.Flat))
 		start := t.family.start(rows(s.Mean.Flat), t.scale, &s.Streams)
 		if !p.Batched() {
-			start = start.MustSelect(0, 0, false)
+			start = start.At(0)
 		}
 		optimizer := torch.Must(t.method.BuildGradient(&objective{}))
 		s.Optimizer = torch.Must(optimizer.Init(infer.Params{Layout: layout, Flat: start}))
@@ -186,7 +186,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 		if next.Optimizer, moved, err = optimizer.Update(s.Optimizer, b); err != nil {
 			return err
 		}
-		next.Mean.Flat = torch.Must(torch.Copy(next.Optimizer.Position().Get("mean").T()))
+		next.Mean.Flat = torch.Must(torch.Copy(next.Optimizer.Position().Get("mean")))
 		if o.natural != nil {
 			moved.LR = o.natural.rate
 		}
@@ -226,7 +226,7 @@ func (l limit) check(what string, p infer.Params, rows, columns int64, instead s
 		each = fmt.Sprintf(" for each of %d chains", k)
 	}
 	what = fmt.Sprintf("%s, of shape [%d, %d]%s,", what, rows, columns, each)
-	bytes := float64(p.Flat.DType().Size()) * float64(rows) * float64(columns) * float64(k)
+	bytes := float64(p.Flat.T().DType().Size()) * float64(rows) * float64(columns) * float64(k)
 	return method.CheckMemory(what, bytes, l.bytes, l.field, instead)
 }
 
@@ -240,15 +240,15 @@ func (t *fit) own(state infer.State) (State, error) {
 }
 
 // noise draws ε for an update: [K, S, n].
-func (t *fit) noise(mean infer.Params, streams *torch.Streams) *ts.Tensor {
+func (t *fit) noise(mean infer.Params, streams *torch.Streams) torch.Tensor {
 	s := int64(t.count(mean))
 	if t.antithetic {
 		s /= 2
 	}
 	shape := []int64{s, t.family.noise(int64(mean.Layout.Dim()))}
-	eps := torch.Must(streams.Normal(shape, mean.Flat.DType(), torch.Must(torch.DeviceOf(mean.Flat))))
+	eps := torch.Must(streams.Normal(shape, mean.Flat.T().DType(), torch.Must(torch.DeviceOf(mean.Flat))))
 	if t.antithetic {
-		eps = ts.MustCat([]*ts.Tensor{eps, eps.MustNeg(false)}, 1)
+		eps = torch.Of(ts.MustCat([]*ts.Tensor{eps.T(), eps.Neg().T()}, 1))
 	}
 	return eps
 }
@@ -316,7 +316,7 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 		return infer.Params{}, err
 	}
 	width := t.family.noise(int64(s.Mean.Layout.Dim()))
-	apply := func(eps *ts.Tensor) (*ts.Tensor, error) { return s.gaussian().apply(eps), nil }
+	apply := func(eps torch.Tensor) (torch.Tensor, error) { return s.gaussian().apply(eps), nil }
 	out, err := method.DrawGaussians(s.Mean, n, width, streams, apply)
 	if err != nil {
 		return infer.Params{}, fmt.Errorf("%s: %w", t.name, err)
@@ -325,9 +325,9 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 }
 
 // rows gives a tensor of one chain, [m], a chain axis: [1, m].
-func rows(x *ts.Tensor) *ts.Tensor {
-	if x.Dim() > 1 {
+func rows(x torch.Tensor) torch.Tensor {
+	if x.T().Dim() > 1 {
 		return x
 	}
-	return x.MustUnsqueeze(0, false)
+	return x.Unsqueeze(0)
 }

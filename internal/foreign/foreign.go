@@ -20,6 +20,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -57,11 +58,11 @@ func (f *Function) Apply(x *ts.Tensor, check func(row []float64) error) (*ts.Ten
 	if err != nil {
 		return nil, err
 	}
-	dtype, err := torch.DTypeOfTensor(x)
+	dtype, err := torch.DTypeOfTensor(torch.Of(x))
 	if err != nil {
 		return nil, err
 	}
-	if n, err := torch.Numel(x); err != nil || n != f.In || dtype != gotch.Double {
+	if n, err := torch.Numel(torch.Of(x)); err != nil || n != f.In || dtype != gotch.Double {
 		return nil, fmt.Errorf("a function of %d float64 numbers gets %d of type %v (%v)", f.In, n, dtype, err)
 	}
 	levels := thread.Levels()
@@ -70,7 +71,7 @@ func (f *Function) Apply(x *ts.Tensor, check func(row []float64) error) (*ts.Ten
 	if err != nil {
 		return nil, err
 	}
-	values, err := torch.ToSlice[float64](whole)
+	values, err := torch.ToSlice[float64](torch.Of(whole))
 	if err != nil {
 		return nil, err
 	}
@@ -88,18 +89,18 @@ func (f *Function) Apply(x *ts.Tensor, check func(row []float64) error) (*ts.Ten
 		if err != nil {
 			return nil, err
 		}
-		return out, recorded.add(f, whole, out)
+		return out.T(), recorded.add(f, whole, out.T())
 	}
 	out, err := torch.FromSlice(f.rows(values), append(shape, int64(f.Out))...)
 	if err != nil {
 		return nil, err
 	}
 	for _, l := range levels {
-		if out, err = ts.KelvinVmapIn(out, 0, l.Number); err != nil {
+		if out, err = raw.Of(ts.KelvinVmapIn(out.T(), 0, l.Number)); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out.T(), nil
 }
 
 // unmapped is a tensor with all rows of the levels that are open, in dimensions in front.
@@ -171,7 +172,7 @@ func (r *Recording) Stop() {
 // Free gives the tensors of the calls back.
 func (r *Recording) Free() {
 	for _, c := range r.calls {
-		torch.Free(c.In, c.Out)
+		torch.Free(torch.Of(c.In), torch.Of(c.Out))
 	}
 	r.calls = nil
 }
@@ -196,7 +197,7 @@ func (r *Recording) add(f *Function, in, out *ts.Tensor) error {
 		if err != nil {
 			return err
 		}
-		torch.Detach(own)
+		torch.Detach(torch.Of(own))
 		*to = own
 	}
 	r.calls = append(r.calls, c)

@@ -32,7 +32,7 @@ type Ground struct {
 }
 
 // Wall is 0 where the first element of the point is above −1000, and not a number below, with its gradient.
-func Wall(p infer.Params) torch.Tensor { return torch.Of(p.Flat).At(0).Add(1000).Log().Mul(0) }
+func Wall(p infer.Params) torch.Tensor { return p.Flat.At(0).Add(1000).Log().Mul(0) }
 
 // Walled is a log posterior with a [Wall].
 func Walled(f infer.LogPosterior) infer.LogPosterior {
@@ -92,7 +92,7 @@ func (c contract) at(chains int) infer.Params {
 func tensors(s infer.State) map[string][]float64 {
 	out := map[string][]float64{}
 	for name, x := range s.Save().Tensors {
-		out[name] = Values(x)
+		out[name] = Values(x.T())
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func row(x []float64, k, chains int) []float64 { return x[k*len(x)/chains : (k+1
 func (c contract) replayed(t *testing.T) {
 	transform, given := c.build(t), map[string][]float64{}
 	for name, x := range c.Batch {
-		given[name] = Values(x)
+		given[name] = Values(x.T())
 	}
 	states := []infer.State{c.start(t, transform, 3, 5)}
 	var infos []infer.Info
@@ -120,7 +120,7 @@ func (c contract) replayed(t *testing.T) {
 		assert.Equal(t, int64(i), states[i].Steps())
 	}
 	for name, x := range c.Batch {
-		Identical(t, given[name], Values(x), "the batch's "+name)
+		Identical(t, given[name], Values(x.T()), "the batch's "+name)
 	}
 	assert.NotEqual(t, tensors(states[0]), tensors(states[1]))
 }
@@ -134,10 +134,10 @@ func (c contract) apart(t *testing.T) {
 	b := Begin[infer.State](t, transform, point, 5)
 	Same(t, a, b, "two states of one seed")
 	for _, x := range b.Save().Tensors {
-		require.NoError(t, torch.CopyFrom(x, make([]float64, len(Values(x)))))
+		require.NoError(t, torch.CopyFrom(x, make([]float64, len(Values(x.T())))))
 	}
 	infer.Free(b)
-	Identical(t, Spread(c.Layout.Dim()), Values(point.Flat), "the point after the other state was overwritten")
+	Identical(t, Spread(c.Layout.Dim()), Values(point.Flat.T()), "the point after the other state was overwritten")
 	require.NoError(t, torch.CopyFrom(point.Flat, make([]float64, c.Layout.Dim())))
 	again, _ := Update(t, transform, a, c.Batch)
 	Same(t, want, again, "an update after the point was overwritten")
@@ -159,7 +159,7 @@ func (c contract) apart(t *testing.T) {
 			one, _ = Update(t, transform, one, c.Batch)
 			other, _ = Update(t, transform, other, c.Batch)
 		}
-		assert.NotEqual(t, Values(one.Position().Flat), Values(other.Position().Flat), "another seed is other noise")
+		assert.NotEqual(t, Values(one.Position().Flat.T()), Values(other.Position().Flat.T()), "another seed is other noise")
 	}
 }
 
@@ -200,7 +200,8 @@ func (c contract) restored(t *testing.T) {
 	}
 	if sampler, ok := transform.(infer.Sampler); ok {
 		one, two := torch.NewStreams(1, 1), torch.NewStreams(1, 1)
-		Identical(t, Values(Must(sampler.Sample(s, 3, &one)).Flat), Values(Must(sampler.Sample(restored, 3, &two)).Flat),
+		Identical(t, Values(Must(sampler.Sample(s, 3, &one)).Flat.T()),
+			Values(Must(sampler.Sample(restored, 3, &two)).Flat.T()),
 			"draws of a restored state")
 	}
 }
@@ -327,7 +328,7 @@ func (c contract) held(t *testing.T) {
 
 	undefined := infer.Batch{}
 	for name, x := range c.Batch {
-		undefined[name] = x.MustMulScalar(ts.FloatScalar(math.NaN()), false)
+		undefined[name] = torch.Of(x.T().MustMulScalar(ts.FloatScalar(math.NaN()), false))
 	}
 	stays, info := Update(t, transform, healthy, undefined)
 	assert.Equal(t, []bool{true, true, true}, info.Diverged)
@@ -353,13 +354,13 @@ func (c contract) typed(t *testing.T) {
 	for range 3 {
 		for name, x := range s.Save().Tensors {
 			assert.Equal(t, gotch.Float, Must(torch.DTypeOfTensor(x)), name)
-			assert.False(t, Must(x.RequiresGrad()), name)
+			assert.False(t, Must(x.T().RequiresGrad()), name)
 		}
 		s, _ = Update(t, transform, s, batch)
 	}
 	if sampler, ok := transform.(infer.Sampler); ok {
 		streams := torch.NewStreams(1, 1)
-		assert.Equal(t, gotch.Float, Must(sampler.Sample(s, 2, &streams)).Flat.DType(), "draws")
+		assert.Equal(t, gotch.Float, Must(sampler.Sample(s, 2, &streams)).Flat.T().DType(), "draws")
 	}
 }
 
@@ -375,7 +376,8 @@ func (c contract) refused(t *testing.T) {
 	_, err = transform.(infer.Restorer).Restore(c.Layout, infer.Saved{})
 	require.ErrorIs(t, err, infer.ErrCheckpoint)
 	bad := c.at(2)
-	require.NoError(t, torch.CopyFrom(bad.Flat.MustSelect(0, 1, false).MustNarrow(0, 0, 1, false), []float64{math.NaN()}))
+	require.NoError(t, torch.CopyFrom(torch.Of(bad.Flat.T().MustSelect(0, 1, false).MustNarrow(0, 0, 1, false)),
+		[]float64{math.NaN()}))
 	_, err = transform.Init(bad)
 	require.ErrorContains(t, err, name+": ")
 	require.ErrorContains(t, err, "of chain 1 is NaN at the start: not finite")

@@ -26,7 +26,7 @@ func logNormal(x, variance float64) float64 {
 	return -0.5*x*x/variance - 0.5*math.Log(2*math.Pi*variance)
 }
 
-func vector(x []float64) torch.Tensor { return torch.Of(torch.Must(torch.FromSlice(x))) }
+func vector(x []float64) torch.Tensor { return torch.New(x) }
 
 func repeat(v float64, n int) []float64 {
 	out := make([]float64, n)

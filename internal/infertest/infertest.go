@@ -25,10 +25,10 @@ func Must[T any](v T, err error) T {
 }
 
 // Values are the elements of a tensor.
-func Values(x *ts.Tensor) []float64 { return Must(torch.ToSlice[float64](x)) }
+func Values(x *ts.Tensor) []float64 { return Must(torch.ToSlice[float64](torch.Of(x))) }
 
 // Vector is a float64 tensor; without a shape it has one dimension.
-func Vector(v []float64, shape ...int64) *ts.Tensor { return Must(torch.FromSlice(v, shape...)) }
+func Vector(v []float64, shape ...int64) *ts.Tensor { return Must(torch.FromSlice(v, shape...)).T() }
 
 // Layout is the layout of the given sites.
 func Layout(shapes infer.Shapes) *infer.Layout { return Must(infer.NewLayout(shapes)) }
@@ -39,7 +39,7 @@ func Params(l *infer.Layout, flat []float64, rows int) infer.Params {
 	if rows > 0 {
 		shape = []int64{int64(rows), int64(l.Dim())}
 	}
-	return infer.Params{Layout: l, Flat: Vector(flat, shape...)}
+	return infer.Params{Layout: l, Flat: torch.Of(Vector(flat, shape...))}
 }
 
 // Build is a transform of a valid configuration.
@@ -138,7 +138,7 @@ func Same(t testing.TB, want, got infer.State, what string) {
 	assert.Equal(t, a.Streams, b.Streams, what)
 	require.Len(t, b.Tensors, len(a.Tensors), what)
 	for name, x := range a.Tensors {
-		Identical(t, Values(x), Values(b.Tensors[name]), what+": "+name)
+		Identical(t, Values(x.T()), Values(b.Tensors[name].T()), what+": "+name)
 	}
 }
 

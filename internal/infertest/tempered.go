@@ -6,6 +6,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // Tempered is a model with constrained sites whose law at temperature T has a closed form: the density of the
@@ -39,7 +40,7 @@ func TemperedModels() []Tempered {
 		{"Gamma posterior", func(c *ppl.Ctx) {
 			rate := c.Sample("rate", dist.Gamma(3, 2))
 			c.Plate("data", n, func(c *ppl.Ctx) { c.Observe("y", dist.Exponential(rate), c.Data("y")) })
-		}, infer.Batch{"y": Vector(y)}, []func(u, temperature float64) float64{
+		}, infer.Batch{"y": torch.Of(Vector(y))}, []func(u, temperature float64) float64{
 			func(u, temperature float64) float64 { return ((3+n-1)*u-(2+sum)*math.Exp(u))/temperature + u },
 		}, func(temperature float64) (mode, variance []float64) {
 			a := (3+n-1)/temperature + 1

@@ -1,10 +1,10 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
 // characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, `lint names` prints how many names each public package exports and fails above the limit, `lint
-// goroutines` fails where the library starts a goroutine whose panic would end the process, and `lint writes` where a
-// file is opened for writing by other means than internal/atomicfile. `lint rooms` draws the public packages and what
-// they need, `lint size` prints how large the rooms are, and `lint slowest` passes on what go test prints, with the
-// five packages that took longest.
+// field none at all, `lint names` prints how many names each public package exports and fails above the limit, or where
+// a signature of one has gotch's tensor in the place of torch.Tensor, `lint goroutines` fails where the library starts
+// a goroutine whose panic would end the process, and `lint writes` where a file is opened for writing by other means
+// than internal/atomicfile. `lint rooms` draws the public packages and what they need, `lint size` prints how large the
+// rooms are, and `lint slowest` passes on what go test prints, with the five packages that took longest.
 package main
 
 import (
@@ -156,7 +156,7 @@ func names(root string) error {
 	if total > maxNames {
 		return fmt.Errorf("%d exported names: unexport what nobody outside its package needs", total)
 	}
-	return nil
+	return oneTensor(root)
 }
 
 // private says whether a folder is no public package.

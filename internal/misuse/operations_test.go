@@ -141,7 +141,7 @@ func edges(rng *rand.Rand) *ts.Tensor {
 	for i := range x {
 		x[i] = []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 5, math.MaxInt64}[rng.IntN(7)]
 	}
-	return must(torch.FromSlice(x, 2, 2))
+	return torch.New(x, 2, 2).T()
 }
 
 func randomTensor(rng *rand.Rand) *ts.Tensor {
@@ -159,23 +159,23 @@ func randomTensor(rng *rand.Rand) *ts.Tensor {
 		for i := range x {
 			x[i] = randomFloat(rng)
 		}
-		return must(torch.FromSlice(x, shape...))
+		return torch.New(x, shape...).T()
 	case 2:
 		x := make([]float32, size)
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
 		}
-		return must(torch.FromSlice(x, shape...))
+		return torch.New(x, shape...).T()
 	case 3:
 		x := make([]int64, size)
 		for i := range x {
 			x[i] = randomInt(rng)
 		}
-		return must(torch.FromSlice(x, shape...))
+		return torch.New(x, shape...).T()
 	}
 	x := make([]float64, size)
 	for i := range x {
 		x[i] = float64(rng.IntN(2))
 	}
-	return must(must(torch.FromSlice(x, shape...)).Totype(gotch.Bool, false))
+	return must(torch.New(x, shape...).T().Totype(gotch.Bool, false))
 }

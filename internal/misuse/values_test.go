@@ -121,7 +121,7 @@ var good = map[reflect.Type]func() any{
 	of[infer.Options]():               func() any { return options() },
 	of[native.Options]():              func() any { return native.Options{Tier: native.VM} },
 	of[kernel.Density]():              func() any { return kernel.Func(1, quadratic) },
-	of[*ts.Tensor]():                  func() any { return must(torch.FromSlice([]float64{1, 2}, 2)) },
+	of[*ts.Tensor]():                  func() any { return torch.New([]float64{1, 2}, 2) },
 	of[torch.Tensor]():                func() any { return torch.Of(0.5) },
 	of[*torch.Streams]():              func() any { s := torch.NewStreams(1, 2); return &s },
 	of[torch.Streams]():               func() any { return torch.NewStreams(1, 2) },

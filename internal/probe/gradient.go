@@ -17,8 +17,8 @@ func timeGradients() (eager float64, tiers []setup.Tier, err error) {
 	const n, d = 1000, 25
 	streams := torch.NewStreams(1, 1)
 	err = torch.Do(func(*torch.Scope) error {
-		x := torch.Must(torch.Must(streams.Normal([]int64{n, d}, gotch.Double, torch.CPU)).Squeeze(false))
-		y := torch.Must(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).Squeeze(false)).MustSign(false)
+		x := torch.Must(torch.Must(streams.Normal([]int64{n, d}, gotch.Double, torch.CPU)).T().Squeeze(false))
+		y := torch.Must(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).T().Squeeze(false)).MustSign(false)
 		layout, err := infer.NewLayout(infer.Shapes{"w": {d}})
 		if err != nil {
 			return err
@@ -29,10 +29,10 @@ func timeGradients() (eager float64, tiers []setup.Tier, err error) {
 		}
 		logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			w := p.Get("w").T()
-			return torch.Of(b["x"].MustMv(w, false).MustMul(b["y"], false).MustLogSigmoid(false).
+			return torch.Of(b["x"].T().MustMv(w, false).MustMul(b["y"].T(), false).MustLogSigmoid(false).
 				MustSum(gotch.Double, false).MustSub(w.MustDot(w, false), false)), nil
 		}
-		batch := infer.Batch{"x": x, "y": y}
+		batch := infer.Batch{"x": torch.Of(x), "y": torch.Of(y)}
 		target := infer.Sum(logPosterior, n)
 		gradient, err := infer.NewGradient(target)
 		if err != nil {

@@ -24,7 +24,7 @@ type Rows struct {
 // Of are the rows of a batch, by their number. A single row has no parts.
 func Of(batch infer.Batch) (out []Rows) {
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
-		n := count(batch[name])
+		n := count(batch[name].T())
 		if n < 2 {
 			continue
 		}
@@ -43,7 +43,7 @@ func count(t *ts.Tensor) int64 {
 	if t == nil {
 		return 0
 	}
-	if shape := torch.Must(torch.Shape(t)); len(shape) > 0 {
+	if shape := torch.Of(t).Shape(); len(shape) > 0 {
 		return shape[0]
 	}
 	return 0
@@ -52,7 +52,7 @@ func count(t *ts.Tensor) int64 {
 // In is how many of the rows a batch has: all where one of the tensors has all.
 func (r Rows) In(batch infer.Batch) (n int64) {
 	for _, name := range r.Names {
-		if n = count(batch[name]); n == r.Size {
+		if n = count(batch[name].T()); n == r.Size {
 			return n
 		}
 	}
@@ -74,7 +74,7 @@ func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) 
 			continue
 		}
 		for _, name := range r.Names {
-			n := count(batch[name])
+			n := count(batch[name].T())
 			switch {
 			case n == 0: // the model does not use it, and the batch has it not
 			case n*size == used*r.Size:
@@ -99,10 +99,10 @@ type Term struct {
 // TermOf is the term that adds up values.
 func TermOf(value *ts.Tensor) Term {
 	t := Term{Rounding: 1e-10, Size: 1}
-	for _, n := range torch.Must(torch.Shape(value)) {
+	for _, n := range torch.Of(value).Shape() {
 		t.Size *= n
 	}
-	t.Sum = torch.Must(torch.Item(value.MustSum(gotch.Double, false)))
+	t.Sum = torch.Of(value.MustSum(gotch.Double, false)).Item()
 	if value.DType() != gotch.Double {
 		t.Rounding = 1e-4
 	}
@@ -196,7 +196,7 @@ func (r Rows) parts(batch infer.Batch) (half infer.Batch, others []infer.Batch, 
 	}
 	twice := maps.Clone(half)
 	for _, name := range r.Names {
-		twice[name] = ts.MustCat([]*ts.Tensor{half[name], half[name]}, 0)
+		twice[name] = torch.Of(ts.MustCat([]*ts.Tensor{half[name].T(), half[name].T()}, 0))
 	}
 	return half, []infer.Batch{twice, fewer}, nil
 }

@@ -11,8 +11,8 @@ import (
 
 // RowTermOf is the term of a site with these log densities, without what its plates say.
 func RowTermOf(logp *ts.Tensor) infer.RowTerm {
-	return infer.RowTerm{Sum: torch.Must(torch.Item(logp.MustSum(gotch.Double, false))),
-		Size: torch.Must(torch.Item(logp.MustAbs(false).MustSum(gotch.Double, false)))}
+	return infer.RowTerm{Sum: torch.Of(logp.MustSum(gotch.Double, false)).Item(),
+		Size: torch.Of(logp.MustAbs(false).MustSum(gotch.Double, false)).Item()}
 }
 
 // InPlate says of a term what a plate around its site does, of which a batch has used of size data: rows add up where

@@ -12,7 +12,7 @@ import (
 // third of the half range.
 func ExampleProcess() {
 	err := torch.Do(func(*torch.Scope) error {
-		x, y := torch.Of(torch.Must(torch.FromSlice([]float64{0, 1}))), torch.Zeros(2).Add(1)
+		x, y := torch.New([]float64{0, 1}), torch.Zeros(2).Add(1)
 		f := gp.Process{Kernel: gp.Matern{Nu: 0.5}, X: x}.Given(y, 0, torch.Zeros(1).Add(0.5), nil)
 		fmt.Printf("%.4f %.4f\n", f.Mean().Values(), f.Variance().Values())
 		return nil

@@ -55,7 +55,7 @@ func TestGradients(t *testing.T) {
 	x := points(10, 2, 0)
 	for name, model := range fits(x) {
 		t.Run(name, func(t *testing.T) {
-			batch := infer.Batch{"x": stacked(x).T(), "y": tensor(numbers(10)).T()}
+			batch := infer.Batch{"x": stacked(x), "y": tensor(numbers(10))}
 			p, err := ppl.Compile(model, batch)
 			require.NoError(t, err)
 			start, err := p.Start(batch, 1, 1)
@@ -119,7 +119,7 @@ func TestRecovers(t *testing.T) {
 			c.Observe("y", marginal(c, k, c.Sample("noise", dist.HalfNormal(1))), c.Data("y"))
 		}
 	}
-	batch := infer.Batch{"x": stacked(x).T(), "y": tensor(y).T()}
+	batch := infer.Batch{"x": stacked(x), "y": tensor(y)}
 	fit := func(m ppl.Model) (means, sds map[string]float64) {
 		program, err := ppl.Compile(m, batch)
 		require.NoError(t, err)

@@ -113,7 +113,7 @@ func (h Hilbert) inside(x torch.Tensor) {
 	if mapped := torch.Must(x.T().KelvinDescribe()).Mapped; mapped || !thread.Checks() {
 		return
 	}
-	values := torch.Must(torch.ToSlice[float64](x.T()))
+	values := torch.Must(torch.ToSlice[float64](x))
 	coordinates := len(h.Center)
 	for d, center := range h.Center {
 		low, high := math.Inf(1), math.Inf(-1)
@@ -153,7 +153,7 @@ func (h Hilbert) Basis(x torch.Tensor) torch.Tensor {
 	return out
 }
 
-func vector(x []float64) torch.Tensor { return torch.Of(torch.Must(torch.FromSlice(x))) }
+func vector(x []float64) torch.Tensor { return torch.New(x) }
 
 // Scales are the standard deviations √S of the functions' coefficients, [M].
 func (h Hilbert) Scales(k Kernel) torch.Tensor {
@@ -173,7 +173,7 @@ func (h Hilbert) Scales(k Kernel) torch.Tensor {
 	for _, row := range w2 {
 		flat = append(flat, row...)
 	}
-	frequencies := torch.Of(torch.Must(torch.FromSlice(flat, int64(len(w2)), int64(len(h.Functions)))))
+	frequencies := torch.New(flat, int64(len(w2)), int64(len(h.Functions)))
 	return logSpectrum(k, frequencies).Mul(0.5).Exp()
 }
 

@@ -137,7 +137,7 @@ func TestOutsideTheBox(t *testing.T) {
 	}
 	at := func(x ...float64) infer.Batch {
 		n := int64(len(x) / 2)
-		return infer.Batch{"x": tensor(x, n, 2).T(), "y": torch.Zeros(n).T()}
+		return infer.Batch{"x": tensor(x, n, 2), "y": torch.Zeros(n)}
 	}
 	_, err = ppl.Compile(model, at(-1, 4, 1.6, 6, 0, 8))
 	require.ErrorContains(t, err, "from -1 to 1.6 in coordinate 0")

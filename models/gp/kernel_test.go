@@ -13,7 +13,7 @@ import (
 )
 
 func tensor(x []float64, shape ...int64) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSlice(x, shape...)))
+	return torch.New(x, shape...)
 }
 
 func do(t *testing.T, f func()) {

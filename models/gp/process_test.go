@@ -120,7 +120,7 @@ func rowsOf(t *testing.T, model ppl.Model, m int) *mat.Dense {
 	for i := range m {
 		z := make([]float64, m)
 		z[i] = 1
-		trace, err := ppl.TraceModel(ppl.Substitute(model, ppl.Values{"f_z": tensor(z).T()}), nil, 1)
+		trace, err := ppl.TraceModel(ppl.Substitute(model, ppl.Values{"f_z": tensor(z)}), nil, 1)
 		require.NoError(t, err)
 		f, err := trace.Value("f")
 		require.NoError(t, err)

@@ -28,7 +28,7 @@ func (o Augment) Apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 		changed, err := o.apply(images, source)
 		if err == nil {
 			out = changed
-			s.Keep(out.T())
+			s.Keep(out)
 		}
 		return err
 	})
@@ -74,7 +74,7 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 			}
 		}
 	}
-	device, err := torch.DeviceOf(images.T())
+	device, err := torch.DeviceOf(images)
 	if err != nil {
 		return torch.Tensor{}, err
 	}
@@ -84,7 +84,7 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 	}
 	padded := torch.Of(images.T().MustConstantPadNd([]int64{o.Pad, o.Pad, o.Pad, o.Pad}, false))
 	padded = padded.Reshape(n, channels, -1)
-	return padded.Gather(2, torch.Of(at).Expand(n, channels, height*width)).Reshape(shape...), nil
+	return padded.Gather(2, at.Expand(n, channels, height*width)).Reshape(shape...), nil
 }
 
 func (o Augment) check() error {
@@ -121,7 +121,7 @@ func (b *batches) Next() (infer.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if batch[b.name] == nil {
+	if batch[b.name] == (torch.Tensor{}) {
 		names := []string{}
 		for name := range batch {
 			names = append(names, name)
@@ -131,7 +131,7 @@ func (b *batches) Next() (infer.Batch, error) {
 	}
 	// A chain of its own for each batch of an epoch; an epoch has fewer than 2^32.
 	source := torch.NewSource(b.seed, uint64(at.Epoch)<<32|uint64(at.Index))
-	changed, err := b.images.Apply(torch.Of(batch[b.name]), source)
+	changed, err := b.images.Apply(batch[b.name], source)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (b *batches) Next() (infer.Batch, error) {
 	for name, t := range batch {
 		out[name] = t
 	}
-	out[b.name] = changed.T()
+	out[b.name] = changed
 	return out, nil
 }
 

@@ -41,11 +41,11 @@ func TestImages(t *testing.T) {
 	x := nntest.New(shape, nntest.Normals(1, n*2*5*4))
 	u := nntest.Values(nntest.Must(torch.NewSource(7, 3).Uniform([]int64{n, 3}, gotch.Double, torch.CPU)))
 	for _, o := range []nn.Augment{{}, {Flip: true}, {Pad: 2}, {Flip: true, Pad: 3}} {
-		y, err := o.Apply(torch.Of(nntest.Tensor(x.Data, shape...)), torch.NewSource(7, 3))
+		y, err := o.Apply(nntest.Tensor(x.Data, shape...), torch.NewSource(7, 3))
 		require.NoError(t, err)
 		require.Equal(t, reference(o, x, u).Data, nntest.Values(y), "%+v", o)
 	}
-	whole, err := nn.Augment{}.Apply(torch.Of(nntest.Tensor(x.Data, shape...)), torch.NewSource(7, 3))
+	whole, err := nn.Augment{}.Apply(nntest.Tensor(x.Data, shape...), torch.NewSource(7, 3))
 	require.NoError(t, err)
 	require.Equal(t, x.Data, nntest.Values(whole))
 }
@@ -57,7 +57,7 @@ func TestChangesAreUniform(t *testing.T) {
 	for i := range v {
 		v[i] = float64(i%4) + 1 // 1 2 over 3 4
 	}
-	y := nntest.Values(nntest.Must(nn.Augment{Flip: true, Pad: 1}.Apply(torch.Of(nntest.Tensor(v, n, 1, 2, 2)),
+	y := nntest.Values(nntest.Must(nn.Augment{Flip: true, Pad: 1}.Apply(nntest.Tensor(v, n, 1, 2, 2),
 		torch.NewSource(5, 0))))
 	counts := map[[4]float64]int{}
 	for i := range n {

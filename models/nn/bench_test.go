@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -21,11 +20,11 @@ func BenchmarkGradient(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		build  func() (*nn.Network, error)
-		x      *ts.Tensor
+		x      torch.Tensor
 		chains []int
 	}{
 		{"MLP", nn.MLP{Sizes: []int64{2, 32, 32, 32, 1}}.Build, tensor(normals(1, 64), 32, 2), []int{0, 1, 10, 100}},
-		{"CNNLSTM", nn.CNNLSTM{Vocab: 2000}.Build, must(torch.FromSlice(tokens, 32, 100)), []int{0, 1, 4}},
+		{"CNNLSTM", nn.CNNLSTM{Vocab: 2000}.Build, torch.New(tokens, 32, 100), []int{0, 1, 4}},
 	} {
 		n := must(c.build())
 		prior := must(nn.NewPrior(n, nn.HePrior(0.05)))

@@ -34,7 +34,8 @@ func (l Conv1d) Plan(in []int64) (Plan, error) {
 	}
 	stride, padding, dilation := []int64{or(l.Stride, 1)}, []int64{l.Padding}, []int64{1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call), stride, padding, dilation, or(l.Groups, 1)))
+		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call).T(), stride, padding, dilation,
+			or(l.Groups, 1)))
 	}
 	return c, nil
 }
@@ -63,17 +64,18 @@ func (l Conv2d) Plan(in []int64) (Plan, error) {
 	}
 	stride, padding, dilation := []int64{or(l.Stride, 1), or(l.Stride, 1)}, []int64{l.Padding, l.Padding}, []int64{1, 1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call), stride, padding, dilation, or(l.Groups, 1)))
+		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call).T(), stride, padding, dilation,
+			or(l.Groups, 1)))
 	}
 	return c, nil
 }
 
 // biasOf is the second parameter, or none.
-func biasOf(c Call) *ts.Tensor {
+func biasOf(c Call) torch.Tensor {
 	if len(c.Params) > 1 {
-		return c.Params[1].T()
+		return c.Params[1]
 	}
-	return ts.None
+	return torch.Of(ts.None)
 }
 
 // convolution is the plan, without Forward, of a convolution of inputs [channels, size, ...].

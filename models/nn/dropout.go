@@ -39,7 +39,7 @@ func (l Dropout) forward(c Call, x torch.Tensor) torch.Tensor {
 		}
 		d := torch.Must(x.T().KelvinDescribe())
 		dtype := gotch.CKind2DType(int32(d.DType))
-		mask = torch.Of(torch.Must(c.Source.Uniform(d.Shape, dtype, torch.Must(torch.DeviceOf(x.T()))))).Lt(l.Keep)
+		mask = torch.Must(c.Source.Uniform(d.Shape, dtype, torch.Must(torch.DeviceOf(x)))).Lt(l.Keep)
 	} else if shape, want := mask.Shape(), x.Shape(); !broadcasts(shape, want) {
 		torch.Must(x, fmt.Errorf("the mask has shape %v: expected %v, or one that broadcasts to it: %w", shape, want,
 			infer.ErrConfig))

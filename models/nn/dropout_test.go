@@ -58,19 +58,19 @@ func TestDropoutReadsItsStream(t *testing.T) {
 	do(t, func() {
 		x := tensor(normals(1, 150), 3, 50)
 		run := func(seed, chain uint64) []float64 {
-			return values(n.ForwardWith(p, torch.Of(x), nn.Run{Source: torch.NewSource(seed, chain)}))
+			return values(n.ForwardWith(p, x, nn.Run{Source: torch.NewSource(seed, chain)}))
 		}
 		assert.Equal(t, run(3, 1), run(3, 1))
 		assert.NotEqual(t, run(3, 1), run(3, 2))
 		assert.NotEqual(t, run(3, 1), run(4, 1))
 		source := torch.NewSource(3, 1)
-		first := n.ForwardWith(p, torch.Of(x), nn.Run{Source: source})
-		second := n.ForwardWith(p, torch.Of(x), nn.Run{Source: source})
+		first := n.ForwardWith(p, x, nn.Run{Source: source})
+		second := n.ForwardWith(p, x, nn.Run{Source: source})
 		assert.Equal(t, run(3, 1), values(first))
 		assert.NotEqual(t, values(first), values(second), "each evaluation has a mask of its own")
 
 		all, q := doubled(t, 1, 50)
-		assert.Equal(t, values(all.Forward(q, torch.Of(x))), values(all.ForwardWith(q, torch.Of(x), nn.Run{Source: source})),
+		assert.Equal(t, values(all.Forward(q, x)), values(all.ForwardWith(q, x, nn.Run{Source: source})),
 			"keep 1")
 	})
 }
@@ -79,20 +79,20 @@ func TestDropoutMasks(t *testing.T) {
 	n, p := doubled(t, 0.25, 3)
 	do(t, func() {
 		x := tensor([]float64{1, 2, 3, 4, 5, 6}, 2, 3)
-		with := func(mask *ts.Tensor) []float64 {
-			run := nn.Run{Source: torch.NewSource(1, 1), Masks: map[string]torch.Tensor{"0": torch.Of(mask)}}
-			return values(n.ForwardWith(p, torch.Of(x), run))
+		with := func(mask torch.Tensor) []float64 {
+			run := nn.Run{Source: torch.NewSource(1, 1), Masks: map[string]torch.Tensor{"0": mask}}
+			return values(n.ForwardWith(p, x, run))
 		}
 		assert.Equal(t, []float64{8, 0, 24, 0, 40, 0}, with(tensor([]float64{1, 0, 1, 0, 1, 0}, 2, 3)))
 		assert.Equal(t, []float64{8, 0, 24, 32, 0, 48}, with(tensor([]float64{1, 0, 1}, 3)), "one for all data")
-		assert.Equal(t, []float64{8, 16, 24, 0, 0, 0}, with(must(torch.FromSlice([]bool{true, false}, 2, 1))))
+		assert.Equal(t, []float64{8, 16, 24, 0, 0, 0}, with(torch.New([]bool{true, false}, 2, 1)))
 
 		// A mask for each point of a map.
 		masks := tensor([]float64{1, 0, 1, 0, 1, 0}, 2, 3)
-		y := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			run := nn.Run{Masks: map[string]torch.Tensor{"0": torch.Of(in[0])}}
-			return []*ts.Tensor{n.ForwardWith(p, torch.Of(x), run).T()}, nil
-		}, []*ts.Tensor{masks}, nil))[0]
+		y := must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			run := nn.Run{Masks: map[string]torch.Tensor{"0": in[0]}}
+			return []torch.Tensor{n.ForwardWith(p, x, run)}, nil
+		}, []torch.Tensor{masks}, nil))[0]
 		assert.Equal(t, []float64{8, 0, 24, 32, 0, 48, 0, 16, 0, 0, 40, 0}, values(y))
 	})
 }
@@ -104,22 +104,22 @@ func TestDropoutUnderVmap(t *testing.T) {
 	do(t, func() {
 		const k = 4
 		p, x := point(n, 1, 1, k), tensor(normals(2, 15), 5, 3)
-		f := func(flat *ts.Tensor, source *torch.Source) *ts.Tensor {
-			return score(n.ForwardWith(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x), nn.Run{Source: source}))
+		f := func(flat torch.Tensor, source *torch.Source) torch.Tensor {
+			return score(n.ForwardWith(infer.Params{Layout: n.Layout(), Flat: flat}, x, nn.Run{Source: source}))
 		}
 		leaf, streams := must(torch.Leaf(p.Flat)), torch.NewStreams(9, k)
-		v := must(torch.VmapSources(func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{f(in[0], source)}, nil
-		}, []*ts.Tensor{leaf}, &streams, nil))[0]
-		g := must(torch.Grad([]*ts.Tensor{v.MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, nil))[0]
+		v := must(torch.VmapSources(func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
+			return []torch.Tensor{f(in[0], source)}, nil
+		}, []torch.Tensor{leaf}, &streams, nil))[0]
+		g := must(torch.Grad([]torch.Tensor{torch.Of(v.T().MustSum(gotch.Double, false))}, []torch.Tensor{leaf}, nil))[0]
 		for i := range k {
 			value, grad, err := torch.ValueAndGrad(
-				func(flat *ts.Tensor) *ts.Tensor { return f(flat, torch.NewSource(9, uint64(i))) },
+				func(flat torch.Tensor) torch.Tensor { return f(flat, torch.NewSource(9, uint64(i))) },
 				row(p, i).Flat,
 			)
 			require.NoError(t, err)
-			closeTo(t, values(value), values(v.MustSelect(0, int64(i), false)), 1e-12, "value")
-			closeTo(t, values(grad), values(g.MustSelect(0, int64(i), false)), 1e-12, "gradient")
+			closeTo(t, values(value), values(v.At(i).T()), 1e-12, "value")
+			closeTo(t, values(grad), values(g.At(i).T()), 1e-12, "gradient")
 		}
 	})
 }
@@ -132,21 +132,21 @@ func TestMonteCarloDropout(t *testing.T) {
 	do(t, func() {
 		x := tensor(normals(2, 6), 2, 3)
 		one, streams := point(n, 1, 1, 0), torch.NewStreams(5, 3)
-		y, err := n.Predict(one, torch.Of(x), &streams)
+		y, err := n.Predict(one, x, &streams)
 		require.NoError(t, err)
 		require.Equal(t, []int64{3, 2, 2}, shape(y))
 		many, again := must(one.Repeat(3)), torch.NewStreams(5, 3)
-		z, err := n.Predict(many, torch.Of(x), &again)
+		z, err := n.Predict(many, x, &again)
 		require.NoError(t, err)
 		closeTo(t, values(y), values(z), 1e-12, "three times the same point")
 		for i := range 3 {
-			want := n.ForwardWith(one, torch.Of(x), nn.Run{Source: torch.NewSource(5, uint64(i))})
+			want := n.ForwardWith(one, x, nn.Run{Source: torch.NewSource(5, uint64(i))})
 			closeTo(t, values(want), values(y.At(i)), 1e-12, "output of a stream")
 		}
 		require.Positive(t, streams.Offset, "the streams move on")
-		y, err = n.Predict(one, torch.Of(x), nil)
+		y, err = n.Predict(one, x, nil)
 		require.NoError(t, err)
-		closeTo(t, values(n.Forward(one, torch.Of(x))), values(y), 0, "without dropout")
+		closeTo(t, values(n.Forward(one, x)), values(y), 0, "without dropout")
 		require.False(t, must(y.T().KelvinDescribe()).RequiresGrad)
 	})
 	// f = Σ_j w_j x_j b_j/ρ has mean Σ w_j x_j and variance (1 − ρ)/ρ Σ (w_j x_j)².
@@ -154,7 +154,7 @@ func TestMonteCarloDropout(t *testing.T) {
 	n = build(t, nn.Sequential{nn.Dropout{Keep: keep}, nn.Linear{Out: 1, NoBias: true}}, 3)
 	streams := torch.NewStreams(6, passes)
 	w := must(infer.NewParams(n.Layout(), []float64{1, -2, 3}))
-	y, err := n.Predict(w, torch.Of(tensor([]float64{1, 1, 1}, 3)), &streams)
+	y, err := n.Predict(w, tensor([]float64{1, 1, 1}, 3), &streams)
 	require.NoError(t, err)
 	require.Equal(t, []int64{passes, 1}, shape(y))
 	centred := values(y)

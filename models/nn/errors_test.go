@@ -122,43 +122,43 @@ func TestForwardErrors(t *testing.T) {
 		f    func() torch.Tensor
 	}{
 		{"the input has shape [2 3]: expected [n 2] for n data, or [2] for one", func() torch.Tensor {
-			return n.Forward(p, torch.Of(tensor(make([]float64, 6), 2, 3)))
+			return n.Forward(p, tensor(make([]float64, 6), 2, 3))
 		}},
 		{"the input has shape [1 1 2]: expected [n 2]", func() torch.Tensor {
-			return n.Forward(p, torch.Of(tensor(make([]float64, 2), 1,
-				1, 2)))
+			return n.Forward(p, tensor(make([]float64, 2), 1,
+				1, 2))
 		}},
 		{"params of shape [2 3]: expected one point, [3]; Network.Predict",
-			func() torch.Tensor { return n.Forward(must(p.Repeat(2)), torch.Of(x)) }},
+			func() torch.Tensor { return n.Forward(must(p.Repeat(2)), x) }},
 		{"a point with a layout and an input are needed", func() torch.Tensor {
-			return n.Forward(infer.Params{}, torch.Of(x))
+			return n.Forward(infer.Params{}, x)
 		}},
 		{"and an input are needed", func() torch.Tensor { return n.Forward(p, torch.Tensor{}) }},
 		{"the input is Float and the params are Double", func() torch.Tensor {
-			return n.Forward(p, torch.Of(must(torch.To(x, gotch.CPU,
-				gotch.Float))))
+			return n.Forward(p, must(torch.To(x, gotch.CPU,
+				gotch.Float)))
 		}},
 		{"the input is Int64 and the params are Double", func() torch.Tensor {
-			return n.Forward(p, torch.Of(must(torch.To(x, gotch.CPU,
-				gotch.Int64))))
+			return n.Forward(p, must(torch.To(x, gotch.CPU,
+				gotch.Int64)))
 		}},
-		{"the tokens are Double: expected int64", func() torch.Tensor { return words.Forward(w, torch.Of(x)) }},
+		{"the tokens are Double: expected int64", func() torch.Tensor { return words.Forward(w, x) }},
 		{"index out of range", func() torch.Tensor {
-			return words.Forward(w, torch.Of(must(torch.FromSlice([]int64{0, 5}, 1, 2))))
+			return words.Forward(w, torch.New([]int64{0, 5}, 1, 2))
 		}},
 		{`a mask for layer "0": the layers with dropout are ["1"]`, func() torch.Tensor {
-			return n.ForwardWith(p, torch.Of(x), nn.Run{Masks: map[string]torch.Tensor{"0": torch.Of(x)}})
+			return n.ForwardWith(p, x, nn.Run{Masks: map[string]torch.Tensor{"0": x}})
 		}},
 		{"the mask has shape [1 2]: expected [1 1], or one that broadcasts to it", func() torch.Tensor {
-			return n.ForwardWith(p, torch.Of(x), nn.Run{Masks: map[string]torch.Tensor{"1": torch.Of(x)}})
+			return n.ForwardWith(p, x, nn.Run{Masks: map[string]torch.Tensor{"1": x}})
 		}},
 	} {
 		require.ErrorContains(t, failing(t, func() { c.f() }), c.want)
 	}
-	_, err := n.Predict(must(p.Repeat(3)), torch.Of(tensor(make([]float64, 3), 3)), nil)
+	_, err := n.Predict(must(p.Repeat(3)), tensor(make([]float64, 3), 3), nil)
 	require.ErrorContains(t, err, "nn: ")
 	require.ErrorContains(t, err, "the input has shape [3]")
 	streams := torch.NewStreams(1, 2)
-	_, err = n.Predict(must(p.Repeat(3)), torch.Of(x), &streams)
+	_, err = n.Predict(must(p.Repeat(3)), x, &streams)
 	require.ErrorContains(t, err, "2 random streams for 3 evaluations")
 }

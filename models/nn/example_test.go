@@ -64,7 +64,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		logits, err := net.Predict(result.Last, torch.Of(inputs), nil) // [3, 40, 2]
+		logits, err := net.Predict(result.Last, inputs, nil) // [3, 40, 2]
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func ExampleNetwork_Predict() {
 		if err != nil {
 			return err
 		}
-		outputs, err := net.Predict(p, torch.Of(x), &passes)
+		outputs, err := net.Predict(p, x, &passes)
 		if err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func ExampleRun() {
 	}
 	err = torch.Do(func(*torch.Scope) error {
 		p := torch.Must(infer.Zeros(net.Layout()))
-		x := torch.Must(torch.FromSlice(make([]float64, 20), 5, 4))
-		net.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
+		x := torch.New(make([]float64, 20), 5, 4)
+		net.ForwardWith(p, x, nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
 			fmt.Println(name, input.Shape(), output.Shape())
 			return torch.Tensor{}
 		}})

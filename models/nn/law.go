@@ -21,7 +21,7 @@ type Law struct {
 		// LogDensity is the log density of each of n rows [n, d], with its constants: [n]. It is part of a model.
 		LogDensity(rows torch.Tensor) torch.Tensor
 		// Draw is n rows of d elements for each of K chains, float64 in main memory: [K, n, d].
-		Draw(streams *torch.Streams, n, d int64) (*ts.Tensor, error)
+		Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error)
 		String() string
 	}
 }
@@ -117,24 +117,24 @@ func (l Law) check(site string) error {
 }
 
 // draw is size elements of a site with so many rows for each of K chains, [K, size].
-func (l Law) draw(streams *torch.Streams, size, rows int64) *ts.Tensor {
+func (l Law) draw(streams *torch.Streams, size, rows int64) torch.Tensor {
 	if l.Rows != nil {
-		return torch.Must(l.Rows.Draw(streams, rows, size/rows)).MustReshape([]int64{-1, size}, false)
+		return torch.Must(l.Rows.Draw(streams, rows, size/rows)).Reshape(-1, size)
 	}
 	shape, scale := []int64{size}, ts.FloatScalar(l.scale)
 	if l.family == normal {
-		return torch.Must(streams.Normal(shape, gotch.Double, gotch.CPU)).MustMulScalar(scale, false)
+		return torch.Of(torch.Must(streams.Normal(shape, gotch.Double, gotch.CPU)).T().MustMulScalar(scale, false))
 	}
 	if l.family == constant {
-		return ts.MustFull([]int64{int64(len(streams.Chains)), size}, scale, gotch.Double, gotch.CPU)
+		return torch.Of(ts.MustFull([]int64{int64(len(streams.Chains)), size}, scale, gotch.Double, gotch.CPU))
 	}
 	// Uniform on (−1, 1).
-	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).
+	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).T().
 		MustMulScalar(ts.FloatScalar(2), false).
 		MustSubScalar(ts.FloatScalar(1), false)
 	if l.family == doubleExponential {
 		// The inverse of the distribution function: |x| = −scale log(1 − |u|).
 		u = u.MustSign(false).MustMul(u.MustAbs(false).MustNeg(false).MustLog1p(false).MustNeg(false), false)
 	}
-	return u.MustMulScalar(scale, false)
+	return torch.Of(u.MustMulScalar(scale, false))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -320,15 +321,15 @@ func TestLSTMIsLibtorchs(t *testing.T) {
 		n := build(t, nn.Sequential{nn.LSTM{Hidden: 5, All: true}}, 7, 4)
 		p := point(n, 1, 0.5, 0)
 		x := tensor(normals(2, 3*7*4), 3, 7, 4)
-		zero := func() *ts.Tensor { return ts.MustZeros([]int64{1, 3, 5}, gotch.Double, gotch.CPU) }
-		y, _, _ := x.MustLstm(
-			[]*ts.Tensor{zero(), zero()},
-			[]*ts.Tensor{
-				p.Get("0.weight_ih").T(),
-				p.Get("0.weight_hh").T(),
-				p.Get("0.bias_ih").T(),
-				p.Get("0.bias_hh").T(),
-			},
+		zero := func() torch.Tensor { return torch.Of(ts.MustZeros([]int64{1, 3, 5}, gotch.Double, gotch.CPU)) }
+		y, _, _ := x.T().MustLstm(
+			raw.Pointers([]torch.Tensor{zero(), zero()}),
+			raw.Pointers([]torch.Tensor{
+				p.Get("0.weight_ih"),
+				p.Get("0.weight_hh"),
+				p.Get("0.bias_ih"),
+				p.Get("0.bias_hh"),
+			}),
 			true,
 			1,
 			0,
@@ -336,7 +337,7 @@ func TestLSTMIsLibtorchs(t *testing.T) {
 			false,
 			true,
 		)
-		closeTo(t, values(y), values(n.Forward(p, torch.Of(x))), 1e-12, "outputs")
+		closeTo(t, values(y), values(n.Forward(p, x)), 1e-12, "outputs")
 	})
 }
 
@@ -346,7 +347,7 @@ func TestSELUConstants(t *testing.T) {
 		n := build(t, nn.Sequential{nn.Linear{Out: 1}, nn.SELU{}}, 1)
 		p := must(infer.NewParams(n.Layout(), []float64{0, 1}))
 		closeTo(t, []float64{1.0507009873554805, -1.0507009873554805 * 1.6732632423543772, 0},
-			values(n.Forward(p, torch.Of(tensor([]float64{1, -1000, 0}, 3, 1)))), 1e-15, "SELU")
+			values(n.Forward(p, tensor([]float64{1, -1000, 0}, 3, 1))), 1e-15, "SELU")
 
 		// They keep mean 0 and variance 1 of Gaussian numbers (Klambauer et al. 2017): by quadrature.
 		var mean, square float64

@@ -31,8 +31,8 @@ func TestLinearLayersAreComputedOnce(t *testing.T) {
 	var asked []string
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		p := torch.Must(infer.Zeros(net.Layout()))
-		x := torch.Must(torch.FromSlice(make([]float64, 8), 4, 2))
-		net.ForwardLinear(p, torch.Of(x), func(weight string, x torch.Tensor) torch.Tensor {
+		x := torch.New(make([]float64, 8), 4, 2)
+		net.ForwardLinear(p, x, func(weight string, x torch.Tensor) torch.Tensor {
 			asked = append(asked, weight)
 			return x.MatMul(p.Get(weight).Transpose())
 		})

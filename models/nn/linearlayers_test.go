@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
@@ -83,16 +82,16 @@ func TestForwardLinearIsForward(t *testing.T) {
 			x := tensor(normals(2, int(3*size)), append([]int64{3}, c.in...)...)
 			p := point(n, 1, 0.7, 0)
 			do(t, func() {
-				want := n.Forward(p, torch.Of(x))
-				closeTo(t, values(want), values(n.ForwardLinear(p, torch.Of(x), product(n, p))), 1e-14, "float64")
-				assert.Equal(t, shape(want), shape(n.ForwardLinear(p, torch.Of(x), product(n, p))))
-				one := x.MustSelect(0, 1, false)
+				want := n.Forward(p, x)
+				closeTo(t, values(want), values(n.ForwardLinear(p, x, product(n, p))), 1e-14, "float64")
+				assert.Equal(t, shape(want), shape(n.ForwardLinear(p, x, product(n, p))))
+				one := x.At(1).T()
 				y := n.ForwardLinear(p, torch.Of(one), product(n, p))
 				closeTo(t, values(n.Forward(p, torch.Of(one))), values(y), 1e-14, "one datum")
 				assert.Equal(t, n.Out(), shape(y))
 
 				single := must(p.To(gotch.CPU, gotch.Float))
-				y = n.ForwardLinear(single, torch.Of(must(torch.To(x, gotch.CPU, gotch.Float))), product(n, single))
+				y = n.ForwardLinear(single, must(torch.To(x, gotch.CPU, gotch.Float)), product(n, single))
 				assert.Equal(t, gotch.Float, y.T().DType())
 				closeTo(t, values(want), values(y), 1e-5, "float32")
 
@@ -102,14 +101,14 @@ func TestForwardLinearIsForward(t *testing.T) {
 				for _, s := range n.Sites() {
 					larger.Get(s.Name).T().Copy_(p.Get(s.Name).T())
 				}
-				closeTo(t, values(want), values(n.ForwardLinear(larger, torch.Of(x), product(n, larger))), 1e-14, "a larger layout")
+				closeTo(t, values(want), values(n.ForwardLinear(larger, x, product(n, larger))), 1e-14, "a larger layout")
 
 				points := point(n, 3, 0.7, 2)
-				mapped := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
+				mapped := must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 					at := infer.Params{Layout: n.Layout(), Flat: in[0]}
-					return []*ts.Tensor{n.ForwardLinear(at, torch.Of(x), product(n, at)).T()}, nil
-				}, []*ts.Tensor{points.Flat}, nil))
-				closeTo(t, values(must(n.Predict(points, torch.Of(x), nil))), values(mapped[0]), 1e-14, "mapped over points")
+					return []torch.Tensor{n.ForwardLinear(at, x, product(n, at))}, nil
+				}, []torch.Tensor{points.Flat}, nil))
+				closeTo(t, values(must(n.Predict(points, x, nil))), values(mapped[0]), 1e-14, "mapped over points")
 			})
 		})
 	}
@@ -120,13 +119,13 @@ func TestForwardLinearTakesWhatIsReturned(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Linear{Out: 2}, nn.ReLU{}, nn.Linear{Out: 1}}, 3)
 	p := point(n, 1, 1, 0)
 	do(t, func() {
-		y := n.ForwardLinear(p, torch.Of(tensor(make([]float64, 6), 2, 3)), func(weight string, x torch.Tensor) torch.Tensor {
+		y := n.ForwardLinear(p, tensor(make([]float64, 6), 2, 3), func(weight string, x torch.Tensor) torch.Tensor {
 			if weight == "0.weight" {
 				assert.Equal(t, []int64{2, 3}, x.Shape())
-				return torch.Of(tensor([]float64{-1, 2, 3, -4}, 2, 2))
+				return tensor([]float64{-1, 2, 3, -4}, 2, 2)
 			}
 			assert.Equal(t, []float64{0, 2, 3, 0}, x.Values())
-			return torch.Of(tensor([]float64{7, 8}, 2, 1))
+			return tensor([]float64{7, 8}, 2, 1)
 		})
 		assert.Equal(t, []float64{7, 8}, values(y))
 	})
@@ -146,11 +145,11 @@ func TestForwardLinearErrors(t *testing.T) {
 			return x
 		},
 	} {
-		err := failing(t, func() { n.ForwardLinear(p, torch.Of(x), f) })
+		err := failing(t, func() { n.ForwardLinear(p, x, f) })
 		assert.ErrorContains(t, err, want)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
-	err := failing(t, func() { n.ForwardLinear(p, torch.Of(p.Flat), product(n, p)) })
+	err := failing(t, func() { n.ForwardLinear(p, p.Flat, product(n, p)) })
 	assert.ErrorContains(t, err, "the input has shape [8]: expected [n 3]")
 }
 

@@ -61,26 +61,26 @@ func (l LSTM) forward(call Call, x torch.Tensor) torch.Tensor {
 	// What the inputs give to the gates is one product for all steps, [steps, n, 4 Hidden].
 	inputs := ts.MustLinear(x.T().MustTranspose(0, 1, false), call.Params[0].T(), bias.T()).MustUnbind(0, false)
 	recurrent := call.Params[1].Transpose().T()
-	var h, c *ts.Tensor
-	var all []*ts.Tensor
+	var h, c torch.Tensor
+	var all []torch.Tensor
 	for t, gates := range inputs {
 		if t > 0 {
-			gates = gates.MustAddmm(h, recurrent, false)
+			gates = gates.MustAddmm(h.T(), recurrent, false)
 		}
 		part := gates.MustChunk(4, -1, false)
 		i, g, o := part[0].MustSigmoid(false), part[2].MustTanh(false), part[3].MustSigmoid(false)
 		if t == 0 {
-			c = i.MustMul(g, false)
+			c = torch.Of(i.MustMul(g, false))
 		} else {
-			c = part[1].MustSigmoid(false).MustMul(c, false).MustAddcmul(i, g, false)
+			c = torch.Of(part[1].MustSigmoid(false).MustMul(c.T(), false).MustAddcmul(i, g, false))
 		}
-		h = o.MustMul(c.MustTanh(false), false)
+		h = torch.Of(o.MustMul(c.Tanh().T(), false))
 		if l.All {
 			all = append(all, h)
 		}
 	}
 	if l.All {
-		return torch.Of(ts.MustStack(all, 1))
+		return torch.Stack(1, all)
 	}
-	return torch.Of(h)
+	return h
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may
@@ -180,18 +179,18 @@ func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplac
 		value, other := run.Values[site.Name]
 		switch {
 		case other:
-			params[i] = value.T()
+			params[i] = value
 		case site.Table: // of any number of rows
-			params[i] = params[i].MustView(append([]int64{-1}, site.Shape[1:]...), false)
+			params[i] = torch.Of(params[i].T().MustView(append([]int64{-1}, site.Shape[1:]...), false))
 		case len(site.Shape) != 1:
-			params[i] = params[i].MustView(site.Shape, false)
+			params[i] = torch.Of(params[i].T().MustView(site.Shape, false))
 		}
 	}
 	places := n.params
 	for _, l := range n.layers {
 		var own []torch.Tensor
 		for range l.Params {
-			own, places = append(own, torch.Of(params[places[0]])), places[1:]
+			own, places = append(own, params[places[0]]), places[1:]
 		}
 		c := Call{Source: run.Source, Observe: run.Observe}.in(l.name, own)
 		c.Mask = run.Masks[l.name]
@@ -224,24 +223,25 @@ func (n *Network) Predict(p infer.Params, x torch.Tensor, streams *torch.Streams
 	var y torch.Tensor
 	err := torch.Do(func(s *torch.Scope) error {
 		return torch.NoGrad(func() error {
-			f := func(in []*ts.Tensor, source *torch.Source) ([]*ts.Tensor, error) {
+			f := func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 				at := infer.Params{Layout: p.Layout, Flat: in[0]}
-				return []*ts.Tensor{n.ForwardWith(at, x, Run{Source: source}).T()}, nil
+				return []torch.Tensor{n.ForwardWith(at, x, Run{Source: source})}, nil
 			}
-			out := make([]*ts.Tensor, 1)
+			out := make([]torch.Tensor, 1)
 			var err error
 			switch batched := p.Batched(); {
 			case streams == nil && !batched:
-				out[0] = n.Forward(p, x).T()
+				out[0] = n.Forward(p, x)
 			case streams == nil:
-				out, err = torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) { return f(in, nil) }, []*ts.Tensor{p.Flat}, nil)
+				out, err = torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) { return f(in, nil) },
+					[]torch.Tensor{p.Flat}, nil)
 			case batched:
-				out, err = torch.VmapSources(f, []*ts.Tensor{p.Flat}, streams, nil)
+				out, err = torch.VmapSources(f, []torch.Tensor{p.Flat}, streams, nil)
 			default:
-				each := torch.Must(torch.FromSlice(make([]float64, len(streams.Chains))))
+				each := torch.New(make([]float64, len(streams.Chains)))
 				out, err = torch.VmapSources(
 					f,
-					[]*ts.Tensor{p.Flat, each},
+					[]torch.Tensor{p.Flat, each},
 					streams,
 					&torch.VmapOptions{InDims: []int64{torch.NotMapped, 0}},
 				)
@@ -249,7 +249,7 @@ func (n *Network) Predict(p infer.Params, x torch.Tensor, streams *torch.Streams
 			if err != nil {
 				return err
 			}
-			y = torch.Of(out[0])
+			y = out[0]
 			s.Keep(out[0])
 			return nil
 		})
@@ -262,10 +262,10 @@ func (n *Network) Predict(p infer.Params, x torch.Tensor, streams *torch.Streams
 
 // check says whether x is a single input, and refuses points and inputs that do not fit.
 func (n *Network) check(p infer.Params, x torch.Tensor) (single bool, err error) {
-	if _, number := x.Number(); p.Layout == nil || p.Flat == nil || number {
+	if _, number := x.Number(); p.Layout == nil || p.Flat == (torch.Tensor{}) || number {
 		return false, fmt.Errorf("nn: a point with a layout and an input are needed: %w", infer.ErrConfig)
 	}
-	flat, err := p.Flat.KelvinDescribe()
+	flat, err := p.Flat.T().KelvinDescribe()
 	if err != nil {
 		return false, err
 	}
@@ -326,10 +326,10 @@ func (n *Network) checkValues(values map[string]torch.Tensor) error {
 
 // parts are the network's sites, as vectors, in the order of its layout. One split is much cheaper to differentiate
 // than a view for each site.
-func (n *Network) parts(p infer.Params) []*ts.Tensor {
+func (n *Network) parts(p infer.Params) []torch.Tensor {
 	all := torch.Must(p.Split()).Parts()
 	if all == nil { // there is one
-		all = []*ts.Tensor{torch.Must(p.Flat.ShallowClone())} // a layer may drop it
+		all = []torch.Tensor{torch.Of(torch.Must(p.Flat.T().ShallowClone()))} // a layer may drop it
 	}
 	if p.Layout.Equal(n.layout) {
 		return slices.Clone(all)
@@ -338,7 +338,7 @@ func (n *Network) parts(p infer.Params) []*ts.Tensor {
 	for i, s := range p.Layout.Sites {
 		place[s.Name] = i
 	}
-	parts := make([]*ts.Tensor, len(n.sites))
+	parts := make([]torch.Tensor, len(n.sites))
 	for i, s := range n.sites {
 		at, ok := place[s.Name]
 		if !ok {

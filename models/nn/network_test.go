@@ -11,6 +11,7 @@ import (
 	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -50,7 +51,7 @@ func TestCNNLSTMRuns(t *testing.T) {
 		for i := range tokens {
 			tokens[i] = int64(i*i) % 11
 		}
-		y, err := n.Predict(point(n, 1, 0.3, 4), torch.Of(must(torch.FromSlice(tokens, 2, 30))), nil)
+		y, err := n.Predict(point(n, 1, 0.3, 4), torch.New(tokens, 2, 30), nil)
 		require.NoError(t, err)
 		assert.Equal(t, []int64{4, 2, 3}, shape(y))
 	})
@@ -154,20 +155,20 @@ func TestNetworkInALargerLayout(t *testing.T) {
 		}
 		inner := must(infer.NewParams(n.Layout(), own))
 		x := tensor(normals(2, 8), 4, 2)
-		closeTo(t, values(n.Forward(inner, torch.Of(x))), values(n.Forward(p, torch.Of(x))), 1e-15, "outputs")
+		closeTo(t, values(n.Forward(inner, x)), values(n.Forward(p, x)), 1e-15, "outputs")
 		prior := must(nn.NewPrior(n, nn.HePrior(0.3)))
 		closeTo(t, values(prior.LogDensity(inner)), values(prior.LogDensity(p)), 1e-14, "prior")
 	})
 	other, err := infer.NewLayout(infer.Shapes{"0.weight": {3, 2}})
 	require.NoError(t, err)
-	err = failing(t, func() { n.Forward(must(infer.Zeros(other)), torch.Of(tensor([]float64{1, 2}, 2))) })
+	err = failing(t, func() { n.Forward(must(infer.Zeros(other)), tensor([]float64{1, 2}, 2)) })
 	var missing *infer.ModelError
 	require.True(t, errors.As(err, &missing))
 	assert.Equal(t, "0.bias", missing.Name)
 	shapes["0.weight"] = []int64{2, 3}
 	l, err = infer.NewLayout(shapes)
 	require.NoError(t, err)
-	err = failing(t, func() { n.Forward(must(infer.Zeros(l)), torch.Of(tensor([]float64{1, 2}, 2))) })
+	err = failing(t, func() { n.Forward(must(infer.Zeros(l)), tensor([]float64{1, 2}, 2)) })
 	require.ErrorIs(t, err, infer.ErrLayout)
 	require.ErrorContains(t, err, `site "0.weight" has shape [2 3]: expected [3 2]`)
 }
@@ -178,14 +179,14 @@ func TestHook(t *testing.T) {
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 8), 4, 2)
 		var names []string
-		y := n.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
+		y := n.ForwardWith(p, x, nn.Run{Hook: func(name string, input, output torch.Tensor) torch.Tensor {
 			names = append(names, name)
 			switch name {
 			case "hidden":
 				closeTo(t, values(x), values(input), 0, "input of the first layer")
 				closeTo(
 					t,
-					values(ts.MustLinear(x, p.Get("hidden.weight").T(), p.Get("hidden.bias").T())),
+					values(ts.MustLinear(x.T(), p.Get("hidden.weight").T(), p.Get("hidden.bias").T())),
 					values(output),
 					1e-15,
 					"pre-activation",
@@ -197,7 +198,7 @@ func TestHook(t *testing.T) {
 			return output
 		}})
 		assert.Equal(t, []string{"hidden", "1", "2"}, names)
-		closeTo(t, values(n.Forward(p, torch.Of(x)).Mul(2)), values(y), 1e-15, "outputs")
+		closeTo(t, values(n.Forward(p, x).Mul(2)), values(y), 1e-15, "outputs")
 	})
 }
 
@@ -207,30 +208,30 @@ func TestHookGivesGradientsOfPreActivations(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, 2)
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 8), 4, 2)
-		probe := must(torch.Leaf(ts.MustZeros([]int64{4, 3}, gotch.Double, gotch.CPU)))
-		y := n.ForwardWith(p, torch.Of(x), nn.Run{Hook: func(name string, _, output torch.Tensor) torch.Tensor {
+		probe := must(torch.Leaf(torch.Of(ts.MustZeros([]int64{4, 3}, gotch.Double, gotch.CPU))))
+		y := n.ForwardWith(p, x, nn.Run{Hook: func(name string, _, output torch.Tensor) torch.Tensor {
 			if name == "0" {
 				return output.Add(probe)
 			}
 			return torch.Tensor{}
 		}})
-		g := must(torch.Grad([]*ts.Tensor{score(y)}, []*ts.Tensor{probe}, nil))[0]
-		_, grad, err := torch.ValueAndGrad(func(flat *ts.Tensor) *ts.Tensor {
-			return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		g := must(torch.Grad([]torch.Tensor{score(y)}, []torch.Tensor{probe}, nil))[0]
+		_, grad, err := torch.ValueAndGrad(func(flat torch.Tensor) torch.Tensor {
+			return score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
 		}, p.Flat)
 		require.NoError(t, err)
 		at := infer.Params{Layout: n.Layout(), Flat: grad}
 		closeTo(
 			t,
 			must(at.Site("0.weight")),
-			values(g.MustTranspose(0, 1, false).MustMatmul(x, false)),
+			values(g.T().MustTranspose(0, 1, false).MustMatmul(x.T(), false)),
 			1e-13,
 			"gradient of the weight",
 		)
 		closeTo(
 			t,
 			must(at.Site("0.bias")),
-			values(g.MustSumDimIntlist([]int64{0}, false, gotch.Double, false)),
+			values(g.T().MustSumDimIntlist([]int64{0}, false, gotch.Double, false)),
 			1e-13,
 			"gradient of the bias",
 		)
@@ -244,7 +245,7 @@ func TestSymmetries(t *testing.T) {
 	require.NoError(t, err)
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 30), 10, 3)
-		want := values(n.Forward(p, torch.Of(x)))
+		want := values(n.Forward(p, x))
 		with := func(change func(s map[string]nntest.Array)) []float64 {
 			s := sites(p)
 			change(s)
@@ -252,7 +253,7 @@ func TestSymmetries(t *testing.T) {
 			for _, site := range n.Layout().Sites {
 				flat = append(flat, s[site.Name].Data...)
 			}
-			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), torch.Of(x)))
+			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), x))
 		}
 		swapped := with(func(s map[string]nntest.Array) {
 			order := []int64{2, 0, 3, 1}
@@ -295,17 +296,17 @@ func TestNestedMaps(t *testing.T) {
 				n := build(t, c.Layers, c.In...)
 				x, _ := c.Inputs(3)
 				p := point(n, 3, 0.7, 2)
-				y := must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-					return torch.Vmap(func(datum []*ts.Tensor) ([]*ts.Tensor, error) {
-						return []*ts.Tensor{n.Forward(infer.Params{Layout: n.Layout(), Flat: in[0]}, torch.Of(datum[0])).T()}, nil
-					}, []*ts.Tensor{x}, nil)
-				}, []*ts.Tensor{p.Flat}, nil))[0]
-				want, err := n.Predict(p, torch.Of(x), nil)
+				y := must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+					return torch.Vmap(func(datum []torch.Tensor) ([]torch.Tensor, error) {
+						return []torch.Tensor{n.Forward(infer.Params{Layout: n.Layout(), Flat: in[0]}, datum[0])}, nil
+					}, []torch.Tensor{x}, nil)
+				}, []torch.Tensor{p.Flat}, nil))[0]
+				want, err := n.Predict(p, x, nil)
 				require.NoError(t, err)
 				require.Equal(t, append([]int64{2, 3}, n.Out()...), shape(y))
 				closeTo(t, values(want), values(y), 1e-12, "outputs")
 				for k := range 2 {
-					one, err := n.Predict(row(p, k), torch.Of(x), nil)
+					one, err := n.Predict(row(p, k), x, nil)
 					require.NoError(t, err)
 					closeTo(t, values(one), values(want.At(k)), 1e-12, "outputs of a point")
 				}
@@ -332,7 +333,7 @@ func TestNetworkInALogPosterior(t *testing.T) {
 			require.NoError(t, err)
 			e32, err := gradient.ValueAndGrad(p, infer.Batch{"x": must(torch.To(x, gotch.CPU, gotch.Float))}, 0)
 			require.NoError(t, err)
-			require.Equal(t, gotch.Float, e32.Grad.DType())
+			require.Equal(t, gotch.Float, e32.Grad.T().DType())
 			closeTo(t, values(e.Grad), values(e32.Grad), 1e-5, "gradients")
 			_, err = gradient.ValueAndGrad(p, infer.Batch{"x": x}, 0)
 			require.ErrorContains(t, err, "the input is Double and the params are Float")
@@ -347,13 +348,13 @@ func TestNetworkReadsSites(t *testing.T) {
 	require.NoError(t, err)
 	p, x := point(n, 1, 1, 0), tensor(normals(2, 6), 2, 3)
 	do(t, func() {
-		var leaves []*ts.Tensor
+		var leaves []torch.Tensor
 		for _, s := range n.Layout().Sites {
-			leaves = append(leaves, must(torch.Leaf(p.Flat.MustNarrow(0, int64(s.Offset), int64(s.Size), false))))
+			leaves = append(leaves, must(torch.Leaf(torch.Of(p.Flat.T().MustNarrow(0, int64(s.Offset), int64(s.Size), false)))))
 		}
 		flat := must(torch.Leaf(p.Flat))
-		y := n.Forward(n.Layout().Join(flat, leaves), torch.Of(x)).Sum()
-		g, err := ts.KelvinGradUsed([]*ts.Tensor{y.T()}, append(leaves, flat), nil, false)
+		y := n.Forward(n.Layout().Join(flat, leaves), x).Sum()
+		g, err := ts.KelvinGradUsed([]*ts.Tensor{y.T()}, raw.Pointers(append(leaves, flat)), nil, false)
 		require.NoError(t, err)
 		for i, s := range n.Layout().Sites {
 			require.NotNil(t, g[i], s.Name)
@@ -364,7 +365,7 @@ func TestNetworkReadsSites(t *testing.T) {
 	require.NoError(t, err)
 	other := must(infer.Params{Layout: layout, Flat: p.Flat}.Split())
 	other.Layout = n.Layout()
-	require.Equal(t, values(must(n.Predict(p, torch.Of(x), nil))), values(must(n.Predict(other, torch.Of(x), nil))))
+	require.Equal(t, values(must(n.Predict(p, x, nil))), values(must(n.Predict(other, x, nil))))
 
 	n, err = nn.Sequential{&bare{nn.Plan{Out: []int64{3}, Params: []nn.Param{{Name: "b", Shape: []int64{3},
 		Default: nn.Normal(1)}}, Forward: func(c nn.Call, x torch.Tensor) torch.Tensor {
@@ -372,6 +373,6 @@ func TestNetworkReadsSites(t *testing.T) {
 	}}}}.Build(3)
 	require.NoError(t, err)
 	p = point(n, 1, 1, 0)
-	first := values(must(n.Predict(p, torch.Of(x), nil)))
-	require.Equal(t, first, values(must(n.Predict(p, torch.Of(x), nil))))
+	first := values(must(n.Predict(p, x, nil)))
+	require.Equal(t, first, values(must(n.Predict(p, x, nil))))
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Prior is the density of a network's parameters, all independent.
@@ -22,8 +21,8 @@ type Prior struct {
 // term is the part of the log density of the sites of one family: a function of z = θ/scale.
 type term struct {
 	family  family
-	scale   float64    // of all sites of the network, or 0
-	inverse *ts.Tensor // 1/scale of each element of θ, and 0 where the law is of another family; nil with scale
+	scale   float64      // of all sites of the network, or 0
+	inverse torch.Tensor // 1/scale of each element of θ, and 0 where the law is of another family; nil with scale
 }
 
 // NewPrior is the prior that gives each site its law. An error names a site without a density.
@@ -77,7 +76,7 @@ func (p *Prior) To(device gotch.Device, dtype gotch.DType) (*Prior, error) {
 	to := *p
 	to.terms = nil
 	for _, t := range p.terms {
-		if t.inverse != nil {
+		if t.inverse != (torch.Tensor{}) {
 			var err error
 			if t.inverse, err = torch.To(t.inverse, device, dtype); err != nil {
 				return nil, err
@@ -106,9 +105,9 @@ func (p *Prior) LogDensity(params infer.Params) torch.Tensor {
 	for _, t := range p.terms {
 		switch t.family {
 		case normal:
-			z, factor := torch.Of(flat), -0.5/(t.scale*t.scale)
-			if t.inverse != nil {
-				z, factor = torch.Of(flat).Mul(t.like(flat)), -0.5
+			z, factor := flat, -0.5/(t.scale*t.scale)
+			if t.inverse != (torch.Tensor{}) {
+				z, factor = flat.Mul(t.like(flat)), -0.5
 			}
 			sum = sum.Add(z.Dot(z).Mul(factor))
 		case doubleExponential:
@@ -116,14 +115,14 @@ func (p *Prior) LogDensity(params infer.Params) torch.Tensor {
 		case uniform:
 			// log 1 inside, log 0 outside.
 			inside := t.size(flat).Le(1).T()
-			sum = sum.Add(torch.Of(inside.MustTotype(flat.DType(), false)).Log().Sum())
+			sum = sum.Add(torch.Of(inside.MustTotype(flat.T().DType(), false)).Log().Sum())
 		}
 	}
 	if p.rows {
 		parts := p.network.parts(params)
 		for i, law := range p.laws {
 			if law.Rows != nil {
-				rows := torch.Of(parts[i]).Reshape(p.network.sites[i].rows(), -1)
+				rows := parts[i].Reshape(p.network.sites[i].rows(), -1)
 				sum = sum.Add(law.Rows.LogDensity(rows).Sum())
 			}
 		}
@@ -137,21 +136,21 @@ func (p *Prior) Draw(streams *torch.Streams) (infer.Params, error) {
 }
 
 // size is |θ|/scale of each element.
-func (t term) size(flat *ts.Tensor) torch.Tensor {
-	if t.inverse == nil {
-		return torch.Of(flat).Abs().Div(t.scale)
+func (t term) size(flat torch.Tensor) torch.Tensor {
+	if t.inverse == (torch.Tensor{}) {
+		return flat.Abs().Div(t.scale)
 	}
-	return torch.Of(flat).Mul(t.like(flat)).Abs()
+	return flat.Mul(t.like(flat)).Abs()
 }
 
 // like is the scales in the type and on the device of θ.
-func (t term) like(flat *ts.Tensor) *ts.Tensor {
-	return torch.Must(torch.To(t.inverse, torch.Must(torch.DeviceOf(flat)), flat.DType()))
+func (t term) like(flat torch.Tensor) torch.Tensor {
+	return torch.Must(torch.To(t.inverse, torch.Must(torch.DeviceOf(flat)), flat.T().DType()))
 }
 
 // flat is the network's part of a point, in the order of its layout.
-func (n *Network) flat(p infer.Params) *ts.Tensor {
-	shape := torch.Must(torch.Shape(p.Flat))
+func (n *Network) flat(p infer.Params) torch.Tensor {
+	shape := p.Flat.Shape()
 	if p.Layout == nil || len(shape) != 1 || shape[0] != int64(p.Layout.Dim()) {
 		torch.Must(p.Flat, fmt.Errorf("nn: params of shape %v for the layout %v: expected one point, [%d]: %w",
 			shape, p.Layout, p.Layout.Dim(), infer.ErrLayout))
@@ -159,5 +158,5 @@ func (n *Network) flat(p infer.Params) *ts.Tensor {
 	if p.Layout.Equal(n.layout) {
 		return p.Flat
 	}
-	return ts.MustCat(n.parts(p), 0)
+	return torch.Cat(0, n.parts(p))
 }

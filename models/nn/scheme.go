@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Scheme gives each site of a network its law: as an initialiser, with [Init], or as a prior, with [NewPrior]. The laws
@@ -125,13 +124,13 @@ func Init(n *Network, scheme Scheme, streams *torch.Streams) (infer.Params, erro
 	}
 	p := infer.Params{Layout: n.layout}
 	err = torch.Do(func(s *torch.Scope) error {
-		parts := make([]*ts.Tensor, len(laws))
+		parts := make([]torch.Tensor, len(laws))
 		for i, law := range laws {
 			parts[i] = law.draw(streams, n.sizes[i], n.sites[i].rows())
 		}
-		p.Flat = ts.MustCat(parts, 1)
+		p.Flat = torch.Cat(1, parts)
 		if len(streams.Chains) == 1 {
-			p.Flat = p.Flat.MustSelect(0, 0, false)
+			p.Flat = p.Flat.At(0)
 		}
 		s.Keep(p.Flat)
 		return nil

@@ -104,7 +104,7 @@ func TestInitReadsTheChainsStreams(t *testing.T) {
 	all, err := nn.Init(n, scheme, &streams)
 	require.NoError(t, err)
 	require.Equal(t, []int64{3, int64(n.NumParams())}, shape(all.Flat))
-	require.Equal(t, gotch.Double, all.Flat.DType())
+	require.Equal(t, gotch.Double, all.Flat.T().DType())
 	for k := range 3 {
 		alone := torch.Streams{Seed: 4, Chains: []uint64{uint64(k)}}
 		one, err := nn.Init(n, scheme, &alone)

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Data are the values of a data set by name, still as JSON. What is missing or wrong panics with a dataError, so that
@@ -104,12 +103,12 @@ func (d *Data) row(name string, v []*float64, n int) []float64 {
 }
 
 // tensor is numbers as a tensor that lives until nothing refers to it.
-func (d *Data) tensor(v []float64, shape ...int64) *ts.Tensor { return keep(d, v, shape...) }
+func (d *Data) tensor(v []float64, shape ...int64) torch.Tensor { return keep(d, v, shape...) }
 
 // indices is numbers of elements as a tensor.
-func (d *Data) indices(v []int64) *ts.Tensor { return keep(d, v, int64(len(v))) }
+func (d *Data) indices(v []int64) torch.Tensor { return keep(d, v, int64(len(v))) }
 
-func keep[T torch.Number](d *Data, v []T, shape ...int64) *ts.Tensor {
+func keep[T torch.Number](d *Data, v []T, shape ...int64) torch.Tensor {
 	t, err := torch.FromSlice(v, shape...)
 	if err != nil {
 		d.fail("%v", err)
@@ -119,6 +118,6 @@ func keep[T torch.Number](d *Data, v []T, shape ...int64) *ts.Tensor {
 }
 
 // vectorTensor is n numbers as a tensor of shape [n].
-func (d *Data) vectorTensor(name string, n int) *ts.Tensor {
+func (d *Data) vectorTensor(name string, n int) torch.Tensor {
 	return d.tensor(d.vector(name, n), int64(n))
 }

@@ -48,8 +48,8 @@ func gpPoisRegr(d *Data) Posterior {
 		Model: func(c *ppl.Ctx) {
 			rho := c.Sample("rho", dist.Gamma(25, 4))
 			alpha := c.Sample("alpha", dist.HalfNormal(2))
-			covariance := torch.Of(apart).Div(rho.Square()).Exp()
-			l := torch.Of(diagonal.MustAddcmul(covariance.T(), alpha.Square().T(), false)).Cholesky()
+			covariance := apart.Div(rho.Square()).Exp()
+			l := torch.Of(diagonal.T().MustAddcmul(covariance.T(), alpha.Square().T(), false)).Cholesky()
 			s := torch.Where(uncentred, 1, l.Diag())
 			u := c.Sample("u", dist.Normal(0, s))
 			f := l.MatMul(u.Div(s))

@@ -52,7 +52,7 @@ func flatRegression(d *Data, y []float64, scale float64, columns ...[]float64) P
 		Orthogonal: &Orthogonal{Q: rows(&thin), Back: rows(&back), Y: y, Scale: scale},
 		Model: func(c *ppl.Ctx) {
 			theta := c.Sample("theta", flat(support.Real, k))
-			c.Deterministic("beta", torch.Of(inverse).MatMul(theta))
+			c.Deterministic("beta", inverse.MatMul(theta))
 			sigma := c.Sample("sigma", prior)
 			c.Plate("data", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))

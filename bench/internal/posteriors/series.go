@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // arK is the autoregression of order K (posteriordb, arK):
@@ -64,8 +63,8 @@ func garch11(d *Data) Posterior {
 			alpha0 := c.Sample("alpha0", flat(support.Positive, 0))
 			alpha1 := c.Sample("alpha1", flat(support.UnitInterval, 0))
 			beta1 := c.Sample("beta1", flat(support.Interval(0, torch.Of(1).Sub(alpha1)), 0))
-			news := torch.Of(previous).Sub(mu).Square()
-			a := torch.Of(first.MustAddcmul(counts, news.Mul(alpha1).Add(alpha0).T(), false))
+			news := previous.Sub(mu).Square()
+			a := torch.Of(first.T().MustAddcmul(counts.T(), news.Mul(alpha1).Add(alpha0).T(), false))
 			sigma := r.solve(a, beta1).Sqrt()
 			c.Plate("time", int64(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))
@@ -85,10 +84,11 @@ func garch11(d *Data) Posterior {
 //
 // in a dozen operations whatever n is.
 type recurrence struct {
-	n, size   int64      // size is rows·m, n rounded up
-	rows, m   int64      // of the grid
-	exponents *ts.Tensor // of b: in the product within rows, [m, m], in that over rows, [rows, rows], and of the ends, [m]
-	mask      *ts.Tensor // 1 where the power counts, 0 above the diagonal
+	n, size int64 // size is rows·m, n rounded up
+	rows, m int64 // of the grid
+	// exponents of b: in the product within rows, [m, m], in that over rows, [rows, rows], and of the ends, [m]
+	exponents torch.Tensor
+	mask      torch.Tensor // 1 where the power counts, 0 above the diagonal
 }
 
 func newRecurrence(d *Data, n int) recurrence {
@@ -124,7 +124,7 @@ func newRecurrence(d *Data, n int) recurrence {
 
 // solve is v, [n], from a, [size], whose numbers after the first n do not matter.
 func (r recurrence) solve(a, b torch.Tensor) torch.Tensor {
-	powers := torch.Of(r.exponents).Mul(b.Log()).Exp().Mul(torch.Of(r.mask))
+	powers := r.exponents.Mul(b.Log()).Exp().Mul(r.mask)
 	square := func(from, side int64) torch.Tensor {
 		return powers.Slice(0, int(from), int(from+side*side)).Reshape(side, side)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -21,7 +20,7 @@ import (
 type Interval struct{ Low, Middle, High float64 }
 
 // Of are the intervals of draws of shape [draws, T], one for each time.
-func Of(x *ts.Tensor) ([]Interval, error) {
+func Of(x torch.Tensor) ([]Interval, error) {
 	shape, err := torch.Shape(x)
 	if err != nil {
 		return nil, err

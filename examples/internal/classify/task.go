@@ -10,12 +10,11 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Set are inputs, [n, in...], and their classes, [n].
 type Set struct {
-	X      *ts.Tensor
+	X      torch.Tensor
 	Labels []int
 }
 
@@ -26,8 +25,8 @@ type Task struct {
 	Prior  *nn.Prior
 	Train  infer.Batch // "x", [N, in...], and "y", [N]
 	N      int64
-	Test   *ts.Tensor // [cases, in...]
-	Labels []int      // of the test data
+	Test   torch.Tensor // [cases, in...]
+	Labels []int        // of the test data
 	DType  gotch.DType
 	device gotch.Device
 }
@@ -37,7 +36,7 @@ type Task struct {
 func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (*Task, error) {
 	t := &Task{Net: net, N: int64(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
 	var err error
-	if train.X != nil {
+	if train.X != (torch.Tensor{}) {
 		if t.device, err = torch.DeviceOf(train.X); err != nil {
 			return nil, err
 		}
@@ -94,12 +93,12 @@ const block = 2000
 func (t *Task) Logits(flat []float64) ([][]float64, error) { return t.LogitsOf(flat, t.Test) }
 
 // LogitsOf are those of other inputs.
-func (t *Task) LogitsOf(flat []float64, x *ts.Tensor) (rows [][]float64, err error) {
-	n := x.MustSize()[0]
+func (t *Task) LogitsOf(flat []float64, x torch.Tensor) (rows [][]float64, err error) {
+	n := x.T().MustSize()[0]
 	for from := int64(0); from < n; from += block {
 		err = torch.Do(func(*torch.Scope) error {
 			p := torch.Must(t.Point(flat))
-			part := x.MustNarrow(0, from, min(block, n-from), false)
+			part := x.T().MustNarrow(0, from, min(block, n-from), false)
 			out := torch.Must(t.Net.Predict(p, torch.Of(part), nil))
 			values := out.Values()
 			for classes := len(values) / int(min(block, n-from)); len(values) > 0; values = values[classes:] {
@@ -120,7 +119,7 @@ func (t *Task) Predictions(d *draws.Draws, chain int) ([][][]float64, error) {
 }
 
 // PredictionsOf are those for other inputs.
-func (t *Task) PredictionsOf(d *draws.Draws, chain int, x *ts.Tensor) (all [][][]float64, err error) {
+func (t *Task) PredictionsOf(d *draws.Draws, chain int, x torch.Tensor) (all [][][]float64, err error) {
 	all = make([][][]float64, d.Len(chain))
 	for i := range all {
 		if all[i], err = t.LogProbabilities(d.Row(chain, i), x); err != nil {
@@ -131,7 +130,7 @@ func (t *Task) PredictionsOf(d *draws.Draws, chain int, x *ts.Tensor) (all [][][
 }
 
 // LogProbabilities are those of the classes at one point, [case][class].
-func (t *Task) LogProbabilities(flat []float64, x *ts.Tensor) ([][]float64, error) {
+func (t *Task) LogProbabilities(flat []float64, x torch.Tensor) ([][]float64, error) {
 	rows, err := t.LogitsOf(flat, x)
 	for i := range rows {
 		rows[i] = score.LogSoftmax(rows[i])

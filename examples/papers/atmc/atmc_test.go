@@ -20,7 +20,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 func TestMain(m *testing.M) {
@@ -309,7 +308,7 @@ func TestFrictions(t *testing.T) {
 	require.NoError(t, err)
 	assert.InDeltaSlice(t, []float64{2, 2, 2, 2, 2.5, 40}, applied, 1e-9)
 
-	xi := func(v ...float64) *ts.Tensor {
+	xi := func(v ...float64) torch.Tensor {
 		x, err := torch.FromSlice(v)
 		require.NoError(t, err)
 		return x

@@ -85,7 +85,7 @@ func (t *task) predictions(d *draws.Draws) ([][][]float64, error) {
 	if t.frozen == nil {
 		return t.Predictions(d, 0)
 	}
-	x := t.Train["x"].MustNarrow(0, 0, min(momentsOf, t.N), false)
+	x := t.Train["x"].T().MustNarrow(0, 0, min(momentsOf, t.N), false)
 	all := make([][][]float64, d.Len(0))
 	for i := range all {
 		p, err := t.Point(d.Row(0, i))

@@ -111,10 +111,10 @@ func applies(friction float64, xi []float64) (b []float64, err error) {
 		ones := ts.MustOnes([]int64{n}, gotch.Double, torch.CPU)
 		h := 0.1 / friction
 		flat := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
-			return torch.Of(p.Flat).Sum().Mul(0), nil
+			return p.Flat.Sum().Mul(0), nil
 		}, 1)
 		transform, err := sgmcmc.ATMC{LR: infer.Constant(h), Friction: infer.Constant(friction),
-			Temperature: infer.Constant(0), Momenta: ones}.Build(flat)
+			Temperature: infer.Constant(0), Momenta: torch.Of(ones)}.Build(flat)
 		if err != nil {
 			return err
 		}

@@ -219,8 +219,8 @@ func reviewPredictions(net *nn.Network, last infer.Params, d imdb.Data) (rows []
 			if err != nil {
 				return err
 			}
-			at := infer.Params{Layout: last.Layout, Flat: last.Flat.MustReshape([]int64{-1}, false)}
-			out, err := net.Predict(at, torch.Of(x), nil)
+			at := infer.Params{Layout: last.Layout, Flat: last.Flat.Reshape(-1)}
+			out, err := net.Predict(at, x, nil)
 			if err != nil {
 				return err
 			}

@@ -18,7 +18,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // modeCells are, for each seed, the modes with and without the prior, and what needs nothing else: the ensemble of the
@@ -226,16 +225,17 @@ func (s *study) laplace(mode []float64, seed int) (all []entry, err error) {
 }
 
 // linearised scores normal logits, [case][class], whose covariances are multiplied by a factor.
-func (s *study) linearised(method string, temperature float64, mean, cov *ts.Tensor, factor float64, seed int) (e entry,
+func (s *study) linearised(method string, temperature float64, mean, cov torch.Tensor, factor float64,
+	seed int) (e entry,
 	err error) {
 	streams := torch.NewStreams(s.Settings.Seed+uint64(3000+seed), 1)
 	var flat []float64
 	err = torch.Do(func(*torch.Scope) error {
-		p, err := laplace.Softmax(mean, torch.Of(cov).Mul(factor).T(), s.Settings.own().LogitSamples, &streams)
+		p, err := laplace.Softmax(mean, cov.Mul(factor), s.Settings.own().LogitSamples, &streams)
 		if err != nil {
 			return err
 		}
-		flat = torch.Of(p).Clamp(1e-300, 1).Log().Values()
+		flat = p.Clamp(1e-300, 1).Log().Values()
 		return nil
 	})
 	if err != nil {

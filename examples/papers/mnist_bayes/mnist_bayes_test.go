@@ -49,7 +49,7 @@ func TestOutputsOfM3Star(t *testing.T) {
 			for i := range flat {
 				flat[i] *= 100
 			}
-			logp, err := logProbabilities(n, flat, torch.Of(p.batch["x"]))
+			logp, err := logProbabilities(n, flat, p.batch["x"])
 			require.NoError(t, err)
 			for _, row := range logp {
 				for _, v := range row {

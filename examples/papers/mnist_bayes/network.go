@@ -73,7 +73,7 @@ func (n *network) target(data int) infer.Target {
 	prior := -n.logWidths()
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
 		ll := dist.CategoricalLogits(n.logits(p, b.Get("x"))).LogProb(b.Get("y")).Sum()
-		return torch.Of(p.Flat).Sum().Mul(0).Add(prior), ll
+		return p.Flat.Sum().Mul(0).Add(prior), ll
 	}, int64(data))
 }
 

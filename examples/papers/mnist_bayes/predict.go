@@ -50,7 +50,7 @@ func logProbabilities(n *network, flat []float64, images torch.Tensor) (rows [][
 	}
 	err = torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
-			values, err := torch.ToSlice[float64](n.logits(point, images).LogSoftmax(-1).T())
+			values, err := torch.ToSlice[float64](n.logits(point, images).LogSoftmax(-1))
 			for classes := int(n.net.Out()[0]); len(values) > 0; values = values[classes:] {
 				rows = append(rows, values[:classes])
 			}
@@ -62,7 +62,7 @@ func logProbabilities(n *network, flat []float64, images torch.Tensor) (rows [][
 
 // loss is E(w)/n, the mean loss of a network for the images that it is trained with.
 func (p *problem) loss(n *network, flat []float64) (float64, error) {
-	logp, err := logProbabilities(n, flat, torch.Of(p.batch["x"]))
+	logp, err := logProbabilities(n, flat, p.batch["x"])
 	if err != nil {
 		return 0, err
 	}

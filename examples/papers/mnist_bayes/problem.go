@@ -73,6 +73,6 @@ func newProblem(train, test mnist.Data, words string, n, scored int, seed uint64
 		return nil, err
 	}
 	images, err := torch.FromSlice(p.test.Pixels, int64(p.test.Len()), pixels)
-	p.batch, p.images, p.scored = infer.Batch{"x": x, "y": y}, torch.Of(images), p.test.Labels
+	p.batch, p.images, p.scored = infer.Batch{"x": x, "y": y}, images, p.test.Labels
 	return p, err
 }

@@ -39,7 +39,7 @@ func (r *resampled) Next() (infer.Batch, error) {
 			return err
 		}
 		for name, t := range r.data {
-			rows, err := t.IndexSelect(0, at, false)
+			rows, err := t.T().IndexSelect(0, at.T(), false)
 			if err != nil {
 				return fmt.Errorf("batch tensor %q: %w", name, err)
 			}
@@ -49,8 +49,8 @@ func (r *resampled) Next() (infer.Batch, error) {
 					return fmt.Errorf("batch tensor %q: %w", name, err)
 				}
 			}
-			out[name] = rows
-			s.Keep(rows)
+			out[name] = torch.Of(rows)
+			s.Keep(torch.Of(rows))
 		}
 		return nil
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/examples/internal/pima"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -95,7 +96,7 @@ func TestCopies(t *testing.T) {
 		require.NoError(t, err)
 		own := infer.Batch{}
 		for name, tensor := range batch {
-			own[name], err = tensor.Select(1, int64(i), false)
+			own[name], err = raw.Of(tensor.T().Select(1, int64(i), false))
 			require.NoError(t, err)
 		}
 		v, g := evaluate(t, task.program.Target().LogPosterior, one, own)

@@ -14,8 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/vi"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // task is what all rows have in common: the posterior, the data and the lengths.
@@ -102,6 +100,6 @@ func (t *task) batches(r tableRow, seed uint64) (infer.Batches, error) {
 
 // sghmc is the method of the SGHMC rows, for points of a shape.
 func sghmc(shape ...int64) (infer.Method, error) {
-	rest, err := ts.Zeros(shape, gotch.Double, torch.CPU)
-	return sgmcmc.SGHMC{LR: infer.Constant(sghmcStep), Alpha: infer.Constant(sghmcFriction), Sigma: 1, Momenta: rest}, err
+	return sgmcmc.SGHMC{LR: infer.Constant(sghmcStep), Alpha: infer.Constant(sghmcFriction), Sigma: 1,
+		Momenta: torch.Zeros(shape...)}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 const noise = 0.20 // standard deviation of a point about its moon
@@ -15,7 +14,7 @@ const noise = 0.20 // standard deviation of a point about its moon
 type points struct {
 	x     [][2]float64
 	label []int
-	at    *ts.Tensor // the points as a tensor of shape [n, 2]
+	at    torch.Tensor // the points as a tensor of shape [n, 2]
 }
 
 // moons are n points on two half circles of radius 1 that reach into each other, with noise: those of label 0 on (cos

@@ -63,7 +63,7 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 		return d, err
 	}
 	for i, at := range all {
-		value, gradient, err := evaluate(output, net, theta, infer.Batch{"x": torch.Must(torch.FromSlice(at[:], 1, 2))})
+		value, gradient, err := evaluate(output, net, theta, infer.Batch{"x": torch.New(at[:], 1, 2)})
 		if err != nil {
 			return d, err
 		}
@@ -130,7 +130,7 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	for _, at := range x {
 		flat = append(flat, at[:]...)
 	}
-	batch := infer.Batch{"x": torch.Must(torch.FromSlice(flat, int64(n), 2)), "y": torch.Must(torch.FromSlice(y))}
+	batch := infer.Batch{"x": torch.New(flat, int64(n), 2), "y": torch.New(y)}
 	for range steps {
 		_, gradient, err := evaluate(climb, net, theta, batch)
 		if err != nil {
@@ -141,7 +141,7 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 		}
 	}
 	for _, at := range to {
-		value, _, err := evaluate(output, net, theta, infer.Batch{"x": torch.Must(torch.FromSlice(at[:], 1, 2))})
+		value, _, err := evaluate(output, net, theta, infer.Batch{"x": torch.New(at[:], 1, 2)})
 		if err != nil {
 			return d, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -46,7 +47,7 @@ func (m masked) Next() (infer.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out["mask."+layer], err = u.Lt(ts.FloatScalar(m.keep), false); err != nil {
+		if out["mask."+layer], err = raw.Of(u.T().Lt(ts.FloatScalar(m.keep), false)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,10 +87,10 @@ func (t *task) dropout(ctx context.Context) (predictor, error) {
 		return nil, err
 	}
 	mode := result.State.Position()
-	return func(x *ts.Tensor) (prediction, error) {
+	return func(x torch.Tensor) (prediction, error) {
 		streams := torch.NewStreams(t.seed+2, t.samples)
-		return predictWith(x, func(part *ts.Tensor) (torch.Tensor, error) {
-			return net.Predict(mode, torch.Of(part), &streams)
+		return predictWith(x, func(part torch.Tensor) (torch.Tensor, error) {
+			return net.Predict(mode, part, &streams)
 		})
 	}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/curvature"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/sugarme/gotch/ts"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 // The Laplace approximations are Gaussians at the MAP. But for the last they predict by the linearised network, whose
@@ -26,13 +26,13 @@ func (t *task) fitLaplace(m infer.Method, at infer.Params) (infer.State, error) 
 
 // linearised is the predictor of a Gaussian and the function that is linearised.
 func (t *task) linearised(s infer.State, f curvature.Forward) predictor {
-	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
+	return t.probit(func(b infer.Batch) (mean, cov torch.Tensor, err error) {
 		return s.(laplace.Posterior).Linearized(f, b, curvature.LinearizedOptions{})
 	})
 }
 
-func (t *task) probit(law func(b infer.Batch) (mean, cov *ts.Tensor, err error)) predictor {
-	return gaussianLogits(t.samples, func(part *ts.Tensor) (mean, variance, p *ts.Tensor, err error) {
+func (t *task) probit(law func(b infer.Batch) (mean, cov torch.Tensor, err error)) predictor {
+	return gaussianLogits(t.samples, func(part torch.Tensor) (mean, variance, p torch.Tensor, err error) {
 		if mean, variance, err = law(infer.Batch{"x": part}); err == nil {
 			p, err = laplace.Probit(mean, variance)
 		}
@@ -61,7 +61,7 @@ func (t *task) diagonal(context.Context) (predictor, error) {
 func (t *task) kronecker(context.Context) (predictor, error) {
 	s, err := t.fitLaplace(laplace.KFAC{Network: network, Layers: layers, Outer: outer,
 		PriorPrecision: laplace.Isotropic(t.model.precision)}, t.mode)
-	return t.probit(func(b infer.Batch) (mean, cov *ts.Tensor, err error) {
+	return t.probit(func(b infer.Batch) (mean, cov torch.Tensor, err error) {
 		return s.(laplace.KFACState).LinearizedNetwork(network, b, curvature.LinearizedOptions{})
 	}), err
 }

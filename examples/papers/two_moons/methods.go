@@ -167,12 +167,12 @@ func (t *task) variationalFit(ctx context.Context) (predictor, error) {
 // nuts is NUTS on all data, four chains from four members of the ensemble. What R-hat says of its predictions is noted.
 func (t *task) nuts(ctx context.Context) (predictor, error) {
 	const chains = 4
-	start, err := t.members.Flat.IndexSelect(0, torch.Must(torch.FromSlice(firstOf(chains, t.settings.members))), false)
+	start, err := t.members.Flat.T().IndexSelect(0, torch.New(firstOf(chains, t.settings.members)).T(), false)
 	if err != nil {
 		return nil, err
 	}
 	target := infer.Mean(t.model.logPosterior, int64(t.model.n))
-	program := infer.Handwritten(target, infer.Params{Layout: t.model.net.Layout(), Flat: start}, t.data)
+	program := infer.Handwritten(target, infer.Params{Layout: t.model.net.Layout(), Flat: torch.Of(start)}, t.data)
 	r, err := infer.Run(ctx, program, hmc.NUTS{MaxDepth: t.nutsDepth}, infer.Options{
 		Chains: chains, Warmup: t.nutsWarmup, Draws: t.nutsDraws, Seed: t.seed + 6, Observer: infer.Silent})
 	if err != nil {

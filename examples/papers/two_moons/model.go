@@ -30,7 +30,7 @@ func (m model) logPosterior(p infer.Params, b infer.Batch) (torch.Tensor, infer.
 
 // mean is (1/n) log prior + the mean of the log likelihoods.
 func (m model) mean(p infer.Params, logLikelihoods torch.Tensor) torch.Tensor {
-	logPrior := torch.Of(p.Flat).Square().Sum().Mul(-0.5 * m.precision / m.n)
+	logPrior := p.Flat.Square().Sum().Mul(-0.5 * m.precision / m.n)
 	return logLikelihoods.Mean().Add(logPrior)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/kelvin-ppl/kelvin/diag/score"
@@ -20,20 +19,20 @@ type prediction struct {
 }
 
 // predictor evaluates a method at points of shape [n, 2].
-type predictor func(x *ts.Tensor) (prediction, error)
+type predictor func(x torch.Tensor) (prediction, error)
 
 const atOnce = 1000 // points that are evaluated at once, which bounds memory
 
 // parts calls f for the points, some at a time.
-func parts(x *ts.Tensor, f func(part *ts.Tensor) error) error {
+func parts(x torch.Tensor, f func(part torch.Tensor) error) error {
 	shape, err := torch.Shape(x)
 	if err != nil {
 		return err
 	}
 	for from := int64(0); from < shape[0]; from += atOnce {
 		if err := torch.Do(func(*torch.Scope) error {
-			return f(x.MustNarrow(0, from, min(atOnce, shape[0]-from),
-				false))
+			return f(torch.Of(x.T().MustNarrow(0, from, min(atOnce, shape[0]-from),
+				false)))
 		}); err != nil {
 			return err
 		}
@@ -42,9 +41,9 @@ func parts(x *ts.Tensor, f func(part *ts.Tensor) error) error {
 }
 
 // predictWith collects logits, of shape [S, n, 1], and averages the probabilities.
-func predictWith(x *ts.Tensor, logits func(part *ts.Tensor) (torch.Tensor, error)) (prediction, error) {
+func predictWith(x torch.Tensor, logits func(part torch.Tensor) (torch.Tensor, error)) (prediction, error) {
 	var out prediction
-	err := parts(x, func(part *ts.Tensor) error {
+	err := parts(x, func(part torch.Tensor) error {
 		z, err := logits(part)
 		if err != nil {
 			return err
@@ -133,9 +132,9 @@ func (p prediction) spread() (sd, epistemic []float64, err error) {
 func (t *task) network(draws infer.Params) predictor { return networkAt(t.model.net, draws) }
 
 func networkAt(net *nn.Network, draws infer.Params) predictor {
-	return func(x *ts.Tensor) (prediction, error) {
-		return predictWith(x, func(part *ts.Tensor) (torch.Tensor, error) {
-			z, err := net.Predict(draws, torch.Of(part), nil)
+	return func(x torch.Tensor) (prediction, error) {
+		return predictWith(x, func(part torch.Tensor) (torch.Tensor, error) {
+			z, err := net.Predict(draws, part, nil)
 			if err != nil || draws.Batched() {
 				return z, err
 			}
@@ -146,7 +145,7 @@ func networkAt(net *nn.Network, draws infer.Params) predictor {
 
 // undecided is the predictor of a run without draws: logits of 0.
 func undecided(draws int) predictor {
-	return func(x *ts.Tensor) (prediction, error) {
+	return func(x torch.Tensor) (prediction, error) {
 		shape, err := torch.Shape(x)
 		if err != nil {
 			return prediction{}, err
@@ -161,10 +160,10 @@ func undecided(draws int) predictor {
 
 // gaussianLogits is the predictor of a method that has a normal law of each logit: the draws are that law's quantiles
 // at the middle of equal parts, and the probability is the given one.
-func gaussianLogits(draws int, law func(part *ts.Tensor) (mean, variance, p *ts.Tensor, err error)) predictor {
-	return func(x *ts.Tensor) (prediction, error) {
+func gaussianLogits(draws int, law func(part torch.Tensor) (mean, variance, p torch.Tensor, err error)) predictor {
+	return func(x torch.Tensor) (prediction, error) {
 		out := prediction{logits: make([][]float64, draws)}
-		err := parts(x, func(part *ts.Tensor) error {
+		err := parts(x, func(part torch.Tensor) error {
 			mean, variance, p, err := law(part)
 			if err != nil {
 				return err

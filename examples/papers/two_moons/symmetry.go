@@ -8,7 +8,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // twin is another point with the same function: the hidden units of each layer are put in another order, and the
@@ -41,7 +40,7 @@ func twin(layout *infer.Layout, flat []float64, seed uint64) []float64 {
 // losses are the mean negative log likelihoods of the training data at points of shape [S, d].
 func (t *task) losses(p infer.Params) (out []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		z, err := t.model.net.Predict(p, torch.Of(t.train.at), nil)
+		z, err := t.model.net.Predict(p, t.train.at, nil)
 		if err != nil {
 			return err
 		}
@@ -57,18 +56,19 @@ const stations = 21 // from one member to another, with both ends
 func (t *task) barrier(a, b int64) (float64, error) {
 	var loss []float64
 	err := torch.Do(func(*torch.Scope) error {
-		from, to := t.members.Flat.MustSelect(0, a, false), t.members.Flat.MustSelect(0, b, false)
-		var line []*ts.Tensor
+		from, to := t.members.Flat.T().MustSelect(0, a, false), t.members.Flat.T().MustSelect(0, b, false)
+		var line []torch.Tensor
 		for i := range stations {
 			s := float64(i) / (stations - 1)
-			at, err := torch.Combine(torch.Term{Coeff: 1 - s, Tensor: from}, torch.Term{Coeff: s, Tensor: to})
+			at, err := torch.Combine(torch.Term{Coeff: 1 - s, Tensor: torch.Of(from)},
+				torch.Term{Coeff: s, Tensor: torch.Of(to)})
 			if err != nil {
 				return err
 			}
 			line = append(line, at)
 		}
 		var err error
-		loss, err = t.losses(infer.Params{Layout: t.members.Layout, Flat: ts.MustStack(line, 0)})
+		loss, err = t.losses(infer.Params{Layout: t.members.Layout, Flat: torch.Stack(0, line)})
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -119,7 +120,7 @@ func (t *task) optimise(ctx context.Context, k int) (infer.Params, error) {
 	}
 	infer.Free(r.State)
 	if k == 1 {
-		r.Last.Flat, err = r.Last.Flat.SqueezeDim(0, false)
+		r.Last.Flat, err = raw.Of(r.Last.Flat.T().SqueezeDim(0, false))
 	}
 	return r.Last, err
 }

@@ -35,11 +35,11 @@ func Try(err error) {
 }
 
 // Chain is chain k of a quantity with a leading chain axis. A quantity without that axis is returned as it is.
-func Chain(p infer.Params, x *ts.Tensor, k int) *ts.Tensor {
-	if !p.Batched() || x == nil {
+func Chain(p infer.Params, x torch.Tensor, k int) torch.Tensor {
+	if !p.Batched() || x == (torch.Tensor{}) {
 		return x
 	}
-	return x.MustSelect(0, int64(k), false)
+	return x.At(k)
 }
 
 // Point is chain k of a point.
@@ -48,23 +48,25 @@ func Point(p infer.Params, k int) infer.Params {
 }
 
 // Stack puts one tensor for each chain together, with a chain axis where the point has one.
-func Stack(p infer.Params, x []*ts.Tensor) *ts.Tensor {
+func Stack(p infer.Params, x []torch.Tensor) torch.Tensor {
 	if !p.Batched() {
 		return x[0]
 	}
-	return ts.MustStack(x, 0)
+	return torch.Stack(0, x)
 }
 
 // Copy copies a tensor, so that freeing one state leaves the others whole.
-func Copy(x *ts.Tensor) *ts.Tensor { return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x})) }
+func Copy(x torch.Tensor) torch.Tensor {
+	return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: x}))
+}
 
 // Item is the value of a tensor with one element.
-func Item(x *ts.Tensor) float64 { return torch.Must(torch.Item(x)) }
+func Item(x torch.Tensor) float64 { return x.Item() }
 
 // T swaps the last two dimensions.
-func T(x *ts.Tensor) *ts.Tensor { return x.MustTranspose(-2, -1, false) }
+func T(x torch.Tensor) torch.Tensor { return x.Transpose() }
 
 // Eye is the identity matrix in the type and on the device of another tensor.
-func Eye(n int64, other *ts.Tensor) *ts.Tensor {
-	return ts.MustEye(n, other.DType(), torch.Must(torch.DeviceOf(other)))
+func Eye(n int64, other torch.Tensor) torch.Tensor {
+	return torch.Of(ts.MustEye(n, other.T().DType(), torch.Must(torch.DeviceOf(other))))
 }

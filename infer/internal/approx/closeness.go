@@ -41,10 +41,10 @@ type Fit struct {
 	// Width is how many standard normal numbers ε a draw takes, and Map takes those of n draws of each distribution,
 	// [K, n, Width], to deviations from the means, [K, n, d], and the log densities there, [K, n], up to a constant.
 	Width int64
-	Map   func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error)
+	Map   func(eps torch.Tensor) (deviations, logq torch.Tensor, err error)
 	// Draw takes the place of Width and Map where a distribution is not one of a Gaussian's map: n draws of each of the
 	// first distributions, [chains·n, d], and the log ratios of the densities there, up to a constant.
-	Draw   func(chains, n int) (x *ts.Tensor, ratios []float64, err error)
+	Draw   func(chains, n int) (x torch.Tensor, ratios []float64, err error)
 	Advice string
 }
 
@@ -107,7 +107,7 @@ type result struct {
 
 func check(f Fit) (r result, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		var x, grads *ts.Tensor
+		var x, grads torch.Tensor
 		var ratios []float64
 		if f.Draw != nil {
 			x, ratios, err = f.Draw(min(f.Mean.Chains(), mostChains), points)
@@ -125,7 +125,7 @@ func check(f Fit) (r result, err error) {
 		w := torch.Must(loo.PSIS(ratios, 1))
 		values := torch.Must(torch.ToSlice[float64](x))
 		r = compare(w, values, f.Mean.Layout.Dim())
-		if grads != nil && Far(r.k, r.limit, r.ess) {
+		if grads != (torch.Tensor{}) && Far(r.k, r.limit, r.ess) {
 			r.normal = farther(values, torch.Must(torch.ToSlice[float64](grads)), f.Mean.Layout)
 		}
 		return nil
@@ -134,29 +134,30 @@ func check(f Fit) (r result, err error) {
 }
 
 // gaussian draws by Map, and has the gradients of the target's log density at the draws, inside torch.Do.
-func (f Fit) gaussian(chains, count int) (x, grads *ts.Tensor, ratios []float64, err error) {
+func (f Fit) gaussian(chains, count int) (x, grads torch.Tensor, ratios []float64, err error) {
 	gradient, err := infer.NewGradient(f.Target)
 	if err != nil {
-		return nil, nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	flat := f.Mean.Flat
 	k, d, n := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim()), int64(chains*count)
 	streams := torch.NewStreams(0, 1)
 	streams.Chains[0] = 1 << 62 // of its own
-	eps := torch.Must(streams.Normal([]int64{k * int64(count), f.Width}, flat.DType(), torch.Must(torch.DeviceOf(flat))))
-	deviations, logq, err := f.Map(eps.MustReshape([]int64{k, int64(count), f.Width}, false))
+	eps := torch.Must(streams.Normal([]int64{k * int64(count), f.Width}, flat.T().DType(),
+		torch.Must(torch.DeviceOf(flat))))
+	deviations, logq, err := f.Map(eps.Reshape(k, int64(count), f.Width))
 	if err != nil {
-		return nil, nil, nil, err
+		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
-	x = deviations.MustAdd(flat.MustReshape([]int64{k, 1, d}, false), false)
-	x = x.MustReshape([]int64{k * int64(count), d}, false).MustNarrow(0, 0, n, false)
-	logq = logq.MustReshape([]int64{k * int64(count)}, false).MustNarrow(0, 0, n, false)
+	x = deviations.Add(flat.Reshape(k, 1, d).T())
+	x = torch.Of(x.Reshape(k*int64(count), d).T().MustNarrow(0, 0, n, false))
+	logq = torch.Of(logq.Reshape(k*int64(count)).T().MustNarrow(0, 0, n, false))
 	ratios = torch.Must(torch.ToSlice[float64](logq))
-	var all []*ts.Tensor
+	var all []torch.Tensor
 	scale := f.Target.N() / f.Temperature // of the target at its temperature
 	for from := int64(0); from < n; from += block {
 		Try(torch.Do(func(scope *torch.Scope) error {
-			at := infer.Params{Layout: f.Mean.Layout, Flat: x.MustNarrow(0, from, block, false)}
+			at := infer.Params{Layout: f.Mean.Layout, Flat: torch.Of(x.T().MustNarrow(0, from, block, false))}
 			e, err := gradient.ValueAndGrad(at, f.Batch, 1/scale)
 			if err != nil {
 				return err
@@ -164,12 +165,12 @@ func (f Fit) gaussian(chains, count int) (x, grads *ts.Tensor, ratios []float64,
 			for i, v := range e.Values {
 				ratios[int(from)+i] = v*scale - ratios[int(from)+i]
 			}
-			all = append(all, e.Grad.MustMulScalar(ts.FloatScalar(scale), false))
+			all = append(all, torch.Of(e.Grad.T().MustMulScalar(ts.FloatScalar(scale), false)))
 			scope.Keep(all[len(all)-1])
 			return nil
 		}))
 	}
-	return x, ts.MustCat(all, 0), ratios, nil
+	return x, torch.Cat(0, all), ratios, nil
 }
 
 // compare compares weighted means and standard deviations with plain ones.
@@ -201,10 +202,10 @@ func compare(w loo.Weights, x []float64, d int) result {
 
 // Standard is the log density of Fε for a square F, up to a constant: −½|ε|² − log|det F|, of shape [K, n], for ε,
 // [K, n, d], and one log|det F| for each of K distributions.
-func Standard(eps *ts.Tensor, logDet []float64) *ts.Tensor {
-	square := eps.MustSquare(false)
+func Standard(eps torch.Tensor, logDet []float64) torch.Tensor {
+	square := eps.Square().T()
 	square = square.MustSumDimIntlist([]int64{2}, false, square.DType(), false)
-	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.DType(), logDet, int64(len(logDet)), 1))
-	return torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: square},
-		torch.Term{Coeff: -1, Tensor: shift.MustExpandAs(square, false)}))
+	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.T().DType(), logDet, int64(len(logDet)), 1))
+	return torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: torch.Of(square)},
+		torch.Term{Coeff: -1, Tensor: torch.Of(shift.T().MustExpandAs(square, false))}))
 }

@@ -29,8 +29,8 @@ func normalFit(t *testing.T, sd float64, means ...float64) Fit {
 	}
 	return Fit{Name: "m.Fit", Target: infer.Mean(normal, 3), Temperature: 1,
 		Mean: infer.Params{Layout: layout, Flat: x}, Width: 2, Advice: "do something.",
-		Map: func(eps *ts.Tensor) (deviations, logq *ts.Tensor, err error) {
-			return eps.MustMulScalar(ts.FloatScalar(sd), false), Standard(eps, make([]float64, len(means))), nil
+		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
+			return torch.Of(eps.T().MustMulScalar(ts.FloatScalar(sd), false)), Standard(eps, make([]float64, len(means))), nil
 		}}
 }
 
@@ -90,9 +90,9 @@ func TestNotesOfNormalFits(t *testing.T) {
 func TestNotesThatWouldBeExpensive(t *testing.T) {
 	layout, err := infer.NewLayout(infer.Shapes{"x": {}})
 	require.NoError(t, err)
-	f := Fit{Temperature: 1, Mean: infer.Params{Layout: layout}, Map: func(*ts.Tensor) (x, q *ts.Tensor, err error) {
+	f := Fit{Temperature: 1, Mean: infer.Params{Layout: layout}, Map: func(torch.Tensor) (x, q torch.Tensor, err error) {
 		t.Error("it was evaluated")
-		return nil, nil, assert.AnError
+		return torch.Tensor{}, torch.Tensor{}, assert.AnError
 	}}
 	density := func(infer.Params, infer.Batch) (torch.Tensor, infer.Aux) { return torch.Tensor{}, nil }
 	f.Mean.Flat, err = torch.FromSlice([]float64{0}, 1)

@@ -21,7 +21,7 @@ const mostSteps = 200
 // its precision there, of shape [d, d], or [d] where it is diagonal. The search starts at p, a single point, and takes
 // steps of Newton's method, damped until each goes up.
 func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, name string) (mode,
-	precision *ts.Tensor, err error) {
+	precision torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		mode, precision = climb(f, p, b, memory, name)
 		mode = Copy(mode)
@@ -32,12 +32,12 @@ func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64,
 }
 
 func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int64, name string) (mode,
-	precision *ts.Tensor) {
+	precision torch.Tensor) {
 	lambda := 0.0
 	value, err := evaluate(f, at, b)
 	Try(err)
 	for range mostSteps {
-		grad, _, err := curvature.HVP(f, at, b, at.Flat.MustZerosLike(false))
+		grad, _, err := curvature.HVP(f, at, b, torch.Of(at.Flat.T().MustZerosLike(false)))
 		if errors.Is(err, torch.ErrNoGradient) {
 			Fail("it is flat: %w", ErrNoGaussian)
 		}
@@ -47,12 +47,12 @@ func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int64, n
 			h = Curvature(f, at, b, true, memory, name)
 		}
 		for try := 0; ; try++ {
-			if step := solve(h, lambda, grad); step != nil {
-				gain := Item(step.MustDot(grad, false)) // twice what a quadratic function would rise
+			if step := solve(h, lambda, grad); step != (torch.Tensor{}) {
+				gain := Item(step.Dot(grad)) // twice what a quadratic function would rise
 				if lambda == 0 && gain < 1e-18*(1+math.Abs(value)) {
 					return at.Flat, h
 				}
-				next := infer.Params{Layout: at.Layout, Flat: at.Flat.MustAdd(step, false)}
+				next := infer.Params{Layout: at.Layout, Flat: at.Flat.Add(step)}
 				if v, err := evaluate(f, next, b); err == nil && v >= value+1e-4*gain-1e-14*math.Abs(value) {
 					at, value, lambda = next, v, lambda/8
 					if lambda < 1e-8 {
@@ -67,14 +67,14 @@ func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int64, n
 		}
 	}
 	Fail("the search for its mode has not ended after %d steps: %w", mostSteps, ErrNoGaussian)
-	return nil, nil
+	return torch.Tensor{}, torch.Tensor{}
 }
 
 // evaluate is the value of f, which must be finite.
 func evaluate(f infer.LogPosterior, p infer.Params, b infer.Batch) (v float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		value, _ := f(p, b)
-		if v = Item(value.T()); math.IsNaN(v) || math.IsInf(v, 0) {
+		if v = Item(value); math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("its value is %v: %w", v, infer.ErrNonFinite)
 		}
 		return nil
@@ -83,23 +83,23 @@ func evaluate(f infer.LogPosterior, p infer.Params, b infer.Batch) (v float64, e
 }
 
 // solve is (H + λ·diag|H|)⁻¹g; nil where that matrix is not positive definite.
-func solve(h *ts.Tensor, lambda float64, g *ts.Tensor) *ts.Tensor {
-	if len(h.MustSize()) == 1 {
-		d := h.MustAdd(damping(h, lambda), false)
-		if !(Item(d.MustMin(false)) > 0) {
-			return nil
+func solve(h torch.Tensor, lambda float64, g torch.Tensor) torch.Tensor {
+	if len(h.T().MustSize()) == 1 {
+		d := h.Add(damping(h, lambda)).T()
+		if !(Item(torch.Of(d.MustMin(false))) > 0) {
+			return torch.Tensor{}
 		}
-		return g.MustDiv(d, false)
+		return g.Div(d)
 	}
-	m := h.MustAdd(damping(h.MustDiagonal(0, 0, 1, false), lambda).MustDiagEmbed(0, -2, -1, false), false)
-	l, err := Cholesky("the precision", m, "")
+	m := h.Add(damping(torch.Of(h.T().MustDiagonal(0, 0, 1, false)), lambda).T().MustDiagEmbed(0, -2, -1, false)).T()
+	l, err := Cholesky("the precision", torch.Of(m), "")
 	if errors.Is(err, curvature.ErrIndefinite) {
-		return nil
+		return torch.Tensor{}
 	}
-	return g.MustUnsqueeze(1, false).MustCholeskySolve(torch.Must(l, err), false, false).MustSqueezeDim(1, false)
+	return torch.Of(g.Unsqueeze(1).T().MustCholeskySolve(torch.Must(l, err).T(), false, false).MustSqueezeDim(1, false))
 }
 
 // damping is λ(|h| + 1), which makes any h positive that λ is large enough for.
-func damping(h *ts.Tensor, lambda float64) *ts.Tensor {
-	return h.MustAbs(false).MustAddScalar(ts.FloatScalar(1), false).MustMulScalar(ts.FloatScalar(lambda), false)
+func damping(h torch.Tensor, lambda float64) torch.Tensor {
+	return torch.Of(h.Abs().T().MustAddScalar(ts.FloatScalar(1), false).MustMulScalar(ts.FloatScalar(lambda), false))
 }

@@ -18,7 +18,7 @@ import (
 // and of logarithms of gamma variables.
 func TestGaussianOfKnownDensities(t *testing.T) {
 	l := infertest.Layout(infer.Shapes{"x": {2}})
-	centred := func(p infer.Params) torch.Tensor { return torch.Of(p.Flat).Sub(vec([]float64{1, -2})) }
+	centred := func(p infer.Params) torch.Tensor { return p.Flat.Sub(vec([]float64{1, -2})) }
 	for name, c := range map[string]struct {
 		f         func(p infer.Params) torch.Tensor
 		mode      []float64
@@ -33,7 +33,7 @@ func TestGaussianOfKnownDensities(t *testing.T) {
 		}, []float64{1, -2}, []float64{2, 1, 1, 3}},
 		// Σ ax − e^x has its mode at log a, with the precision a.
 		"log of a gamma": {func(p infer.Params) torch.Tensor {
-			x := torch.Of(p.Flat)
+			x := p.Flat
 			return x.Mul(vec([]float64{3, 5})).Sub(x.Exp()).Sum()
 		}, []float64{math.Log(3), math.Log(5)}, []float64{3, 5}},
 	} {
@@ -42,13 +42,13 @@ func TestGaussianOfKnownDensities(t *testing.T) {
 			require.NoError(t, torch.Do(func(*torch.Scope) error {
 				mode, precision, err := approx.Gaussian(log, infertest.Params(l, start, 0), nil, 0, "m.M")
 				require.NoError(t, err, name)
-				infertest.Within(t, c.mode, infertest.Values(mode), 1e-8, name+": mode")
-				infertest.Within(t, c.precision, infertest.Values(precision), 1e-7, name+": precision")
+				infertest.Within(t, c.mode, infertest.Values(mode.T()), 1e-8, name+": mode")
+				infertest.Within(t, c.precision, infertest.Values(precision.T()), 1e-7, name+": precision")
 				return nil
 			}))
 		}
 	}
-	flat := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return torch.Of(p.Flat).Sum(), nil }
+	flat := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) { return p.Flat.Sum(), nil }
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		_, _, err := approx.Gaussian(flat, infertest.Params(l, []float64{0, 0}, 0), nil, 0, "m.M")
 		assert.ErrorIs(t, err, approx.ErrNoGaussian)

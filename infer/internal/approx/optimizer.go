@@ -89,7 +89,7 @@ type probe struct{}
 
 func (probe) ValueAndGrad(p infer.Params, _ infer.Batch, _ float64) (e infer.Evaluation, err error) {
 	g := 1 - torch.Must(p.Values())[0]
-	e.Value, e.Grad = torch.Must(torch.Scalar(-0.5*g*g)), torch.Must(torch.FromSlice([]float64{g, 0}))
+	e.Value, e.Grad = torch.Scalar(-0.5*g*g), torch.New([]float64{g, 0})
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, 1)
 	return e, err
 }

@@ -22,18 +22,19 @@ func Prior(target infer.Target, jacobian float64) infer.LogPosterior {
 // Curvature is −∇²f at each chain of a point: of shape [d, d], or its diagonal [d]. The functions that it is for, a
 // log prior or a log Jacobian, mostly have a diagonal Hessian, which two products with a vector show and give. It is
 // called inside torch.Do, and panics with an error that this returns, as [Data] does.
-func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, memory int64, name string) *ts.Tensor {
+func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, memory int64,
+	name string) torch.Tensor {
 	o := curvature.Options{Memory: memory, MemoryField: name + ".Memory"}
-	parts := make([]*ts.Tensor, p.Chains())
+	parts := make([]torch.Tensor, p.Chains())
 	for k := range parts {
 		at := Point(p, k)
 		diagonal, ok := diagonalOf(f, at, b)
 		switch {
 		case ok && dense:
-			diagonal = diagonal.MustDiagEmbed(0, -2, -1, false)
+			diagonal = torch.Of(diagonal.T().MustDiagEmbed(0, -2, -1, false))
 		case !ok && dense:
 			h := torch.Must(curvature.Hessian(f, at, b, o))
-			diagonal = h.MustAdd(T(h), false).MustMulScalar(ts.FloatScalar(0.5), false)
+			diagonal = torch.Of(h.Add(T(h)).T().MustMulScalar(ts.FloatScalar(0.5), false))
 		case !ok:
 			diagonal = torch.Must(curvature.HessianDiag(f, at, b, o))
 		}
@@ -44,29 +45,29 @@ func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, 
 
 // diagonalOf is the diagonal of −∇²f where it has no other elements. With H diagonal H1 is its diagonal and (Hv)_i that
 // times v_i; for numbers v that all differ a matrix with other elements has another Hv.
-func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal *ts.Tensor, ok bool) {
+func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal torch.Tensor, ok bool) {
 	numbers := make([]float64, p.Layout.Dim())
 	for i := range numbers {
 		_, fraction := math.Modf(float64(i+1) * math.Phi)
 		numbers[i] = 1 + fraction
 	}
-	v := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.DType(), numbers))
-	_, one, err := curvature.HVP(f, p, b, v.MustOnesLike(false))
+	v := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.T().DType(), numbers))
+	_, one, err := curvature.HVP(f, p, b, torch.Of(v.T().MustOnesLike(false)))
 	if errors.Is(err, torch.ErrNoGradient) {
-		return p.Flat.MustZerosLike(false), true // a constant
+		return torch.Of(p.Flat.T().MustZerosLike(false)), true // a constant
 	}
 	Try(err)
 	_, two, err := curvature.HVP(f, p, b, v)
 	Try(err)
 	if len(numbers) == 1 {
-		return one.MustNeg(false), true
+		return one.Neg(), true
 	}
-	largest := Item(one.MustAbs(false).MustMax(false))
-	apart := Item(two.MustDiv(v, false).MustSub(one, false).MustAbs(false).MustMax(false))
+	largest := Item(torch.Of(one.Abs().T().MustMax(false)))
+	apart := Item(torch.Of(two.Div(v).Sub(one).Abs().T().MustMax(false)))
 	if math.IsNaN(apart + largest) {
 		Try(infer.ErrNonFinite)
 	}
-	return one.MustNeg(false), apart <= 64*method.Epsilon(one)*largest
+	return one.Neg(), apart <= 64*method.Epsilon(one)*largest
 }
 
 // Rows is how many data a batch has, for a method that needs each by itself. The error of a batch that does not count
@@ -97,12 +98,12 @@ func Data(target infer.Target, p infer.Params, b infer.Batch) (each curvature.Pe
 		if n == 1 && target.N() > 1 { // one of many data is both the mean and the sum: look at it twice
 			whole, double = infer.Batch{}, 2
 			for name, x := range b {
-				whole[name] = ts.MustCat([]*ts.Tensor{x, x}, 0)
+				whole[name] = torch.Of(ts.MustCat([]*ts.Tensor{x.T(), x.T()}, 0))
 			}
 		}
 		value, _ := likelihood(1)(p, whole)
 		parts := curvature.PerSample(likelihood(1))(p, b).T()
-		sum, all = Item(parts.MustSum(parts.DType(), false))*double, Item(value.T())
+		sum, all = Item(torch.Of(parts.MustSum(parts.DType(), false)))*double, Item(value)
 		return nil
 	}); err != nil {
 		Fail("the model cannot be evaluated at one datum at a time, which laplace.DenseHessian does without: %w", err)

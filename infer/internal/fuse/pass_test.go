@@ -57,14 +57,14 @@ func tensorsOf[T float32 | float64](t *testing.T, theta []T, write func(*Program
 			return err
 		}
 		streams := torch.NewStreams(1, 1)
-		update := Tensors{Normal: func() *ts.Tensor { return torch.Must(streams.NormalLike(x)) }}
-		update.Set(Theta, x)
-		update.Set(Part(0), x)
+		update := Tensors{Normal: func() *ts.Tensor { return torch.Must(streams.NormalLike(x)).T() }}
+		update.Set(Theta, x.T())
+		update.Set(Part(0), x.T())
 		program := &Program{}
 		program.Begin(0, false, false)
 		write(program)
 		update.Run(program)
-		made, err = torch.ToSlice[float64](update.Get(Theta))
+		made, err = torch.ToSlice[float64](torch.Of(update.Get(Theta)))
 		return err
 	}))
 	return made

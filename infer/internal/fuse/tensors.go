@@ -49,14 +49,14 @@ func (x *Tensors) Run(p *Program) (stats map[string][]float64) {
 	}
 	for _, op := range drifts { // last: all other operations read what it was before
 		old := x.registers[op.to]
-		mean := means[op.from[0]].MustTotype(torch.Must(torch.DTypeOfTensor(old)), false)
+		mean := means[op.from[0]].MustTotype(torch.Must(torch.DTypeOfTensor(torch.Of(old))), false)
 		x.registers[op.to] = shifted(sum([]float64{1, float64(op.c[0])}, old, mean), op.c[1])
 	}
 	for _, s := range p.stats {
 		if stats == nil {
 			stats = make(map[string][]float64, len(p.stats))
 		}
-		stats[s.name] = torch.Must(torch.ToSlice[float64](means[s.mean]))
+		stats[s.name] = torch.Must(torch.ToSlice[float64](torch.Of(means[s.mean])))
 	}
 	return stats
 }
@@ -90,7 +90,7 @@ func (x *Tensors) made(op *C.kelvin_op) *ts.Tensor {
 	case C.KELVIN_CLAMP:
 		return a.MustClamp(number(op.c[0]), number(op.c[1]), false)
 	case C.KELVIN_BELOW:
-		return a.MustLt(number(0), false).MustTotype(torch.Must(torch.DTypeOfTensor(a)), false)
+		return a.MustLt(number(0), false).MustTotype(torch.Must(torch.DTypeOfTensor(torch.Of(a))), false)
 	}
 	panic(fmt.Sprintf("fuse: no operation %d", op.code))
 }

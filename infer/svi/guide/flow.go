@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // layer is a one-to-one map of all numbers of the variables.
@@ -44,7 +43,7 @@ func (l *latents) flow(layers []layer, scale float64) ppl.Model {
 // weight is a Param of a layer, with its start.
 type weight struct {
 	name  string
-	start *ts.Tensor
+	start torch.Tensor
 }
 
 func (w weight) in(c *ppl.Ctx) torch.Tensor { return c.Param(w.name, w.start, support.Real) }

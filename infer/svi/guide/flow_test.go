@@ -107,8 +107,9 @@ func TestLaplace(t *testing.T) {
 	}
 	q := must(guide.Laplace{}.Build(model, nil))
 	trace := must(ppl.TraceModel(q, nil, 1))
-	infertest.Within(t, []float64{1, math.Log(2.5), 0.8}, infertest.Values(trace.Sites["guide.loc"].Value), 1e-6, "mode")
-	l := infertest.Values(trace.Sites["guide.scale_tril"].Value)
+	infertest.Within(t, []float64{1, math.Log(2.5), 0.8}, infertest.Values(trace.Sites["guide.loc"].Value.T()), 1e-6,
+		"mode")
+	l := infertest.Values(trace.Sites["guide.scale_tril"].Value.T())
 	infertest.Within(t, []float64{2, 0, 0, 0, math.Sqrt(0.2), 0, 1.6, 0, 0.6}, l, 1e-6, "factor")
 	param := func(c *ppl.Ctx) { c.Sample("x", dist.Normal(c.Param("m", 0, dist.Normal(0, 1).Support()), 1)) }
 	_, err := guide.Laplace{}.Build(param, nil)

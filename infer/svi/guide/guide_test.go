@@ -120,7 +120,7 @@ func TestDelta(t *testing.T) {
 		c.Sample("b", dist.Beta(3, 2))
 		c.Sample("n", dist.Normal(-2, 3))
 	}
-	r, nelbo, _ := fitted(t, model, guide.Delta{Start: ppl.Values{"n": must(torch.Scalar(1))}}, 0.1, 1500,
+	r, nelbo, _ := fitted(t, model, guide.Delta{Start: ppl.Values{"n": torch.Scalar(1)}}, 0.1, 1500,
 		infer.Options{Draws: 2})
 	for name, want := range map[string]float64{"g": 1, "b": 2.0 / 3, "n": -2} {
 		for _, chain := range must(r.Draws.Values(name)) {
@@ -136,7 +136,7 @@ func TestDelta(t *testing.T) {
 
 // A start is where variables begin, and everything else begins at 0 of unconstrained space.
 func TestStart(t *testing.T) {
-	at := ppl.Values{"b": must(torch.Scalar(7)), "d": infertest.Vector([]float64{1, 2, 3})}
+	at := ppl.Values{"b": torch.Scalar(7), "d": torch.Of(infertest.Vector([]float64{1, 2, 3}))}
 	for _, g := range []builder{guide.Normal{Start: at, InitScale: 1e-6}, guide.Dense{Start: at, InitScale: 1e-6},
 		guide.LowRank{Start: at, InitScale: 1e-6}, guide.Delta{Start: at}} {
 		q := must(g.Build(supports, nil))
@@ -165,10 +165,10 @@ func TestMistakes(t *testing.T) {
 			guide.Normal{}, []string{`"x"`, "support depends"}},
 		"nothing": {func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, 1), 1) }, guide.Normal{},
 			[]string{"no latent variable"}},
-		"a name": {supports, guide.Normal{Start: ppl.Values{"x": must(torch.Scalar(1))}}, []string{`Start is ["x"]`}},
-		"a value": {supports, guide.Normal{Start: ppl.Values{"b": must(torch.Scalar(-1))}},
+		"a name": {supports, guide.Normal{Start: ppl.Values{"x": torch.Scalar(1)}}, []string{`Start is ["x"]`}},
+		"a value": {supports, guide.Normal{Start: ppl.Values{"b": torch.Scalar(-1)}},
 			[]string{`"b"`, "outside its support"}},
-		"a shape": {supports, guide.Delta{Start: ppl.Values{"d": must(torch.Scalar(1))}},
+		"a shape": {supports, guide.Delta{Start: ppl.Values{"d": torch.Scalar(1)}},
 			[]string{`"d"`, "[]", "[3]"}},
 		"memory":     {long, guide.Dense{}, []string{"guide.Dense: ", "[40000, 40000]", "guide.LowRank"}},
 		"a Laplace":  {long, guide.Laplace{}, []string{"guide.Laplace: ", "[40000, 40000]"}},

@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // IAF is an inverse autoregressive flow (Kingma et al. 2016): normal noise that goes through layers
@@ -51,7 +50,7 @@ const gateOffset = 2
 type autoregressive struct {
 	turned                                   bool
 	hidden, bias, shift, shift0, gate, gate0 weight
-	in, out                                  *ts.Tensor // masks, [d, h] and [h, d]
+	in, out                                  torch.Tensor // masks, [d, h] and [h, d]
 }
 
 func newAutoregressive(i, d, h int) *autoregressive {

@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // latents are the latent variables of a model, laid out on unconstrained space in the order in which it declares them.
@@ -30,7 +29,7 @@ type site struct {
 	shape    []int64 // on the constrained side
 	free     []int64 // on unconstrained space
 	from, to int     // its elements in the flat vector
-	start    *ts.Tensor
+	start    torch.Tensor
 }
 
 // begin finds the variables of a model, and checks the standard deviation to start with: 0.1 where none is given.
@@ -92,7 +91,7 @@ type finder struct {
 }
 
 func (f *finder) Process(s *ppl.Site) {
-	if s.Kind != ppl.KindSample || s.Observed || s.Value != nil {
+	if s.Kind != ppl.KindSample || s.Observed || s.Value != (torch.Tensor{}) {
 		return
 	}
 	fail := func(format string, args ...any) {
@@ -119,24 +118,24 @@ func (f *finder) Process(s *ppl.Site) {
 	own := &site{name: s.Name, bijector: torch.Must(bijector.For(on)), from: f.dim,
 		shape: append(s.Dist.BatchShape(), s.Dist.EventShape()...)}
 	own.free = own.bijector.InverseShape(own.shape)
-	x := torch.Of(torch.Must(torch.FromSlice(make([]float64, count(own.free)), own.free...)))
-	if v := f.start[s.Name]; v != nil {
-		if have := torch.Must(torch.Shape(v)); !slices.Equal(have, own.shape) {
+	x := torch.New(make([]float64, count(own.free)), own.free...)
+	if v := f.start[s.Name]; v != (torch.Tensor{}) {
+		if have := v.Shape(); !slices.Equal(have, own.shape) {
 			fail("Start gives it a value of shape %v, and it has shape %v", have, own.shape)
 		}
 		if err := on.Check(v); err != nil {
 			fail("Start gives it a value outside its support: %v", err)
 		}
-		x = own.bijector.Inverse(torch.Of(v))
+		x = own.bijector.Inverse(v)
 	}
 	y := own.bijector.Forward(x).T()
-	own.start = torch.Must(torch.Copy(y))
+	own.start = torch.Must(torch.Copy(torch.Of(y)))
 	f.scope.Keep(own.start)
-	f.latents.start = append(f.latents.start, torch.Must(torch.ToSlice[float64](x.T()))...)
+	f.latents.start = append(f.latents.start, torch.Must(torch.ToSlice[float64](x))...)
 	f.dim += int(count(own.free))
 	own.to = f.dim
 	f.sites, f.supports = append(f.sites, own), append(f.supports, on)
-	s.Value = y
+	s.Value = torch.Of(y)
 }
 
 func (*finder) Finish(*ppl.Site) {}
@@ -195,8 +194,8 @@ func normals(n int, sd float64) []float64 {
 }
 
 // tensor is a tensor that lives as long as the guide.
-func tensor(values []float64, shape ...int64) *ts.Tensor {
-	return torch.Must(torch.FromSlice(values, shape...))
+func tensor(values []float64, shape ...int64) torch.Tensor {
+	return torch.New(values, shape...)
 }
 
 func count(shape []int64) int64 {

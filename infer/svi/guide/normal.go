@@ -6,7 +6,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Normal is independent normal distributions on unconstrained space ("mean field"). For each variable x the Params are
@@ -24,7 +23,7 @@ func (g Normal) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	locs, scales := make([]*ts.Tensor, len(l.sites)), make([]*ts.Tensor, len(l.sites))
+	locs, scales := make([]torch.Tensor, len(l.sites)), make([]torch.Tensor, len(l.sites))
 	for i, s := range l.sites {
 		locs[i] = tensor(l.start[s.from:s.to], s.free...)
 		scales[i] = tensor(full(scale, s.to-s.from), s.free...)

@@ -81,8 +81,8 @@ func (g Spline) layer(i, d int) *coupling {
 		f.out = weights(i, "out", 0.01*fanIn(g.Hidden), int64(g.Hidden), n)
 	}
 	f.knots = weights(i, "knots", 0, n)
-	f.one = torch.Of(tensor(full(1, moved), int64(moved), 1))
-	f.zero = torch.Of(tensor(full(0, moved), int64(moved), 1))
+	f.one = tensor(full(1, moved), int64(moved), 1)
+	f.zero = tensor(full(0, moved), int64(moved), 1)
 	return f
 }
 
@@ -93,7 +93,7 @@ func (f *coupling) forward(c *ppl.Ctx, x torch.Tensor) (y, logDet torch.Tensor) 
 		given, moved = moved, given
 	}
 	raw := f.knots.in(c)
-	if f.out.start != nil {
+	if f.out.start != (torch.Tensor{}) {
 		raw = raw.Add(given.MatMul(f.hidden.in(c)).Add(f.bias.in(c)).Softplus().MatMul(f.out.in(c)))
 	}
 	raw = raw.Reshape(moved.Shape()[0], int64(3*f.bins+1))
@@ -101,7 +101,7 @@ func (f *coupling) forward(c *ppl.Ctx, x torch.Tensor) (y, logDet torch.Tensor) 
 	scale := raw.Slice(1, 3*f.bins-1, 3*f.bins).Squeeze(1).Add(math.Log(math.E - 1)).Softplus() // 1 where raw is 0
 	moved = moved.Mul(scale).Add(raw.Slice(1, 3*f.bins, 3*f.bins+1).Squeeze(1))
 	logDet = logDet.Add(scale.Log().Sum())
-	if f.out.start == nil {
+	if f.out.start == (torch.Tensor{}) {
 		return moved, logDet
 	}
 	if f.first {

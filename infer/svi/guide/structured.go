@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/method"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // Structured is a distribution of its own for each variable on unconstrained space, given those that it depends on:
@@ -145,9 +144,9 @@ func unknown(who, field, name string, l *latents) error {
 // part is the distribution of one variable.
 type part struct {
 	*site
-	loc, scale, tril *ts.Tensor // scale and tril are nil for a point
+	loc, scale, tril torch.Tensor // scale and tril are nil for a point
 	on               []string
-	slopes           []*ts.Tensor
+	slopes           []torch.Tensor
 }
 
 // draw is a draw on unconstrained space, of shape [n], given those of the variables before.
@@ -159,10 +158,10 @@ func (p *part) draw(c *ppl.Ctx, known map[string]torch.Tensor) torch.Tensor {
 		loc = loc.Add(slope.Mul(known[other]).Sum(-1))
 	}
 	switch {
-	case p.tril != nil:
+	case p.tril != (torch.Tensor{}):
 		tril := c.Param(name+".scale_tril", p.tril, support.LowerCholesky)
 		return c.Sample("_"+p.name, dist.MultivariateNormalCholesky(loc, tril))
-	case p.scale != nil:
+	case p.scale != (torch.Tensor{}):
 		scale := c.Param(name+".scale", p.scale, support.Positive)
 		return c.Sample("_"+p.name, dist.Independent(dist.Normal(loc, scale), 1))
 	}

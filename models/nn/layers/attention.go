@@ -72,10 +72,10 @@ func (l Attention) Plan(in []int64) (nn.Plan, error) {
 
 // future is −∞ above the diagonal and 0 elsewhere, in the type and on the device of x.
 func future(x torch.Tensor, steps int64) torch.Tensor {
-	dtype, device := torch.Must(torch.DTypeOfTensor(x.T())), torch.Must(torch.DeviceOf(x.T()))
+	dtype, device := torch.Must(torch.DTypeOfTensor(x)), torch.Must(torch.DeviceOf(x))
 	never := ts.MustFull([]int64{steps, steps}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1,
 		false)
-	return torch.Of(torch.Must(torch.To(never, device, dtype)))
+	return torch.Must(torch.To(torch.Of(never), device, dtype))
 }
 
 // Position adds a learned vector to each step of inputs [steps, features]. Its site is "weight", [steps, features].

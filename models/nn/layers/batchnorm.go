@@ -84,7 +84,7 @@ func FreezeMoments(batch, frozen *nn.Network, p infer.Params, x torch.Tensor) (i
 		return torch.NoGrad(func() error {
 			moments := map[string]torch.Tensor{}
 			batch.ForwardWith(p, x, nn.Run{Observe: func(site string, v torch.Tensor) { moments[site] = v }})
-			var parts []*ts.Tensor
+			var parts []torch.Tensor
 			for _, site := range frozen.Layout().Sites {
 				v, ok := moments[site.Name]
 				if _, own := p.Layout.Site(site.Name); !ok && !own {
@@ -98,9 +98,9 @@ func FreezeMoments(batch, frozen *nn.Network, p infer.Params, x torch.Tensor) (i
 					return fmt.Errorf("site %q has shape %v: expected %v: %w", site.Name, v.Shape(), site.Shape,
 						infer.ErrLayout)
 				}
-				parts = append(parts, v.Reshape(-1).T())
+				parts = append(parts, v.Reshape(-1))
 			}
-			out.Flat = ts.MustCat(parts, 0)
+			out.Flat = torch.Cat(0, parts)
 			s.Keep(out.Flat)
 			return nil
 		})

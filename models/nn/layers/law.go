@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/integrate/quad"
 
 	"github.com/kelvin-ppl/kelvin/infer"
@@ -43,7 +42,7 @@ func (l groupLaplace) LogDensity(rows torch.Tensor) torch.Tensor {
 }
 
 // Draw makes lengths as sums of d exponential numbers.
-func (l groupLaplace) Draw(streams *torch.Streams, n, d int64) (*ts.Tensor, error) {
+func (l groupLaplace) Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error) {
 	return drawRows(streams, n, d, d, func(u torch.Tensor) torch.Tensor { return u.Log().Sum(-1).Mul(-l.scale) })
 }
 
@@ -66,14 +65,14 @@ func (direction) LogDensity(rows torch.Tensor) torch.Tensor {
 }
 
 // Draw looks lengths up in the table of their distribution.
-func (direction) Draw(streams *torch.Streams, n, d int64) (*ts.Tensor, error) {
+func (direction) Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error) {
 	table := lengthsOf(float64(d))
 	return drawRows(streams, n, d, 1, func(u torch.Tensor) torch.Tensor {
 		v := u.Values()
 		for i := range v {
 			v[i] = table.quantile(v[i])
 		}
-		return torch.Of(torch.Must(torch.FromSlice(v, u.Shape()[0], n)))
+		return torch.New(v, u.Shape()[0], n)
 	})
 }
 
@@ -131,18 +130,19 @@ func logSphere(d float64) float64 {
 
 // drawRows makes n rows of d elements for each chain, in directions that are all alike likely; length makes
 // their lengths, [K, n], of uniform numbers [K, n, each].
-func drawRows(streams *torch.Streams, n, d, each int64, length func(u torch.Tensor) torch.Tensor) (*ts.Tensor, error) {
+func drawRows(streams *torch.Streams, n, d, each int64, length func(u torch.Tensor) torch.Tensor) (torch.Tensor,
+	error) {
 	z, err := streams.Normal([]int64{n, d}, gotch.Double, gotch.CPU)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
 	u, err := streams.Uniform([]int64{n, each}, gotch.Double, gotch.CPU)
 	if err != nil {
-		return nil, err
+		return torch.Tensor{}, err
 	}
-	rows := torch.Of(z)
-	factor := length(torch.Of(u)).Div(rows.Square().Sum(-1).Sqrt())
-	return rows.Mul(factor.Unsqueeze(-1)).T(), nil
+	rows := z
+	factor := length(u).Div(rows.Square().Sum(-1).Sqrt())
+	return rows.Mul(factor.Unsqueeze(-1)), nil
 }
 
 // WeightNormPrior is the prior of Heek and Kalchbrenner 2019 for networks with [WeightNorm]: directions have the law

@@ -10,8 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/integrate/quad"
 
-	"github.com/sugarme/gotch/ts"
-
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/models/nn/internal/nntest"
@@ -76,8 +74,8 @@ func TestRowLawsInAPrior(t *testing.T) {
 		nntest.Do(t, func() {
 			const k = 3
 			p := nntest.Point(net, 5, 0.8, k)
-			f := func(flat *ts.Tensor) *ts.Tensor {
-				return prior.LogDensity(infer.Params{Layout: net.Layout(), Flat: flat}).T()
+			f := func(flat torch.Tensor) torch.Tensor {
+				return prior.LogDensity(infer.Params{Layout: net.Layout(), Flat: flat})
 			}
 			values, grads, err := torch.VmapValueAndGrad(f, p.Flat)
 			require.NoError(t, err)
@@ -206,7 +204,7 @@ func TestFixup(t *testing.T) {
 		x := nntest.New([]int64{32}, nntest.Normals(2, 32))
 		s := nntest.Sites(p)
 		want := nntest.Linear(s, "output", nntest.Linear(s, "stem", x))
-		nntest.CloseTo(t, want.Data, nntest.Values(net.Forward(p, torch.Of(nntest.Tensor(x.Data, 32)))), 1e-12,
+		nntest.CloseTo(t, want.Data, nntest.Values(net.Forward(p, nntest.Tensor(x.Data, 32))), 1e-12,
 			"identity")
 	})
 }

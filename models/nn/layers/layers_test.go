@@ -227,7 +227,7 @@ func TestBatchNormOfTheBatch(t *testing.T) {
 		batch, frozen := network(true), network(false)
 		const n = 5
 		p := nntest.Point(batch, 3, 0.7, 0)
-		x := torch.Of(nntest.Tensor(nntest.Normals(4, n*2*4*3), n, 2, 4, 3))
+		x := nntest.Tensor(nntest.Normals(4, n*2*4*3), n, 2, 4, 3)
 		y := batch.Forward(p, x)
 
 		// The last layer's outputs have mean bias and variance scale² v/(v + 0.5) in each channel.
@@ -261,8 +261,8 @@ func TestBatchNormOfLibtorchIsTheFormula(t *testing.T) {
 	nntest.Do(t, func() {
 		net := nntest.Build(t, nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.BatchNorm{Batch: true, Epsilon: 0.1},
 			nn.Tanh{}}, 2, 4, 3)
-		x := torch.Of(nntest.Tensor(nntest.Normals(4, 5*2*4*3), 5, 2, 4, 3))
-		weight := torch.Of(nntest.Tensor(nntest.Normals(5, 5*3*3*2), 5, 3, 3, 2))
+		x := nntest.Tensor(nntest.Normals(4, 5*2*4*3), 5, 2, 4, 3)
+		weight := nntest.Tensor(nntest.Normals(5, 5*3*3*2), 5, 3, 3, 2)
 		gradient := func(observed bool) infer.Gradient {
 			return nntest.Must(infer.NewGradient(infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 				run := nn.Run{}
@@ -277,7 +277,7 @@ func TestBatchNormOfLibtorchIsTheFormula(t *testing.T) {
 			want := nntest.Must(gradient(true).ValueAndGrad(p, nil, 0))
 			have := nntest.Must(gradient(false).ValueAndGrad(p, nil, 0))
 			nntest.CloseTo(t, want.Values, have.Values, 1e-12, "values")
-			nntest.CloseTo(t, nntest.Values(torch.Of(want.Grad)), nntest.Values(torch.Of(have.Grad)), 1e-12, "gradients")
+			nntest.CloseTo(t, nntest.Values(want.Grad), nntest.Values(have.Grad), 1e-12, "gradients")
 		}
 	})
 }

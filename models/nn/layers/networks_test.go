@@ -219,7 +219,7 @@ func TestFullSizes(t *testing.T) {
 			p := nntest.Must(nntest.Must(nn.Init(net, c.start, &streams)).To(gotch.CPU, gotch.Float))
 			x := nntest.Must(torch.To(nntest.Tensor(nntest.Normals(2, 2*3*32*32), 2, 3, 32, 32), gotch.CPU,
 				gotch.Float))
-			y := net.Forward(p, torch.Of(x))
+			y := net.Forward(p, x)
 			require.Equal(t, []int64{2, 10}, nntest.Shape(y))
 			size := math.Sqrt(meanSquare(nntest.Values(y)))
 			assert.True(t, size > 1e-3 && size < 10, "%s: logits of size %v", name, size)
@@ -229,9 +229,9 @@ func TestFullSizes(t *testing.T) {
 		net, streams := build(t, layers.Transformer{Blocks: 1, Length: 6}), torch.NewStreams(1, 1)
 		p := nntest.Must(nn.Init(net, nn.PyTorch(), &streams))
 		tokens := []int64{3, 9, 4, 8, 60, 95}
-		before := nntest.Values(net.Forward(p, torch.Of(nntest.Must(torch.FromSlice(tokens, 6)))))
+		before := nntest.Values(net.Forward(p, nntest.Must(torch.FromSlice(tokens, 6))))
 		tokens[4] = 7
-		after := nntest.Values(net.Forward(p, torch.Of(nntest.Must(torch.FromSlice(tokens, 6)))))
+		after := nntest.Values(net.Forward(p, nntest.Must(torch.FromSlice(tokens, 6))))
 		nntest.CloseTo(t, before[:4*96], after[:4*96], 0, "the steps before the change")
 		assert.NotEqual(t, before[4*96:5*96], after[4*96:5*96])
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // LoRA adds a product of two thin matrices to weights that stay as they are (Hu et al. 2022):
@@ -35,7 +34,8 @@ type Adapter struct {
 // "<site>.lora_a" and "<site>.lora_b".
 func (l LoRA) Attach(n *nn.Network, base infer.Params) (*Adapter, error) {
 	fail := func(err error) (*Adapter, error) { return nil, fmt.Errorf("weights.LoRA: %w", err) }
-	if n == nil || base.Layout == nil || base.Flat == nil || base.Batched() || !base.Layout.Equal(n.Layout()) {
+	if n == nil || base.Layout == nil || base.Flat == (torch.Tensor{}) || base.Batched() ||
+		!base.Layout.Equal(n.Layout()) {
 		return fail(fmt.Errorf("a network and a single point of it are needed: %w", infer.ErrLayout))
 	}
 	field := func(name string, value any, allowed string) error {
@@ -97,19 +97,19 @@ func (a *Adapter) Init(streams *torch.Streams) (infer.Params, error) {
 		return p, nil
 	}
 	err := torch.Do(func(s *torch.Scope) error {
-		dtype, device := a.base.Flat.DType(), torch.Must(torch.DeviceOf(a.base.Flat))
-		var parts []*ts.Tensor
+		dtype, device := a.base.Flat.T().DType(), torch.Must(torch.DeviceOf(a.base.Flat))
+		var parts []torch.Tensor
 		for _, site := range a.layout.Sites {
-			u := torch.Of(torch.Must(streams.Uniform([]int64{int64(site.Size)}, dtype, device)))
+			u := torch.Must(streams.Uniform([]int64{int64(site.Size)}, dtype, device))
 			scale := 0.0
 			if isA(site.Name) {
 				scale = 1 / math.Sqrt(float64(site.Shape[1]))
 			}
-			parts = append(parts, u.Mul(2).Sub(1).Mul(scale).T())
+			parts = append(parts, u.Mul(2).Sub(1).Mul(scale))
 		}
-		p.Flat = ts.MustCat(parts, 1)
+		p.Flat = torch.Cat(1, parts)
 		if len(streams.Chains) == 1 {
-			p.Flat = p.Flat.MustSelect(0, 0, false)
+			p.Flat = p.Flat.At(0)
 		}
 		s.Keep(p.Flat)
 		return nil
@@ -141,22 +141,22 @@ func (a *Adapter) weights(p infer.Params) map[string]torch.Tensor {
 // Merge is the point of the network in which the adapters are part of the weights: nn.Network.Forward there is what
 // Forward is here, and needs no adapters.
 func (a *Adapter) Merge(p infer.Params) (infer.Params, error) {
-	if a.lora.Rank > 0 && (!p.Layout.Equal(a.layout) || p.Flat == nil || p.Batched()) {
+	if a.lora.Rank > 0 && (!p.Layout.Equal(a.layout) || p.Flat == (torch.Tensor{}) || p.Batched()) {
 		return infer.Params{}, fmt.Errorf("weights: a single point of the adapters is needed: %w", infer.ErrLayout)
 	}
 	out := infer.Params{Layout: a.base.Layout}
 	err := torch.Do(func(s *torch.Scope) error {
 		return torch.NoGrad(func() error {
 			values := a.weights(p)
-			var parts []*ts.Tensor
+			var parts []torch.Tensor
 			for _, site := range a.base.Layout.Sites {
 				v, ok := values[site.Name]
 				if !ok {
 					v = a.base.Get(site.Name)
 				}
-				parts = append(parts, v.Reshape(-1).T())
+				parts = append(parts, v.Reshape(-1))
 			}
-			out.Flat = ts.MustCat(parts, 0)
+			out.Flat = torch.Cat(0, parts)
 			s.Keep(out.Flat)
 			return nil
 		})

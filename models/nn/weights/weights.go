@@ -35,7 +35,7 @@ func (n Names) of(site string) string {
 // tensor for which there is no site, unless names.Others. Errors name the file, the tensor and what was expected.
 func Load(path string, p infer.Params, names Names) (infer.Params, error) {
 	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("weights.Load: %w", err) }
-	if p.Layout == nil || p.Flat == nil || p.Batched() {
+	if p.Layout == nil || p.Flat == (torch.Tensor{}) || p.Batched() {
 		return fail(fmt.Errorf("a single point with a layout is needed: %w", infer.ErrLayout))
 	}
 	flat, err := torch.ToSlice[float64](p.Flat)
@@ -98,7 +98,7 @@ func Load(path string, p infer.Params, names Names) (infer.Params, error) {
 
 // Save writes the sites of a point that have a name as tensors of a safetensors file, in the point's type, F64 or F32.
 func Save(path string, p infer.Params, names Names, metadata map[string]string) error {
-	if p.Layout == nil || p.Flat == nil || p.Batched() {
+	if p.Layout == nil || p.Flat == (torch.Tensor{}) || p.Batched() {
 		return fmt.Errorf("weights.Save: a single point with a layout is needed: %w", infer.ErrLayout)
 	}
 	dtype, err := torch.DTypeOfTensor(p.Flat)

@@ -49,14 +49,14 @@ func linearModel(n, d int64, family func(eta, y torch.Tensor) torch.Tensor) lowe
 	return lower.Source{
 		Dim: int(d),
 		Batch: []lower.Named{
-			{Name: "x", Tensor: must(torch.FromSlice(x, n, d))}, {Name: "y", Tensor: must(torch.FromSlice(y))},
+			{Name: "x", Tensor: torch.New(x, n, d).T()}, {Name: "y", Tensor: torch.New(y).T()},
 		},
 		Evaluate: func(w *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(w *ts.Tensor) *ts.Tensor {
-				eta := torch.Of(b[0]).MatMul(torch.Of(w).Unsqueeze(-1)).Squeeze(-1)
-				return family(eta, torch.Of(b[1])).Sub(torch.Of(w).Square().Sum().Mul(0.5)).T()
-			}, w)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+			v, g, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
+				eta := torch.Of(b[0]).MatMul(w.Unsqueeze(-1)).Squeeze(-1)
+				return family(eta, torch.Of(b[1])).Sub(w.Square().Sum().Mul(0.5))
+			}, torch.Of(w))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 }

@@ -6,17 +6,16 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch/ts"
 )
 
 // At a bound the derivative is 0 or 1, and shared between equal tensors, as libtorch's version has it. Compiled code
 // has what eager evaluation with the same libtorch has, at the bound, beside it and at ties: the same numbers, since
 // they are sums of whole ones.
 func TestDerivativesAtBounds(t *testing.T) {
-	s := sourceOf(8, func(x *ts.Tensor) *ts.Tensor {
-		from, to := torch.Of(x.MustNarrow(0, 0, 4, false)), torch.Of(x.MustNarrow(0, 4, 4, false))
+	s := sourceOf(8, func(x torch.Tensor) torch.Tensor {
+		from, to := torch.Of(x.T().MustNarrow(0, 0, 4, false)), torch.Of(x.T().MustNarrow(0, 4, 4, false))
 		return from.Max(0.5).Mul(3).Add(to.Min(0.5).Mul(5)).Add(from.Clamp(-1, 2).Mul(7)).
-			Add(from.Max(to).Mul(11)).Add(from.Min(to).Mul(13)).Sum().T()
+			Add(from.Max(to).Mul(11)).Add(from.Min(to).Mul(13)).Sum()
 	})
 	tiers := everywhere(t, s, compile(t, s))
 	for _, x := range [][]float64{

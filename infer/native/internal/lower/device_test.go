@@ -85,16 +85,16 @@ func TestResidualNetworksRunWhereThePointIs(t *testing.T) {
 		require.NoError(t, err)
 		const n = 4
 		x, y := points(1, n*3*8*8, 1, 5)[0], []int64{1, 9, 0, 3}
-		batch := infer.Batch{"x": must(torch.FromSlice(x, n, 3, 8, 8)), "y": must(torch.FromSlice(y))}
+		batch := infer.Batch{"x": torch.New(x, n, 3, 8, 8), "y": torch.New(y)}
 		s := lower.Source{Dim: net.Layout().Dim(),
-			Batch: []lower.Named{{Name: "x", Tensor: batch["x"]}, {Name: "y", Tensor: batch["y"]}},
+			Batch: []lower.Named{{Name: "x", Tensor: batch["x"].T()}, {Name: "y", Tensor: batch["y"].T()}},
 			Evaluate: func(theta *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, _ []lower.Named, err error) {
-				v, g, err := torch.ValueAndGrad(func(theta *ts.Tensor) *ts.Tensor {
+				v, g, err := torch.ValueAndGrad(func(theta torch.Tensor) torch.Tensor {
 					p := infer.Params{Layout: net.Layout(), Flat: theta}
 					fit := dist.CategoricalLogits(net.Forward(p, torch.Of(b[0]))).LogProb(torch.Of(b[1])).Mean()
-					return fit.Add(prior.LogDensity(p).Div(n)).T()
-				}, theta)
-				return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+					return fit.Add(prior.LogDensity(p).Div(n))
+				}, torch.Of(theta))
+				return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 			}}
 		r, err := lower.Record(s, points(1, s.Dim, 0.1, 6)[0])
 		require.NoError(t, err, name)

@@ -157,10 +157,10 @@ var densities = map[string]density{
 		return logp(d.y, dist.MixtureSameFamily(u.simplex(3), dist.Normal(u.real(3), u.pos(3))))
 	},
 	"Multinomial": func(u *unknowns, d data) torch.Tensor {
-		return logp(torch.Of(must(torch.FromSlice([]float64{2, 3, 4}))), dist.Multinomial(9, u.simplex(3)))
+		return logp(torch.New([]float64{2, 3, 4}), dist.Multinomial(9, u.simplex(3)))
 	},
 	"MultinomialLogits": func(u *unknowns, d data) torch.Tensor {
-		return logp(torch.Of(must(torch.FromSlice([]float64{2, 3, 4}))), dist.MultinomialLogits(9, u.real(3)))
+		return logp(torch.New([]float64{2, 3, 4}), dist.MultinomialLogits(9, u.real(3)))
 	},
 	"MultivariateNormal": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(3), dist.MultivariateNormal(u.real(3), u.spd(3)))
@@ -194,7 +194,7 @@ var densities = map[string]density{
 		return logp(u.real(6), dist.GaussianRandomWalk(6, u.pos()))
 	},
 	"DirichletMultinomial": func(u *unknowns, d data) torch.Tensor {
-		return logp(torch.Of(torch.Must(torch.FromSlice([]float64{2, 0, 5, 2}))), dist.DirichletMultinomial(9, u.pos(4)))
+		return logp(torch.New([]float64{2, 0, 5, 2}), dist.DirichletMultinomial(9, u.pos(4)))
 	},
 	"SkewNormal": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(6), dist.SkewNormal(u.real(), u.pos(), u.real()))
@@ -264,7 +264,7 @@ func weighed(x torch.Tensor) torch.Tensor {
 	for i := range weights {
 		weights[i] = 1 + 0.3*float64(i)
 	}
-	return x.Reshape(-1).Mul(torch.Of(must(torch.FromSlice(weights)))).Sum()
+	return x.Reshape(-1).Mul(torch.New(weights)).Sum()
 }
 
 // maps are all bijectors.
@@ -292,7 +292,7 @@ func must[T any](v T, err error) T {
 
 // densitySource is a case as the recorder evaluates it.
 func densitySource(f density) lower.Source {
-	tensor := func(v []float64, shape ...int64) *ts.Tensor { return must(torch.FromSlice(v, shape...)) }
+	tensor := func(v []float64, shape ...int64) *ts.Tensor { return torch.New(v, shape...).T() }
 	s := lower.Source{Dim: dim, Batch: []lower.Named{
 		{Name: "y", Tensor: tensor([]float64{-1.2, 0.3, 2.5, 0.1, -0.7, 1.4}, 6)},
 		{Name: "counts", Tensor: tensor([]float64{0, 1, 2, 3, 0, 7}, 6)},
@@ -305,11 +305,11 @@ func densitySource(f density) lower.Source {
 	}}
 	s.Evaluate = func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
 		d := data{torch.Of(b[0]), torch.Of(b[1]), torch.Of(b[2]), torch.Of(b[3]), torch.Of(b[4]), torch.Of(b[5])}
-		v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-			u := &unknowns{x: torch.Of(x)}
-			return f(u, d).Add(torch.Of(x).Sum().Mul(0)).T()
-		}, x)
-		return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+		v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+			u := &unknowns{x: x}
+			return f(u, d).Add(x.Sum().Mul(0))
+		}, torch.Of(x))
+		return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 	}
 	return s
 }

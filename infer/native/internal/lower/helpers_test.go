@@ -26,23 +26,23 @@ func targetSource(target infer.Target, layout *infer.Layout, batch infer.Batch) 
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		s.Batch = append(s.Batch, lower.Named{Name: name, Tensor: batch[name]})
+		s.Batch = append(s.Batch, lower.Named{Name: name, Tensor: batch[name].T()})
 	}
 	s.Evaluate = func(x *ts.Tensor, data []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
 		batch := infer.Batch{}
 		for i, name := range names {
-			batch[name] = data[i]
+			batch[name] = torch.Of(data[i])
 		}
 		for i, f := range []infer.LogPosterior{target.LogPosterior, target.LogJacobian} {
 			if f == nil {
 				continue
 			}
 			var names []string
-			v, g, more, err := torch.ValueAndGradAux(func(x *ts.Tensor) (*ts.Tensor, []*ts.Tensor) {
+			v, g, more, err := torch.ValueAndGradAux(func(x torch.Tensor) (torch.Tensor, []torch.Tensor) {
 				p, err := infer.Params{Layout: layout, Flat: x}.Split()
 				torch.Must(x, err)
 				y, out := f(p, batch)
-				var more []*ts.Tensor
+				var more []torch.Tensor
 				for name := range out {
 					names = append(names, name)
 				}
@@ -50,15 +50,15 @@ func targetSource(target infer.Target, layout *infer.Layout, batch infer.Batch) 
 				for _, name := range names {
 					more = append(more, out[name])
 				}
-				return y.T(), more
-			}, x)
+				return y, more
+			}, torch.Of(x))
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			values, grads = append(values, v), append(grads, g)
+			values, grads = append(values, v.T()), append(grads, g.T())
 			if i == 0 {
 				for k, name := range names {
-					aux = append(aux, lower.Named{Name: name, Tensor: more[k]})
+					aux = append(aux, lower.Named{Name: name, Tensor: more[k].T()})
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func eager(t testing.TB, s lower.Source, x []float64, weight float64) (value flo
 		for _, b := range s.Batch {
 			data = append(data, b.Tensor)
 		}
-		values, grads, more, err := s.Evaluate(flat, data)
+		values, grads, more, err := s.Evaluate(flat.T(), data)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func eager(t testing.TB, s lower.Source, x []float64, weight float64) (value flo
 }
 
 func floats(x *ts.Tensor) []float64 {
-	v, err := torch.ToSlice[float64](x)
+	v, err := torch.ToSlice[float64](torch.Of(x))
 	if err != nil {
 		panic(err)
 	}

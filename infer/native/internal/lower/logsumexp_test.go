@@ -14,11 +14,11 @@ import (
 )
 
 // sourceOf is a source without a batch.
-func sourceOf(dim int, f func(x *ts.Tensor) *ts.Tensor) lower.Source {
+func sourceOf(dim int, f func(x torch.Tensor) torch.Tensor) lower.Source {
 	return lower.Source{Dim: dim, Evaluate: func(x *ts.Tensor, _ []*ts.Tensor) (values, grads []*ts.Tensor,
 		aux []lower.Named, err error) {
-		v, g, err := torch.ValueAndGrad(f, x)
-		return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+		v, g, err := torch.ValueAndGrad(f, torch.Of(x))
+		return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 	}}
 }
 
@@ -53,7 +53,7 @@ func TestLogSumExp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dim := 8 * c.terms
-			s := sourceOf(dim, func(x *ts.Tensor) *ts.Tensor { return c.f(x, int64(c.terms)) })
+			s := sourceOf(dim, func(x torch.Tensor) torch.Tensor { return torch.Of(c.f(x.T(), int64(c.terms))) })
 			plan := compile(t, s)
 			exps := 0
 			for _, step := range plan.Steps {

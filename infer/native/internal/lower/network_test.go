@@ -25,10 +25,10 @@ func TestNetwork(t *testing.T) {
 	s := lower.Source{
 		Dim: in*hidden + hidden + hidden*out + out,
 		Batch: []lower.Named{
-			{Name: "x", Tensor: must(torch.FromSlice(x, n, in))}, {Name: "y", Tensor: must(torch.FromSlice(y))},
+			{Name: "x", Tensor: torch.New(x, n, in).T()}, {Name: "y", Tensor: torch.New(y).T()},
 		},
 		Evaluate: func(w *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(w *ts.Tensor) *ts.Tensor {
+			v, g, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
 				at := 0
 				take := func(shape ...int64) torch.Tensor {
 					k := 1
@@ -36,14 +36,14 @@ func TestNetwork(t *testing.T) {
 						k *= int(s)
 					}
 					at += k
-					return torch.Of(w).Slice(0, at-k, at).Reshape(shape...)
+					return w.Slice(0, at-k, at).Reshape(shape...)
 				}
 				h := torch.Of(b[0]).MatMul(take(in, hidden)).Add(take(hidden)).Tanh()
 				logits := h.MatMul(take(hidden, out)).Add(take(out))
 				p := logits.LogSoftmax(-1).Gather(1, torch.Of(b[1]).Unsqueeze(1))
-				return p.Sum().Sub(torch.Of(w).Square().Sum().Mul(0.5)).T()
-			}, w)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+				return p.Sum().Sub(w.Square().Sum().Mul(0.5))
+			}, torch.Of(w))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 	plan := compile(t, s)

@@ -296,17 +296,17 @@ func opPoints() [][]float64 {
 func (f opCase) source() lower.Source {
 	return lower.Source{
 		Dim:   opDim,
-		Batch: []lower.Named{{Name: "ix", Tensor: must(torch.FromSlice([]int64{2, 0, 1, 2}))}},
+		Batch: []lower.Named{{Name: "ix", Tensor: torch.New([]int64{2, 0, 1, 2}).T()}},
 		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				y := torch.Of(f(x, b[0])).Reshape(-1)
+			v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				y := torch.Of(f(x.T(), b[0])).Reshape(-1)
 				w := make([]float64, y.Numel())
 				for i := range w {
 					w[i] = math.Sin(float64(i + 1))
 				}
-				return y.Mul(torch.Of(must(torch.FromSlice(w)))).Sum().Add(torch.Of(x).Sum().Mul(0)).T()
-			}, x)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+				return y.Mul(torch.New(w)).Sum().Add(x.Sum().Mul(0))
+			}, torch.Of(x))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 }
@@ -345,14 +345,14 @@ func TestRegressionIsOneLoop(t *testing.T) {
 	s := lower.Source{
 		Dim: d,
 		Batch: []lower.Named{
-			{Name: "x", Tensor: must(torch.FromSlice(x, n, d))}, {Name: "y", Tensor: must(torch.FromSlice(y))},
+			{Name: "x", Tensor: torch.New(x, n, d).T()}, {Name: "y", Tensor: torch.New(y).T()},
 		},
 		Evaluate: func(w *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(w *ts.Tensor) *ts.Tensor {
+			v, g, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
 				eta := torch.Of(b[0]).MatMul(w)
-				return torch.Of(b[1]).Mul(eta).Sub(eta.Softplus()).Sum().Sub(torch.Of(w).Square().Sum().Mul(0.5)).T()
-			}, w)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+				return torch.Of(b[1]).Mul(eta).Sub(eta.Softplus()).Sum().Sub(w.Square().Sum().Mul(0.5))
+			}, torch.Of(w))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 	plan := compile(t, s)
@@ -382,13 +382,13 @@ func TestScatterStandsAlone(t *testing.T) {
 	s := lower.Source{
 		Dim: groups,
 		Batch: []lower.Named{
-			{Name: "which", Tensor: must(torch.FromSlice(which))}, {Name: "y", Tensor: must(torch.FromSlice(y))},
+			{Name: "which", Tensor: torch.New(which).T()}, {Name: "y", Tensor: torch.New(y).T()},
 		},
 		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				return torch.Of(b[1]).Sub(torch.Of(x).IndexSelect(0, torch.Of(b[0])).Exp()).Square().Sum().T()
-			}, x)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+			v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				return torch.Of(b[1]).Sub(x.IndexSelect(0, torch.Of(b[0])).Exp()).Square().Sum()
+			}, torch.Of(x))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 	plan := compile(t, s)

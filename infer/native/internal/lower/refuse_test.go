@@ -19,36 +19,36 @@ import (
 func source(f func(x, y torch.Tensor) torch.Tensor) lower.Source {
 	return lower.Source{
 		Dim:   2,
-		Batch: []lower.Named{{Name: "y", Tensor: must(torch.FromSlice([]float64{1, 2, 3}))}},
+		Batch: []lower.Named{{Name: "y", Tensor: torch.New([]float64{1, 2, 3}).T()}},
 		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
-			v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor {
-				return f(torch.Of(x), torch.Of(b[0])).T()
-			}, x)
-			return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+			v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
+				return f(x, torch.Of(b[0]))
+			}, torch.Of(x))
+			return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 		},
 	}
 }
 
 // The rule for each: what a plan would get wrong is refused, with the operation and the reason.
 func TestRefusals(t *testing.T) {
-	kept := must(torch.FromSlice([]float64{0}))
-	held := must(torch.FromSlice([]float64{0, 0}))
+	kept := torch.New([]float64{0})
+	held := torch.New([]float64{0, 0})
 	calls := 0
 	for name, c := range map[string]struct {
 		f          func(x, y torch.Tensor) torch.Tensor
 		op, reason string
 	}{
 		"a value read": {func(x, y torch.Tensor) torch.Tensor {
-			return x.Sum().Mul(torch.Must(torch.Item(x.At(0).T())))
+			return x.Sum().Mul(x.At(0).Item())
 		}, "kelvin::read", "reads a value"},
 		"values read": {func(x, y torch.Tensor) torch.Tensor {
-			return x.Sum().Mul(torch.Must(torch.ToSlice[float64](x.T()))[0])
+			return x.Sum().Mul(torch.Must(torch.ToSlice[float64](x))[0])
 		}, "kelvin::read", "reads a value"},
 		"a value of the batch read": {func(x, y torch.Tensor) torch.Tensor {
-			return x.Sum().Mul(torch.Must(torch.Item(y.At(0).T())))
+			return x.Sum().Mul(y.At(0).Item())
 		}, "kelvin::read", "reads a value"},
 		"a branch that both points take": {func(x, y torch.Tensor) torch.Tensor {
-			if torch.Must(torch.Item(x.At(0).T())) > -1e9 {
+			if x.At(0).Item() > -1e9 {
 				return x.Square().Sum()
 			}
 			return x.Sum()
@@ -77,12 +77,12 @@ func TestRefusals(t *testing.T) {
 			return x.Sum()
 		}, "", "different operations"},
 		"a tensor kept between calls": {func(x, y torch.Tensor) torch.Tensor {
-			kept.MustAdd_(must(torch.Scalar(1)))
-			return x.Sum().Add(torch.Of(kept).Sum())
+			kept.T().MustAdd_(torch.Scalar(1).T())
+			return x.Sum().Add(kept.Sum())
 		}, "add_", "kept between calls"},
 		"a tensor that is overwritten": {func(x, y torch.Tensor) torch.Tensor {
-			held.Copy_(x.T().MustDetach(false))
-			return x.Mul(torch.Of(held)).Sum()
+			held.T().Copy_(x.T().MustDetach(false))
+			return x.Mul(held).Sum()
 		}, "copy_", "kept between calls"},
 		"float32": {func(x, y torch.Tensor) torch.Tensor {
 			z := x.T().MustTotype(gotch.Float, false).MustSquare(false)
@@ -93,8 +93,8 @@ func TestRefusals(t *testing.T) {
 		}, "sinc", "not understood"},
 		// Its parts are a copy, and then work on the memory itself, of which no part tells.
 		"an operation whose parts are not all": {func(x, y torch.Tensor) torch.Tensor {
-			ix := must(torch.FromSlice([]int64{1}))
-			return torch.Of(y.T().MustIndexCopy(0, ix, x.At(0).Reshape(1).T(), false)).Sum()
+			ix := torch.New([]int64{1})
+			return torch.Of(y.T().MustIndexCopy(0, ix.T(), x.At(0).Reshape(1).T(), false)).Sum()
 		}, "index_copy", "not understood"},
 		"an index that depends on the parameters": {func(x, y torch.Tensor) torch.Tensor {
 			ix := x.Gt(0).T().MustTotype(gotch.Int64, false)
@@ -116,15 +116,15 @@ func TestRefusals(t *testing.T) {
 
 // What looks like the cases above and is none.
 func TestNoRefusal(t *testing.T) {
-	weights := must(torch.FromSlice([]float64{0.5, 2}))
-	single := must(torch.FromSlice([]float64{0.5, 2})).MustTotype(gotch.Float, false)
+	weights := torch.New([]float64{0.5, 2})
+	single := torch.New([]float64{0.5, 2}).T().MustTotype(gotch.Float, false)
 	for name, f := range map[string]func(x, y torch.Tensor) torch.Tensor{
 		"a constant is read": func(x, y torch.Tensor) torch.Tensor {
-			return x.Square().Sum().Mul(torch.Must(torch.Item(weights.MustSelect(0, 1, false))))
+			return x.Square().Sum().Mul(torch.Of(weights.T().MustSelect(0, 1, false)).Item())
 		},
 		"a float32 constant": func(x, y torch.Tensor) torch.Tensor { return x.Mul(torch.Of(single)).Square().Sum() },
 		"a constant of its own": func(x, y torch.Tensor) torch.Tensor {
-			return x.Mul(torch.Of(weights)).Sum().Mul(y.Sum())
+			return x.Mul(weights).Sum().Mul(y.Sum())
 		},
 		"a part is written": func(x, y torch.Tensor) torch.Tensor {
 			z := x.T().MustZerosLike(false)
@@ -157,7 +157,7 @@ func TestBatchIsNoConstant(t *testing.T) {
 		return y.Log().Sum().Mul(x.At(0)).Sub(y.Add(1).Lgamma().Sum()).Add(y.MatMul(y.Mul(x.At(1))))
 	})
 	plan := compile(t, s)
-	s.Batch[0].Tensor = must(torch.FromSlice([]float64{4, 0.5, 9}))
+	s.Batch[0].Tensor = torch.New([]float64{4, 0.5, 9}).T()
 	agrees(t, s, plan, points(3, 2, 1, 8))
 	for _, b := range plan.Buffers {
 		for _, v := range b.Data {

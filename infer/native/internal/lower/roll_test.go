@@ -13,7 +13,7 @@ import (
 
 // series are numbers that look like data.
 func series(n int) torch.Tensor {
-	return torch.Of(torch.Must(torch.FromSlice(points(1, n, 1, 9)[0])))
+	return torch.New(points(1, n, 1, 9)[0])
 }
 
 // loops are log densities written as loops over time, as a user writes them.
@@ -63,7 +63,7 @@ var loops = []struct {
 	{"hidden Markov, products", 16 + 4, 2, func(x torch.Tensor, y []torch.Tensor) torch.Tensor {
 		p := x.Slice(0, 0, 16).Reshape(4, 4).LogSoftmax(1).Exp()
 		mu := x.Slice(0, 16, 20)
-		alpha := torch.Of(torch.Must(torch.FromSlice([]float64{0.25, 0.25, 0.25, 0.25})))
+		alpha := torch.New([]float64{0.25, 0.25, 0.25, 0.25})
 		sum := torch.Of(0)
 		for t := range 60 {
 			alpha = alpha.MatMul(p).Mul(y[0].At(t).Sub(mu).Square().Mul(-0.5).Exp())
@@ -176,8 +176,8 @@ func timeSource(dim int, data []torch.Tensor, f func(x torch.Tensor, y []torch.T
 		for _, b := range batch {
 			y = append(y, torch.Of(b))
 		}
-		v, g, err := torch.ValueAndGrad(func(x *ts.Tensor) *ts.Tensor { return f(torch.Of(x), y).T() }, x)
-		return []*ts.Tensor{v}, []*ts.Tensor{g}, nil, err
+		v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor { return f(x, y) }, torch.Of(x))
+		return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
 	}
 	return s
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/lower"
 	"github.com/kelvin-ppl/kelvin/internal/ccompiler"
+	"github.com/kelvin-ppl/kelvin/internal/raw"
+	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch/ts"
 )
@@ -32,22 +34,23 @@ func everywhere(t *testing.T, s lower.Source, plan *ir.Plan) map[string]evaluati
 // compiled is a source in a tier. Its outputs are those of the plan.
 func compiled(t *testing.T, s lower.Source, plan *ir.Plan, tier native.Tier) evaluation {
 	t.Helper()
-	n := native.Source{Dim: s.Dim, Batch: map[string]*ts.Tensor{}}
+	n := native.Source{Dim: s.Dim, Batch: map[string]torch.Tensor{}}
 	for _, b := range s.Batch {
-		n.Batch[b.Name] = b.Tensor
+		n.Batch[b.Name] = torch.Of(b.Tensor)
 	}
-	n.Evaluate = func(x *ts.Tensor, batch map[string]*ts.Tensor) (values, grads []*ts.Tensor, aux map[string]*ts.Tensor,
+	n.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+		aux map[string]torch.Tensor,
 		err error) {
 		var data []*ts.Tensor
 		for _, b := range s.Batch {
-			data = append(data, batch[b.Name])
+			data = append(data, batch[b.Name].T())
 		}
-		values, grads, more, err := s.Evaluate(x, data)
-		aux = map[string]*ts.Tensor{}
+		v, g, more, err := s.Evaluate(x.T(), data)
+		aux = map[string]torch.Tensor{}
 		for _, a := range more {
-			aux[a.Name] = a.Tensor
+			aux[a.Name] = torch.Of(a.Tensor)
 		}
-		return values, grads, aux, err
+		return raw.All(v), raw.All(g), aux, err
 	}
 	f, report, err := native.Compile(n, points(2, s.Dim, 0.5, 1), native.Options{Tier: tier, CacheDir: t.TempDir()})
 	require.NoError(t, err)

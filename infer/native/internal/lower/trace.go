@@ -217,7 +217,7 @@ func (s Source) record(x []float64) (*trace, error) {
 		if err != nil {
 			return err
 		}
-		known := []*ts.Tensor{point}
+		known := []*ts.Tensor{point.T()}
 		for _, b := range s.Batch {
 			t, err := b.Tensor.Detach(false)
 			if err != nil {
@@ -233,7 +233,7 @@ func (s Source) record(x []float64) (*trace, error) {
 		foreigners := foreign.Record()
 		defer foreigners.Free()
 		defer foreigners.Stop()
-		values, grads, aux, err := s.Evaluate(point, known[1:])
+		values, grads, aux, err := s.Evaluate(point.T(), known[1:])
 		if err != nil {
 			return err
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -58,7 +57,7 @@ func (c Case) build(t *testing.T) *nn.Network {
 }
 
 // Inputs are n inputs, as a tensor and in plain Go.
-func (c Case) Inputs(n int) (*ts.Tensor, []Array) {
+func (c Case) Inputs(n int) (torch.Tensor, []Array) {
 	size := int64(1)
 	for _, s := range c.In {
 		size *= s
@@ -83,10 +82,10 @@ func (c Case) Inputs(n int) (*ts.Tensor, []Array) {
 }
 
 // Score is a scalar function of the outputs in which each has its own weight.
-func Score(y torch.Tensor) *ts.Tensor {
+func Score(y torch.Tensor) torch.Tensor {
 	weights := Tensor(Normals(5, y.Numel()), Shape(y)...)
-	y = torch.Of(Must(torch.To(y.T(), gotch.CPU, gotch.Double)))
-	return y.Mul(weights).Mul(y.Add(2)).Sum().T()
+	y = Must(torch.To(y, gotch.CPU, gotch.Double))
+	return y.Mul(weights).Mul(y.Add(2)).Sum()
 }
 
 // Values checks outputs against the loops, in float64 and float32, at one input and at three.
@@ -96,12 +95,12 @@ func (c Case) Values(t *testing.T) {
 		n := c.build(t)
 		p := Point(n, 3, c.scale(), 0)
 		x, plain := c.Inputs(3)
-		y := n.Forward(p, torch.Of(x))
+		y := n.Forward(p, x)
 		var want []float64
 		for i, one := range c.want(Sites(p), plain) {
 			require.Equal(t, fmt.Sprint(n.Out()), fmt.Sprint(one.Shape))
 			want = append(want, one.Data...)
-			single := n.Forward(p, torch.Of(x.MustSelect(0, int64(i), false)))
+			single := n.Forward(p, x.At(i))
 			require.Equal(t, n.Out(), Shape(single))
 			CloseTo(t, c.want(Sites(p), plain[i:i+1])[0].Data, Values(single), 1e-12, "a single input")
 		}
@@ -111,7 +110,7 @@ func (c Case) Values(t *testing.T) {
 		if c.Tokens == 0 {
 			x = Must(torch.To(x, gotch.CPU, gotch.Float))
 		}
-		y = n.Forward(Must(p.To(gotch.CPU, gotch.Float)), torch.Of(x))
+		y = n.Forward(Must(p.To(gotch.CPU, gotch.Float)), x)
 		require.Equal(t, gotch.Float, y.T().DType())
 		CloseTo(t, want, Values(y), 2e-5, "outputs in float32")
 	})
@@ -123,8 +122,8 @@ func (c Case) Gradients(t *testing.T) {
 	Do(t, func() {
 		n := c.build(t)
 		x, plain := c.Inputs(2)
-		f := func(flat *ts.Tensor) *ts.Tensor {
-			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		f := func(flat torch.Tensor) torch.Tensor {
+			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
 		}
 		p := Point(n, 3, c.scale(), 0)
 		_, grad, err := torch.ValueAndGrad(f, p.Flat)
@@ -168,32 +167,32 @@ func (c Case) SecondDerivatives(t *testing.T) {
 		const k, h = 3, 1e-5
 		n := c.build(t)
 		x, _ := c.Inputs(2)
-		f := func(flat *ts.Tensor) *ts.Tensor {
-			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		f := func(flat torch.Tensor) torch.Tensor {
+			return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
 		}
 		p := Point(n, 3, c.scale(), k)
 		v := Point(n, 4, 1, k).Flat
-		product := func(value, leaf, v *ts.Tensor) []float64 {
-			g := Must(torch.Grad([]*ts.Tensor{value}, []*ts.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))[0]
-			along := g.MustMul(v, false).MustSum(gotch.Double, false)
-			return Values(Must(torch.Grad([]*ts.Tensor{along}, []*ts.Tensor{leaf},
+		product := func(value, leaf, v torch.Tensor) []float64 {
+			g := Must(torch.Grad([]torch.Tensor{value}, []torch.Tensor{leaf}, &torch.GradOptions{CreateGraph: true}))[0]
+			along := g.Mul(v).T().MustSum(gotch.Double, false)
+			return Values(Must(torch.Grad([]torch.Tensor{torch.Of(along)}, []torch.Tensor{leaf},
 				&torch.GradOptions{AllowUnused: true}))[0])
 		}
 		leaf := Must(torch.Leaf(p.Flat))
 		mapped := Must(
 			torch.Vmap(
-				func(in []*ts.Tensor) ([]*ts.Tensor, error) { return []*ts.Tensor{f(in[0])}, nil },
-				[]*ts.Tensor{leaf},
+				func(in []torch.Tensor) ([]torch.Tensor, error) { return []torch.Tensor{f(in[0])}, nil },
+				[]torch.Tensor{leaf},
 				nil,
 			),
 		)
-		all := product(mapped[0].MustSum(gotch.Double, false), leaf, v)
+		all := product(torch.Of(mapped[0].T().MustSum(gotch.Double, false)), leaf, v)
 		for i := range k {
-			at, dir := Row(p, i).Flat, v.MustSelect(0, int64(i), false)
+			at, dir := Row(p, i).Flat, v.At(i).T()
 			shifted := func(by float64) []float64 {
 				_, g, err := torch.ValueAndGrad(
 					f,
-					Must(torch.Combine(torch.Term{Coeff: 1, Tensor: at}, torch.Term{Coeff: by, Tensor: dir})),
+					Must(torch.Combine(torch.Term{Coeff: 1, Tensor: at}, torch.Term{Coeff: by, Tensor: torch.Of(dir)})),
 				)
 				require.NoError(t, err)
 				return Values(g)
@@ -203,7 +202,7 @@ func (c Case) SecondDerivatives(t *testing.T) {
 				want[j] = (up[j] - down[j]) / (2 * h)
 			}
 			one := Must(torch.Leaf(at))
-			CloseTo(t, want, product(f(one), one, dir), 1e-7, "at one point")
+			CloseTo(t, want, product(f(one), one, torch.Of(dir)), 1e-7, "at one point")
 			CloseTo(t, want, all[i*len(want):(i+1)*len(want)], 1e-7, "mapped")
 		}
 	})
@@ -218,37 +217,38 @@ func (c Case) Mapped(t *testing.T) {
 		n := c.build(t)
 		x, _ := c.Inputs(k)
 		p := Point(n, 3, c.scale(), k)
-		on := func(x *ts.Tensor) func(*ts.Tensor) *ts.Tensor {
-			return func(flat *ts.Tensor) *ts.Tensor {
-				return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, torch.Of(x)))
+		on := func(x torch.Tensor) func(torch.Tensor) torch.Tensor {
+			return func(flat torch.Tensor) torch.Tensor {
+				return Score(n.Forward(infer.Params{Layout: n.Layout(), Flat: flat}, x))
 			}
 		}
 		v, g, err := torch.VmapValueAndGrad(on(x), p.Flat)
 		require.NoError(t, err)
 
-		same := p.Flat.MustSelect(0, 0, false).MustUnsqueeze(0, false).MustRepeat([]int64{k, 1}, false)
-		leaf := Must(torch.Leaf(same))
-		each := Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{on(in[1])(in[0])}, nil
-		}, []*ts.Tensor{leaf, x}, nil))[0]
-		perDatum := Must(torch.Grad([]*ts.Tensor{each.MustSum(gotch.Double, false)}, []*ts.Tensor{leaf}, nil))[0]
+		same := p.Flat.At(0).Unsqueeze(0).T().MustRepeat([]int64{k, 1}, false)
+		leaf := Must(torch.Leaf(torch.Of(same)))
+		each := Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{on(in[1])(in[0])}, nil
+		}, []torch.Tensor{leaf, x}, nil))[0]
+		perDatum := Must(torch.Grad([]torch.Tensor{torch.Of(each.T().MustSum(gotch.Double, false))}, []torch.Tensor{leaf},
+			nil))[0]
 
 		// The data alone are mapped, and the point is one for all.
-		shared := Must(torch.Vmap(func(in []*ts.Tensor) ([]*ts.Tensor, error) {
-			return []*ts.Tensor{on(in[0])(Row(p, 0).Flat)}, nil
-		}, []*ts.Tensor{x}, nil))[0]
+		shared := Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
+			return []torch.Tensor{on(in[0])(Row(p, 0).Flat)}, nil
+		}, []torch.Tensor{x}, nil))[0]
 		for i := range k {
 			value, grad, err := torch.ValueAndGrad(on(x), Row(p, i).Flat)
 			require.NoError(t, err)
-			CloseTo(t, Values(value), Values(v.MustSelect(0, int64(i), false)), 1e-12, "value of a point")
-			CloseTo(t, Values(grad), Values(g.MustSelect(0, int64(i), false)), 1e-12, "gradient of a point")
+			CloseTo(t, Values(value), Values(v.At(i).T()), 1e-12, "value of a point")
+			CloseTo(t, Values(grad), Values(g.At(i).T()), 1e-12, "gradient of a point")
 
-			value, grad, err = torch.ValueAndGrad(on(x.MustSelect(0, int64(i), false)), Row(p, 0).Flat)
+			value, grad, err = torch.ValueAndGrad(on(x.At(i)), Row(p, 0).Flat)
 			require.NoError(t, err)
-			CloseTo(t, Values(value), Values(each.MustSelect(0, int64(i), false)), 1e-12, "value of a datum")
-			CloseTo(t, Values(value), Values(shared.MustSelect(0, int64(i), false)), 1e-12,
+			CloseTo(t, Values(value), Values(each.At(i).T()), 1e-12, "value of a datum")
+			CloseTo(t, Values(value), Values(shared.At(i).T()), 1e-12,
 				"value of a datum at a shared point")
-			CloseTo(t, Values(grad), Values(perDatum.MustSelect(0, int64(i), false)), 1e-12, "gradient of a datum")
+			CloseTo(t, Values(grad), Values(perDatum.At(i).T()), 1e-12, "gradient of a datum")
 		}
 	})
 }

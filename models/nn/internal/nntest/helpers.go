@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
@@ -72,7 +71,7 @@ func Values(x any) []float64 { return torch.Of(x).Values() }
 func Shape(x any) []int64 { return torch.Of(x).Shape() }
 
 // Tensor is a float64 tensor.
-func Tensor(v []float64, shape ...int64) *ts.Tensor { return Must(torch.FromSlice(v, shape...)) }
+func Tensor(v []float64, shape ...int64) torch.Tensor { return Must(torch.FromSlice(v, shape...)) }
 
 // Normals are n standard normal numbers of a stream.
 func Normals(seed uint64, n int) []float64 {
@@ -121,7 +120,7 @@ func Point(n *nn.Network, seed uint64, scale float64, k int) infer.Params {
 
 // Row is row k of a point with chains.
 func Row(p infer.Params, k int) infer.Params {
-	return infer.Params{Layout: p.Layout, Flat: p.Flat.MustSelect(0, int64(k), false)}
+	return infer.Params{Layout: p.Layout, Flat: p.Flat.At(k)}
 }
 
 // Sites are the values of all sites of one point.
