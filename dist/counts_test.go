@@ -30,17 +30,7 @@ type countCase struct {
 	top func(p []float64) int
 }
 
-func countVector(p []any) *ts.Tensor {
-	all := make([]*ts.Tensor, len(p))
-	for i, v := range p {
-		if t, ok := v.(*ts.Tensor); ok {
-			all[i] = t
-		} else {
-			all[i] = torch.Scalar(v.(float64)).T()
-		}
-	}
-	return ts.MustStack(all, -1)
-}
+func countVector(p []any) torch.Tensor { return torch.Stack(-1, p...) }
 
 func noTop([]float64) int             { return -1 }
 func topOf(n int) func([]float64) int { return func([]float64) int { return n } }

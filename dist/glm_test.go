@@ -83,12 +83,12 @@ func TestGLM(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			countScope(t, func() {
-				for _, bias := range []any{countTensor(b), 0.25, 0, torch.Scalar(0.25)} {
+				for _, bias := range []any{countTensor(b), 0.25, 0, torch.Scalar(0.25).T()} {
 					wt := torch.Must(torch.Leaf(torch.Of(countTensor(w))))
 					leaves := []torch.Tensor{wt}
 					if bt, ok := bias.(*ts.Tensor); ok {
-						bias = torch.Must(torch.Leaf(torch.Of(bt)))
-						leaves = append(leaves, torch.Of(bias.(*ts.Tensor)))
+						leaf := torch.Must(torch.Leaf(torch.Of(bt)))
+						bias, leaves = leaf, append(leaves, leaf)
 					}
 					g := c.make(countTensor(x, n, d), wt.T(), bias)
 					assert.Equal(t, name, g.Name())
@@ -103,8 +103,8 @@ func TestGLM(t *testing.T) {
 						switch v := bias.(type) {
 						case float64:
 							e += v
-						case *ts.Tensor:
-							if len(leaves) == 2 && len(countShape(v)) == 1 {
+						case torch.Tensor:
+							if len(leaves) == 2 && len(v.Shape()) == 1 {
 								e = eta[i]
 							} else {
 								e += 0.25

@@ -119,7 +119,7 @@ func span(s support.Support) (support.Support, bool) {
 			Extra: s.Extra,
 		}, true
 	case support.KindBoolean:
-		return support.Support{Kind: support.KindInteger, High: torch.Of(1), Extra: s.Extra}, true
+		return support.Support{Kind: support.KindInteger, Low: torch.Of(0), High: torch.Of(1), Extra: s.Extra}, true
 	case support.KindInterval, support.KindInteger:
 		return s, true
 	}

@@ -801,7 +801,7 @@ func TestScalarShapes(t *testing.T) {
 		}
 		for i, p := range params { // one tensor, the rest numbers
 			mixed := scalarNumbers(row(columns, 1))
-			mixed[i] = p.(*ts.Tensor).MustSlice(0, []int64{1}, []int64{2}, 1, false)
+			mixed[i] = torch.Of(p).Slice(0, 1, 2)
 			require.Equal(t, []int64{1}, f.make(mixed...).LogProb(torch.Of(scalarVec(1))).Shape())
 			require.Equal(t, []int64{4, 1}, f.make(mixed...).Sample(torch.NewSource(1, 0), 4).Shape())
 		}

@@ -32,7 +32,7 @@ func TestTransformedFamilies(t *testing.T) {
 				distuv.Normal{Mu: -1, Sigma: 3}.LogProb},
 			{
 				dist.Transformed(dist.Exponential(1), bijector.Affine(0, 0.5)),
-				support.Support{Kind: support.KindInterval, High: torch.Of(math.Inf(1)), Closed: true},
+				support.Support{Kind: support.KindInterval, Low: torch.Of(0), High: torch.Of(math.Inf(1)), Closed: true},
 				distuv.Exponential{Rate: 2}.LogProb,
 			},
 			// A power of an exponential number: Weibull.

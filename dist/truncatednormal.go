@@ -96,8 +96,9 @@ func turn(a, b torch.Tensor) interval {
 	}
 	mask := flipped.Gt(0)
 	width := b.Sub(a)
+	zero := torch.Of(0)
 	return interval{low: torch.Choose(mask, b.Neg(), a), high: torch.Choose(mask, a.Neg(), b), flipped: mask,
-		width: width, span: width}
+		width: width, span: width, logScale: zero, loc: zero, nearer: zero, middle: zero}
 }
 
 // logMass is log(Φ(high) − Φ(low)) as −c²/2 − log √(2π) + rest: with a c at which φ is about as small as the mass,

@@ -105,6 +105,26 @@ func TestModelWithoutItsBatchTensor(t *testing.T) {
 	}
 }
 
+// A tensor that the batch has not, or that was never made, is an error, not the number 0.
+func TestModelWithoutATensor(t *testing.T) {
+	for name, use := range map[string]func(x, y torch.Tensor) torch.Tensor{
+		"argument": func(x, y torch.Tensor) torch.Tensor { return x.Mul(y) },
+		"receiver": func(x, y torch.Tensor) torch.Tensor { return y.Sub(x) },
+		"function": func(x, y torch.Tensor) torch.Tensor { return x.Add(y.Exp()) },
+		"gotch":    func(x, y torch.Tensor) torch.Tensor { return torch.Of(x.T().MustMul(y.T(), false)) },
+		"sum":      func(x, y torch.Tensor) torch.Tensor { return x.Add(y) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
+				return use(sum(p.Get("w")), b["typo"]), nil
+			}, func(t *testing.T, err error) {
+				assert.ErrorContains(t, err, "an operand is torch.Tensor{}: it was never made, or a batch has no tensor of "+
+					"that name (at infer/model_errors_test.go:")
+			})
+		})
+	}
+}
+
 func TestModelWithoutItsSite(t *testing.T) {
 	mistake(t, func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return sum(p.Get("beta")), nil

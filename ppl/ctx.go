@@ -85,10 +85,11 @@ func (c *Ctx) Sample(name string, d dist.Distribution) torch.Tensor {
 func (c *Ctx) Observe(name string, d dist.Distribution, value any) {
 	s := &Site{Kind: KindSample, Name: name, Dist: d, Observed: true, declared: true, Scale: 1}
 	s.Value = s.argument(value)
+	if s.Value == (torch.Tensor{}) {
+		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
+	}
 	if _, ok := c.run.absent[s.Value.T()]; ok {
 		s.Value = torch.Tensor{}
-	} else if s.Value == (torch.Tensor{}) {
-		s.fail("the observed value is nil; a missing value is a latent variable: use Sample")
 	}
 	c.visit(s)
 }
@@ -119,8 +120,13 @@ func (s *Site) argument(x any) torch.Tensor {
 			return torch.Tensor{}
 		}
 		return torch.Of(v)
-	case torch.Tensor, float64, int, int64, float32:
-		return torch.Of(torch.Of(v).T()) // a number as a tensor: sites hold tensors
+	case torch.Tensor:
+		if v == (torch.Tensor{}) {
+			return v
+		}
+		return torch.Of(v.T()) // a number as a tensor: sites hold tensors
+	case float64, int, int64, float32:
+		return torch.Of(torch.Of(v).T())
 	}
 	s.fail("its value is a %T; a torch.Tensor, a *ts.Tensor or a number is required", x)
 	return torch.Tensor{}

@@ -116,7 +116,7 @@ func CopyTo[T Number](dst []T, t Tensor) error {
 
 // CopyFrom overwrites the elements of t with those of src.
 func CopyFrom[T Number](t Tensor, src []T) error {
-	if t.isNumber() {
+	if t.t == nil {
 		return misuse("CopyFrom: a Go number has no elements to overwrite: use Scalar")
 	}
 	err := ts.KelvinWrite(t.t, unsafe.Pointer(unsafe.SliceData(src)), int(DTypeOf[T]().CInt()), int64(len(src)))
@@ -152,15 +152,15 @@ func View[T Number](x Tensor, f func(data []T) error) error {
 
 // Item is the value of a tensor with one element.
 func Item(t Tensor) (float64, error) {
-	if t.isNumber() {
-		return t.c, nil
+	if t.t == nil {
+		return t.c, t.check()
 	}
 	return t.t.Float64Value(nil)
 }
 
 // Shape is the shape of t.
 func Shape(t Tensor) ([]int64, error) {
-	if t.isNumber() {
+	if t.t == nil {
 		return []int64{}, nil
 	}
 	d, err := t.t.KelvinDescribe()

@@ -31,7 +31,7 @@ func BestDevice() gotch.Device {
 
 // DeviceOf is where t lives.
 func DeviceOf(t Tensor) (gotch.Device, error) {
-	if t.isNumber() {
+	if t.t == nil {
 		return CPU, nil
 	}
 	d, err := t.t.KelvinDescribe()
@@ -43,7 +43,7 @@ func DeviceOf(t Tensor) (gotch.Device, error) {
 
 // DTypeOfTensor is the type of t's elements.
 func DTypeOfTensor(t Tensor) (gotch.DType, error) {
-	if t.isNumber() {
+	if t.t == nil {
 		return gotch.Double, nil
 	}
 	d, err := t.t.KelvinDescribe()

@@ -19,8 +19,8 @@ import (
 // are float64 beside a number. Dimensions and indices may be negative; they then count from the end.
 //
 // Methods panic with the typed error of the operation, which names the line that asked for it. [Do], the gradients and
-// all functions that run a model return that error. The zero value counts as the number 0, but is not equal to
-// Of(0): a field that was not set is Tensor{}.
+// all functions that run a model return that error. The zero value is a field that was not set, or what a map has not:
+// it is an error as an operand, but for what [Tensor.Add] adds to.
 type Tensor struct {
 	c float64
 	t *ts.Tensor // nil for a number
@@ -67,7 +67,7 @@ func (x Tensor) Remembered() Tensor {
 
 // T is the gotch tensor; a number becomes a tensor of shape [] and type float64, a new one at each call.
 func (x Tensor) T() *ts.Tensor {
-	if x.t == nil {
+	if x.isNumber() {
 		return Scalar(x.c).t
 	}
 	return x.t
@@ -94,7 +94,7 @@ func (x Tensor) Numel() int {
 
 // Item is the value of a Tensor with one element. Inside vmap no value can be read, so models cannot use it.
 func (x Tensor) Item() float64 {
-	if x.t == nil {
+	if x.isNumber() {
 		return x.c
 	}
 	return Must(Item(x))
@@ -102,7 +102,7 @@ func (x Tensor) Item() float64 {
 
 // Values are the elements, in row-major order. Inside vmap no value can be read, so models cannot use it.
 func (x Tensor) Values() []float64 {
-	if x.t == nil {
+	if x.isNumber() {
 		return []float64{x.c}
 	}
 	return Must(ToSlice[float64](x))
@@ -120,9 +120,25 @@ func (x Tensor) String() string {
 	return fmt.Sprintf("%v %v", d.Shape, x.t.DType())
 }
 
-func (x Tensor) isNumber() bool { return x.t == nil }
+// isNumber says whether an operand is a Go number.
+func (x Tensor) isNumber() bool {
+	Must(0, x.check())
+	return x.t == nil
+}
 
-func (x Tensor) is(c float64) bool { return x.t == nil && x.c == c }
+func (x Tensor) unset() bool { return x.t == nil && !x.given }
+
+// check is an error of the zero value.
+func (x Tensor) check() error {
+	if x.unset() {
+		return errUnset
+	}
+	return nil
+}
+
+var errUnset = misuse("an operand is torch.Tensor{}: it was never made, or a batch has no tensor of that name")
+
+func (x Tensor) is(c float64) bool { return x.isNumber() && x.c == c }
 
 func number(c float64) Tensor { return Tensor{c: c, given: true} }
 
@@ -171,9 +187,10 @@ func (x Tensor) beside() *ts.Tensor {
 	return x.t
 }
 
-// Add is x + y.
+// Add is x + y. The zero value is 0 here, so that a sum may begin with var sum Tensor.
 func (x Tensor) Add(y any) Tensor {
 	w := Of(y)
+	x.given = true
 	switch {
 	case x.isNumber() && w.isNumber():
 		return number(x.c + w.c)

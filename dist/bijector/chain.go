@@ -68,7 +68,7 @@ func (b chain) sum(
 	y *torch.Tensor,
 	f func(p Bijector, x, y torch.Tensor) torch.Tensor,
 ) (total torch.Tensor) {
-	event := b.domain
+	total, event := torch.Of(0), b.domain
 	for i, p := range b.parts {
 		var out torch.Tensor
 		if y != nil && i == len(b.parts)-1 {
@@ -92,13 +92,13 @@ func (b chain) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 // LogDensityTerm is the sum of those of the parts; 0 where no part has one.
 func (b chain) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	if !slices.ContainsFunc(b.parts, Completes) {
-		return torch.Tensor{}
+		return torch.Of(0)
 	}
 	return b.sum(x, nil, func(p Bijector, x, _ torch.Tensor) torch.Tensor {
 		if c, ok := p.(Completed); ok {
 			return c.LogDensityTerm(x)
 		}
-		return torch.Tensor{}
+		return torch.Of(0)
 	})
 }
 
@@ -218,7 +218,7 @@ func (b independent) LogDensityTerm(x torch.Tensor) torch.Tensor {
 			return operand.SumLast(term, b.n)
 		}
 	}
-	return torch.Tensor{}
+	return torch.Of(0)
 }
 
 func (b independent) Image(s support.Support) support.Support {

@@ -45,7 +45,7 @@ func (c ARMA) System() System {
 func padded(x []any, n int) []torch.Tensor {
 	out := make([]torch.Tensor, n)
 	for i := range out {
-		if i < len(x) {
+		if out[i] = torch.Of(0); i < len(x) {
 			out[i] = torch.Of(x[i])
 		}
 	}
@@ -115,7 +115,7 @@ func autoregression(phi []torch.Tensor, m int) factored {
 	}
 	weight, rounding, edge := torch.Of(1), torch.Of(0), torch.Of(0)
 	product := alternating(phi, 1).Mul(alternating(phi, -1))
-	errors := make([]torch.Tensor, p)
+	errors := padded(nil, p)
 	for k := p; k > 0; k-- {
 		r := phi[k-1]
 		left := r.Neg().Add(1).Mul(r.Add(1))

@@ -255,6 +255,9 @@ func (s Series) Validate() error {
 		{"Spread", s.sys.Spread, math.Inf(-1)}, {"Diffuse", s.sys.Diffuse, math.Inf(-1)},
 		{"offset", s.offset, math.Inf(-1)}, {"noise", s.noise, 0},
 	} {
+		if c.values == (torch.Tensor{}) {
+			continue // which the system has not
+		}
 		values, err := torch.ToSlice[float64](c.values)
 		if err != nil {
 			return err

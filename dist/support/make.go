@@ -8,26 +8,26 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-var infinity = torch.Of(math.Inf(1))
+var zero, infinity = torch.Of(0), torch.Of(math.Inf(1))
 
 // The supports without parameters.
 var (
-	Real            = Support{Kind: KindReal}                                      // all finite numbers
-	Positive        = Support{Kind: KindInterval, High: infinity}                  // x > 0
-	Nonnegative     = Support{Kind: KindInterval, High: infinity, Closed: true}    // x ≥ 0
-	UnitInterval    = Support{Kind: KindInterval, High: torch.Of(1), Closed: true} // 0 ≤ x ≤ 1
-	Simplex         = Support{Kind: KindSimplex}                                   // vectors, xᵢ ≥ 0, Σ xᵢ = 1
-	Ordered         = Support{Kind: KindOrdered}                                   // vectors, x₁ < x₂ < …
-	PositiveOrdered = Support{Kind: KindPositiveOrdered}                           // vectors, 0 < x₁ < x₂ < …
-	UnitVector      = Support{Kind: KindUnitVector}                                // vectors, Σ xᵢ² = 1
-	ZeroSum         = Support{Kind: KindZeroSum}                                   // vectors, Σ xᵢ = 0
+	Real            = Support{Kind: KindReal}                                                 // all finite numbers
+	Positive        = Support{Kind: KindInterval, Low: zero, High: infinity}                  // x > 0
+	Nonnegative     = Support{Kind: KindInterval, Low: zero, High: infinity, Closed: true}    // x ≥ 0
+	UnitInterval    = Support{Kind: KindInterval, Low: zero, High: torch.Of(1), Closed: true} // 0 ≤ x ≤ 1
+	Simplex         = Support{Kind: KindSimplex}                                              // vectors, xᵢ ≥ 0, Σ xᵢ = 1
+	Ordered         = Support{Kind: KindOrdered}                                              // vectors, x₁ < x₂ < …
+	PositiveOrdered = Support{Kind: KindPositiveOrdered}                                      // vectors, 0 < x₁ < x₂ < …
+	UnitVector      = Support{Kind: KindUnitVector}                                           // vectors, Σ xᵢ² = 1
+	ZeroSum         = Support{Kind: KindZeroSum}                                              // vectors, Σ xᵢ = 0
 	// lower triangular, positive diagonal
 	LowerCholesky      = Support{Kind: KindLowerCholesky}
-	CorrCholesky       = Support{Kind: KindCorrCholesky}            // the same, rows of length 1
-	PositiveDefinite   = Support{Kind: KindPositiveDefinite}        // symmetric, all eigenvalues > 0
-	Boolean            = Support{Kind: KindBoolean}                 // 0 or 1
-	NonnegativeInteger = Support{Kind: KindInteger, High: infinity} // 0, 1, 2, …
-	Point              = Support{Kind: KindPoint}                   // any single value
+	CorrCholesky       = Support{Kind: KindCorrCholesky}                       // the same, rows of length 1
+	PositiveDefinite   = Support{Kind: KindPositiveDefinite}                   // symmetric, all eigenvalues > 0
+	Boolean            = Support{Kind: KindBoolean}                            // 0 or 1
+	NonnegativeInteger = Support{Kind: KindInteger, Low: zero, High: infinity} // 0, 1, 2, …
+	Point              = Support{Kind: KindPoint}                              // any single value
 )
 
 // At is the single value, a number or a tensor of the batch shape.

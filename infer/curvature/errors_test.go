@@ -197,7 +197,7 @@ func TestFunctionsAreChecked(t *testing.T) {
 			{mean, "the forward function returned shape [] for a batch of", " returned shape [] for a batch of"},
 			{float, "what the forward function returned is Float and the params are Double: they must be of one type",
 				" returned is Float and the params are Double"},
-			{func(torch.Tensor) torch.Tensor { return torch.Tensor{} }, "the forward function returned shape [] for a batch of",
+			{func(torch.Tensor) torch.Tensor { return torch.Of(0) }, "the forward function returned shape [] for a batch of",
 				" returned shape [] for a batch of"},
 			{apart, "what the forward function returned does not depend on the inputs (the params)",
 				" does not depend on the inputs (the params)"},
@@ -260,7 +260,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 			"the log posterior returned shape [1], expected []": func(x torch.Tensor) torch.Tensor {
 				return x.Unsqueeze(0)
 			},
-			"a *ts.Tensor that is nil is no operand": func(torch.Tensor) torch.Tensor { return torch.Tensor{} },
+			"an operand is torch.Tensor{}": func(torch.Tensor) torch.Tensor { return torch.Tensor{} },
 			"what the log posterior returned does not depend": func(x torch.Tensor) torch.Tensor {
 				return torch.Of(x.T().MustDetach(false))
 			},

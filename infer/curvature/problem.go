@@ -112,7 +112,7 @@ func unsized(b infer.Batch) (yes bool, longest int64) {
 	shortest := int64(math.MaxInt64)
 	for _, t := range b {
 		shape, err := torch.Shape(t)
-		if err != nil {
+		if err != nil || t == (torch.Tensor{}) {
 			return false, 0 // which is another mistake
 		}
 		if len(shape) == 0 {

@@ -243,12 +243,12 @@ func TestKFACErrors(t *testing.T) {
 		}, softmaxOuter, `layer "w1" has inputs of shape [1 4 2] for 4 data: expected [4, in]`},
 		"number": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 			network(p, b, linear)
-			return torch.Tensor{}
+			return torch.Of(0)
 		}, softmaxOuter, "the network returned shape [] for 4 data, expected [4, ...]"},
 		"shape": {func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 			return network(p, b, linear).Transpose()
 		}, softmaxOuter, "the network returned shape [2 4] for 4 data, expected [4, ...]"},
-		"outer number": {network, func(torch.Tensor, infer.Batch) torch.Tensor { return torch.Tensor{} },
+		"outer number": {network, func(torch.Tensor, infer.Batch) torch.Tensor { return torch.Of(0) },
 			"the outer density returned shape [] for a batch of 4 data, expected [4]"},
 		"outer shape": {network, func(z torch.Tensor, _ infer.Batch) torch.Tensor { return z },
 			"the outer density returned shape [4 2] for a batch of 4 data, expected [4]"},

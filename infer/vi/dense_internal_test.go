@@ -37,8 +37,8 @@ func TestPlacesAreRemembered(t *testing.T) {
 		return found
 	}
 	four := find(4)
-	assert.Same(t, four, find(4))
-	assert.NotSame(t, four, find(7))
+	assert.Equal(t, four, find(4))
+	assert.NotEqual(t, four, find(7))
 	find(4) // again anew
 
 	var group sync.WaitGroup
@@ -80,8 +80,8 @@ func TestUpdatesRememberPlaces(t *testing.T) {
 	require.NotNil(t, first)
 	next, _, err := built.Update(s, nil)
 	require.NoError(t, err)
-	assert.Same(t, first, known())
+	assert.Equal(t, first, known())
 	_, err = next.(State).Covariance()
 	require.NoError(t, err)
-	assert.Same(t, first, known())
+	assert.Equal(t, first, known())
 }

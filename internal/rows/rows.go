@@ -24,7 +24,7 @@ type Rows struct {
 // Of are the rows of a batch, by their number. A single row has no parts.
 func Of(batch infer.Batch) (out []Rows) {
 	for _, name := range slices.Sorted(maps.Keys(batch)) {
-		n := count(batch[name].T())
+		n := count(batch[name])
 		if n < 2 {
 			continue
 		}
@@ -39,11 +39,8 @@ func Of(batch infer.Batch) (out []Rows) {
 }
 
 // count is the size of the first dimension, 0 where there is none.
-func count(t *ts.Tensor) int64 {
-	if t == nil {
-		return 0
-	}
-	if shape := torch.Of(t).Shape(); len(shape) > 0 {
+func count(t torch.Tensor) int64 {
+	if shape := t.Shape(); len(shape) > 0 {
 		return shape[0]
 	}
 	return 0
@@ -52,7 +49,7 @@ func count(t *ts.Tensor) int64 {
 // In is how many of the rows a batch has: all where one of the tensors has all.
 func (r Rows) In(batch infer.Batch) (n int64) {
 	for _, name := range r.Names {
-		if n = count(batch[name].T()); n == r.Size {
+		if n = count(batch[name]); n == r.Size {
 			return n
 		}
 	}
@@ -74,7 +71,7 @@ func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) 
 			continue
 		}
 		for _, name := range r.Names {
-			n := count(batch[name].T())
+			n := count(batch[name])
 			switch {
 			case n == 0: // the model does not use it, and the batch has it not
 			case n*size == used*r.Size:
