@@ -27,8 +27,8 @@ func replicas(random bool) estimator {
 
 // The slopes that swaps see give the evidence in closed form.
 func TestFromExchange(t *testing.T) {
-	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), 3)
-	calibrated(t, infertest.EvidenceMixture(), replicas(true), 3)
+	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), 20)
+	calibrated(t, infertest.EvidenceMixture(), replicas(true), 20)
 }
 
 func TestFromExchangeErrors(t *testing.T) {
