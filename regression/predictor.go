@@ -75,6 +75,7 @@ func (p *predictor) suffix() string {
 func (p *predictor) sites(g getter, m *Model) (e effects) {
 	suffix := p.suffix()
 	names := p.design.Names()
+	e.intercept = torch.Of(0)
 	switch {
 	case len(names) == 0:
 	case p.param == "" && m.formula.Horseshoe != nil:
@@ -206,7 +207,7 @@ func (p *predictor) data(format string, args ...any) string {
 
 // rest is the predictor without X b: [N], or [] for an intercept alone.
 func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
-	out := e.intercept // 0 without one
+	out := e.intercept
 	if len(p.design.Formula().Offsets) > 0 {
 		out = data(p.data("offset")).Add(out)
 	}
