@@ -37,9 +37,7 @@ func (c *Ctx) Density(name string, f func(x, grad [][]float64) float64, inputs .
 	case len(inputs) == 0:
 		s.fail("it has no inputs: only through inputs does the density depend on latent variables")
 	}
-	for _, x := range inputs {
-		s.density.inputs = append(s.density.inputs, x)
-	}
+	s.density.inputs = append(s.density.inputs, inputs...)
 	c.visit(s)
 }
 

@@ -283,13 +283,6 @@ var maps = map[string]density{
 	"Independent":  both(bijector.Independent(bijector.Exp(), 1), 2, 3),
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // densitySource is a case as the recorder evaluates it.
 func densitySource(f density) lower.Source {
 	tensor := func(v []float64, shape ...int64) *ts.Tensor { return torch.New(v, shape...).T() }
