@@ -26,9 +26,9 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 		return nil
 	}
 	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor).T() }}
-	x.Set(fuse.Grad, m.Grad.T())
+	x.Set(fuse.Grad, below(m.Grad))
 	for i, part := range before {
-		x.Set(fuse.OfState(i), (*part.Tensor).T())
+		x.Set(fuse.OfState(i), below(*part.Tensor))
 	}
 	if stats := x.Run(program); stats != nil {
 		m.Info.Stats = stats

@@ -302,7 +302,10 @@ func densitySource(f density) lower.Source {
 			u := &unknowns{x: x}
 			return f(u, d).Add(x.Sum().Mul(0))
 		}, torch.Of(x))
-		return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, err
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return []*ts.Tensor{v.T()}, []*ts.Tensor{g.T()}, nil, nil
 	}
 	return s
 }
