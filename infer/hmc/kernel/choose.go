@@ -22,7 +22,6 @@ const (
 	leastRows  = 8    // draws that judge a metric with correlations
 	plainRows  = 50   // the same for plain variances
 	leastShare = 5    // dimensions for each draw: with more no form with correlations is tried
-	hopeless   = 30   // times the cost of white noise: a diagonal metric that costs more is left at once
 	cheaper    = 0.9  // of the cost of the form in use is what another may cost to be taken
 )
 
@@ -55,11 +54,7 @@ func (r *runner) choose(c *chain, climbs bool) (form, Metric) {
 	white := math.Pow(1+math.Sqrt(float64(r.d)/float64(n)), 3)
 	excess := 1.25 + float64(r.d)/800
 	now := []Metric{c.Mass.Diagonal(fisher), c.Mass.Diagonal(plain), {}}
-	own := math.Inf(1)
-	if now[fisher].Dim > 0 {
-		own = predictedCost(now[fisher], x, g)
-	}
-	if c.Form == fisher && own < excess*white {
+	if c.Form == fisher && now[fisher].Dim > 0 && predictedCost(now[fisher], x, g) < excess*white {
 		return fisher, now[fisher]
 	}
 	if c.Mass.X.N*leastShare >= r.d {
@@ -69,11 +64,8 @@ func (r *runner) choose(c *chain, climbs bool) (form, Metric) {
 	}
 	c.Candidates = now
 	best := c.Form
-	switch {
-	case before != nil:
+	if before != nil {
 		best = cheapest(before, c.Form, x, g)
-	case own > hopeless*white:
-		best = correlated
 	}
 	if now[best].Dim == 0 {
 		best = fisher
