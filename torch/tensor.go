@@ -65,9 +65,10 @@ func (x Tensor) Remembered() Tensor {
 	return x
 }
 
-// T is the gotch tensor; a number becomes a tensor of shape [] and type float64, a new one at each call.
+// T is the gotch tensor, nil of the zero value; a number becomes a tensor of shape [] and type float64, a new one at
+// each call.
 func (x Tensor) T() *ts.Tensor {
-	if x.isNumber() {
+	if x.t == nil && x.given {
 		return Scalar(x.c).t
 	}
 	return x.t

@@ -260,7 +260,7 @@ func TestLogPosteriorsAreChecked(t *testing.T) {
 			"the log posterior returned shape [1], expected []": func(x torch.Tensor) torch.Tensor {
 				return x.Unsqueeze(0)
 			},
-			"an operand is torch.Tensor{}": func(torch.Tensor) torch.Tensor { return torch.Tensor{} },
+			"a *ts.Tensor that is nil is no operand": func(torch.Tensor) torch.Tensor { return torch.Tensor{} },
 			"what the log posterior returned does not depend": func(x torch.Tensor) torch.Tensor {
 				return torch.Of(x.T().MustDetach(false))
 			},

@@ -26,9 +26,9 @@ func (t *stepper[S, P]) perform(s, next *S, before, after []Part, m *Move, advan
 		return nil
 	}
 	x := fuse.Tensors{Normal: func() *ts.Tensor { return m.Normal(*before[0].Tensor).T() }}
-	x.Set(fuse.Grad, below(m.Grad))
+	x.Set(fuse.Grad, m.Grad.T())
 	for i, part := range before {
-		x.Set(fuse.OfState(i), below(*part.Tensor))
+		x.Set(fuse.OfState(i), (*part.Tensor).T())
 	}
 	if stats := x.Run(program); stats != nil {
 		m.Info.Stats = stats
@@ -53,9 +53,9 @@ func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []
 	if advance && m.Info.Diverged == nil { // a chain that is held keeps what it had
 		how = ts.KelvinTake
 	}
-	tensors[0] = below(m.Grad)
+	tensors[0] = m.Grad.T()
 	for i, part := range before {
-		if tensors[i+1] = below(*part.Tensor); !part.Shared {
+		if tensors[i+1] = (*part.Tensor).T(); !part.Shared {
 			makes[i+1] = how
 		}
 	}
@@ -95,12 +95,4 @@ func (t *stepper[S, P]) pass(program *fuse.Program, s, next *S, before, after []
 	}
 	P(next).base().Streams.Offset = p.Streams.Offset
 	return true
-}
-
-// below is the tensor below x, nil for one that was not set.
-func below(x torch.Tensor) *ts.Tensor {
-	if x == (torch.Tensor{}) {
-		return nil
-	}
-	return x.T()
 }
