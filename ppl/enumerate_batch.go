@@ -64,8 +64,8 @@ type summand struct {
 }
 
 // describe sorts the tables, and says what they look like, and of which tensors they are rows: others would have to be
-// put together one by one.
-func (m *summand) describe() {
+// put together one by one. The tensors have numbers, not addresses: two evaluations have one order.
+func (m *summand) describe(number map[torch.Tensor]int) {
 	for _, f := range m.tables {
 		for _, w := range f.vars {
 			if w != m.v && !slices.Contains(m.near, w) {
@@ -90,11 +90,7 @@ func (m *summand) describe() {
 		for _, n := range f.shape[len(f.vars):] {
 			key = strconv.AppendInt(append(key, ' '), n, 10)
 		}
-		var in *ts.Tensor // the zero value has none
-		if f.row.in != (torch.Tensor{}) {
-			in = f.row.in.T()
-		}
-		keys[k] = string(fmt.Appendf(key, "@%p/", in))
+		keys[k] = string(fmt.Appendf(key, "@%d/", number[f.row.in]))
 	}
 	slices.SortStableFunc(m.tables, func(a, b *table) int {
 		return strings.Compare(keys[slices.Index(all, a)], keys[slices.Index(all, b)])
@@ -115,7 +111,11 @@ func (e *enumeration) alike(tables []*table, local []*variable) []*summand {
 		all[i] = &summand{v: v}
 		of[v] = all[i]
 	}
+	number := map[torch.Tensor]int{}
 	for _, f := range tables {
+		if _, known := number[f.row.in]; !known {
+			number[f.row.in] = len(number)
+		}
 		for _, v := range f.vars {
 			if m := of[v]; m != nil {
 				m.tables = append(m.tables, f)
@@ -126,7 +126,7 @@ func (e *enumeration) alike(tables []*table, local []*variable) []*summand {
 	batches, taken := map[string][]*summand{}, map[string]map[*variable]bool{}
 	var best []*summand
 	for _, m := range all {
-		m.describe()
+		m.describe(number)
 		if m.joint > mostJoint || len(m.near) == 0 {
 			continue
 		}
