@@ -57,7 +57,7 @@ func TestEnds(t *testing.T) {
 			if s.String() != "a real number" {
 				lows, highs = ends(torch.Of(s.Low.T())), ends(torch.Of(s.High.T()))
 			}
-			for k := range max(1, len(ends(torch.Of(torch.Of(0).T())))) {
+			for k := range max(1, len(ends(torch.Scalar(0)))) {
 				at := func(f func(torch.Tensor) torch.Tensor, x float64) float64 {
 					return f(torch.Of(scalarVec(x))).Values()[k]
 				}

@@ -120,13 +120,11 @@ func (s *Site) argument(x any) torch.Tensor {
 			return torch.Tensor{}
 		}
 		return torch.Of(v)
-	case torch.Tensor:
-		if v == (torch.Tensor{}) {
-			return v
+	case torch.Tensor, float64, int, int64, float32:
+		if v := torch.Of(v); v != (torch.Tensor{}) {
+			return torch.Of(v.T()) // a number as a tensor: sites hold tensors
 		}
-		return torch.Of(v.T()) // a number as a tensor: sites hold tensors
-	case float64, int, int64, float32:
-		return torch.Of(torch.Of(v).T())
+		return torch.Tensor{}
 	}
 	s.fail("its value is a %T; a torch.Tensor, a *ts.Tensor or a number is required", x)
 	return torch.Tensor{}

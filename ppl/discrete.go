@@ -50,10 +50,10 @@ func (p *Program) Ends(name string) (low, high float64, ok bool) {
 }
 
 // Rows runs the model at a point, inside the caller's torch.Do, and adds up the terms of its log density that are in a
-// plate of n, for each of the n rows alone, on the scale of the sum over data.
+// plate of n, for each of the n rows alone, on the scale of the sum over data: [n], or the number 0 without such terms.
 func (p *Program) Rows(point infer.Params, b infer.Batch, plate string, n int) torch.Tensor {
 	b = p.converted(point, b)
-	sum := zeros([]int64{int64(n)})
+	sum := torch.Of(0)
 	e := &evaluator{program: p, point: point, batch: b, collect: func(s *Site) {
 		i := slices.IndexFunc(s.Plates, func(p Plate) bool { return p.Name == plate })
 		if !s.counts() || i < 0 {

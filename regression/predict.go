@@ -1,6 +1,7 @@
 package regression
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -117,6 +118,9 @@ func free(batch infer.Batch) {
 
 // batchOf are the tensors of rows, and how many new levels each group has.
 func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
+	if rows.DrawNew && rows.MeanNew {
+		return nil, nil, 0, errors.New("DrawNew and MeanNew are both set: new levels are drawn, or have the mean effect")
+	}
 	batch, unseen, n := infer.Batch{}, map[string]int{}, m.rows.N
 	for _, p := range m.predictors {
 		of := p.rows

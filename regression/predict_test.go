@@ -85,7 +85,10 @@ func TestExpected(t *testing.T) {
 		}
 	}
 
-	rows.MeanNew, rows.DrawNew = false, true
+	rows.DrawNew = true
+	_, err = m.Expected(d, rows)
+	require.ErrorContains(t, err, "DrawNew and MeanNew are both set")
+	rows.MeanNew = false
 	eta, err := m.Linear(d, rows)
 	require.NoError(t, err)
 	again, err := m.Linear(d, rows)

@@ -123,8 +123,11 @@ func (x Tensor) String() string {
 
 // isNumber says whether an operand is a Go number.
 func (x Tensor) isNumber() bool {
+	if x.t != nil {
+		return false
+	}
 	Must(0, x.check())
-	return x.t == nil
+	return true
 }
 
 func (x Tensor) unset() bool { return x.t == nil && !x.given }

@@ -14,7 +14,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 )
@@ -168,9 +167,7 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if x, err = raw.Of(x.T().Reshape([]int64{n, 784}, true)); err != nil {
-		return nil, nil, err
-	}
+	x = x.Reshape(n, 784)
 	labels := make([]int64, n)
 	for i := range labels {
 		labels[i] = int64(i % 10)
@@ -188,9 +185,7 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if flat, err = raw.Of(flat.Mul(0.05).T().Reshape([]int64{int64(layout.Dim())}, false)); err != nil {
-		return nil, nil, err
-	}
+	flat = flat.Mul(0.05).Reshape(int64(layout.Dim()))
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		h := b.Get("x").MatMul(p.Get("a")).Tanh().MatMul(p.Get("b")).Tanh().MatMul(p.Get("c"))
 		nll := torch.Of(h.T().MustLogSoftmax(-1, gotch.Float, false)).T().

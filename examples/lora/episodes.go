@@ -6,7 +6,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
-	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -104,7 +103,7 @@ func (a *adapted) fit(ctx context.Context, prior func(infer.Params) torch.Tensor
 	if err != nil {
 		return at, err
 	}
-	n, updates := data["x"].T().MustSize()[0], a.Episode*int64(last-first+1)
+	n, updates := data["x"].Shape()[0], a.Episode*int64(last-first+1)
 	return climb(ctx, posterior(a.adapter.Forward, prior, n), from, data, updates, a.Batch, a.EpisodeLR, a.seed, nil)
 }
 
@@ -198,9 +197,7 @@ func remember(f forward, before infer.State, at infer.Params, data infer.Batch) 
 		to := min(from+part, n)
 		b := infer.Batch{}
 		for name, t := range data {
-			if b[name], err = raw.Of(t.T().Narrow(0, from, to-from, false)); err != nil {
-				return nil, err
-			}
+			b[name] = t.Slice(0, int(from), int(to))
 		}
 		state, _, err = transform.Update(state, b)
 	}

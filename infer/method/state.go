@@ -113,7 +113,7 @@ func KeepAux(scope *torch.Scope, aux infer.Aux) {
 }
 
 // Hold returns next with the rows of the diverged chains taken from old: a chain whose density or gradient is not
-// finite stays where it is. With diverged nil it returns next.
+// finite stays where it is. With diverged nil it returns next; else it has an element for each row.
 func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 	if diverged == nil {
 		return next, nil
@@ -121,6 +121,10 @@ func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 	shape, err := torch.Shape(old)
 	if err != nil {
 		return torch.Tensor{}, err
+	}
+	if rows := max(1, len(diverged)); len(shape) == 0 || rows > 1 && shape[0] != int64(rows) {
+		return torch.Tensor{}, fmt.Errorf("method.Hold: %d chains of a tensor of shape %v: %w", len(diverged), shape,
+			infer.ErrConfig)
 	}
 	mask := []int64{int64(len(diverged))}
 	for range shape[1:] {

@@ -5,11 +5,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strconv"
 )
 
-// bordering is the one exported declaration that has gotch's tensor; torch.Of takes any value.
-const bordering = "torch: T"
+// border is the one exported declaration that has gotch's tensor; torch.Of takes any value.
+const border = "torch: T"
 
 // oneTensor fails where an exported declaration of a public package has gotch's tensor in the place of torch.Tensor.
 func oneTensor(root string) error {
@@ -33,7 +34,7 @@ func gotchTensors(root string) (found []string, err error) {
 		name := importName(f, "github.com/sugarme/gotch/ts")
 		for _, d := range f.Decls {
 			for _, part := range signatures(d) {
-				if at := mentions(part.node, name); at.IsValid() && dir+": "+part.name != bordering {
+				if at := mentions(part.node, name); at.IsValid() && dir+": "+part.name != border {
 					found = append(found, fmt.Sprintf("%s: %s has gotch's tensor", set.Position(at), part.name))
 				}
 			}
@@ -50,7 +51,7 @@ func importName(f *ast.File, path string) string {
 			if i.Name != nil {
 				return i.Name.Name
 			}
-			return path[len(path)-len("ts"):]
+			return filepath.Base(path)
 		}
 	}
 	return ""

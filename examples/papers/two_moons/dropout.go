@@ -6,11 +6,9 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
-	"github.com/sugarme/gotch/ts"
 )
 
 // dropoutLayers are the names of the dropout layers in the network that has them: one after each activation.
@@ -47,9 +45,7 @@ func (m masked) Next() (infer.Batch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if out["mask."+layer], err = raw.Of(u.T().Lt(ts.FloatScalar(m.keep), false)); err != nil {
-			return nil, err
-		}
+		out["mask."+layer] = u.Lt(m.keep)
 	}
 	return out, nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -120,9 +119,9 @@ func (t *task) optimise(ctx context.Context, k int) (infer.Params, error) {
 	}
 	infer.Free(r.State)
 	if k == 1 {
-		r.Last.Flat, err = raw.Of(r.Last.Flat.T().SqueezeDim(0, false))
+		r.Last.Flat = r.Last.Flat.Squeeze(0)
 	}
-	return r.Last, err
+	return r.Last, nil
 }
 
 // program is a mean log posterior, a start and the data.
