@@ -1,10 +1,11 @@
 // Command lint checks what no other tool does: `lint columns` fails where a line of the repository is longer than 120
-// characters, `lint docs` where an exported name of a public package has no doc comment that begins with the name, or a
-// field none at all, `lint names` prints how many names each public package exports and fails above the limit, or where
-// a signature of one has gotch's tensor in the place of torch.Tensor, `lint goroutines` fails where the library starts
-// a goroutine whose panic would end the process, and `lint writes` where a file is opened for writing by other means
-// than internal/atomicfile. `lint rooms` draws the public packages and what they need, `lint size` prints how large the
-// rooms are, and `lint slowest` passes on what go test prints, with the five packages that took longest.
+// characters or a file larger than 2 MiB, `lint docs` where an exported name of a public package has no doc comment
+// that begins with the name, or a field none at all, `lint names` prints how many names each public package exports and
+// fails above the limit, or where a signature of one has gotch's tensor in the place of torch.Tensor, `lint goroutines`
+// fails where the library starts a goroutine whose panic would end the process, and `lint writes` where a file is
+// opened for writing by other means than internal/atomicfile. `lint rooms` draws the public packages and what they
+// need, `lint size` prints how large the rooms are, and `lint slowest` passes on what go test prints, with the five
+// packages that took longest.
 package main
 
 import (
@@ -24,7 +25,8 @@ import (
 
 const (
 	maxColumns = 120
-	maxNames   = 1000 // of all public packages
+	maxNames   = 1000    // of all public packages
+	maxBytes   = 2 << 20 // of a file: a built program is more
 )
 
 // texts are the endings of the files whose lines are measured. A tab is one character.
@@ -99,6 +101,12 @@ func sources(root string, mode parser.Mode, visit func(dir string, set *token.Fi
 func columns(root string) error {
 	long := 0
 	err := walk(root, func(path string) error {
+		if info, err := os.Stat(path); err != nil {
+			return err
+		} else if info.Size() > maxBytes {
+			return fmt.Errorf("%s has %d bytes, and a file of the repository at most %d: is it a built program?", path,
+				info.Size(), maxBytes)
+		}
 		if !slices.ContainsFunc(texts, func(ending string) bool { return strings.HasSuffix(path, ending) }) {
 			return nil
 		}
