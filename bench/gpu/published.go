@@ -15,8 +15,8 @@ type experiment struct {
 	epochs int64
 }
 
-// published are ResNet-20 of Wenzel et al. (2020) with batch normalisation and with a norm that has a posterior, and the
-// network of 56 layers and 32 filters of Heek and Kalchbrenner (2019), all on 50,000 images in batches of 128.
+// published are ResNet-20 of Wenzel et al. (2020) with batch normalisation and with a norm that has a posterior, and
+// the network of 56 layers and 32 filters of Heek and Kalchbrenner (2019), all on 50,000 images in batches of 128.
 var published = []experiment{
 	{architecture{"ResNet-20, batch normalisation", "resnet", layers.ResNet20{Norm: layers.BatchNorm{Batch: true}}, 128,
 		50000}, 1500},
