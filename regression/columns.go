@@ -42,8 +42,8 @@ func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
 // Table has the rows that the model was fitted to, without those that were dropped.
 func (m *Model) Table() *data.Table { return m.table }
 
-// Categorical says whether what is expected is of categories, and not a mean.
-func (m *Model) Categorical() bool { return m.family.logits != nil }
+// Categorical says whether what is expected is a number for each category or outcome, and not a mean.
+func (m *Model) Categorical() bool { return m.wide() }
 
 // Whole says whether a column has whole numbers alone: numbers of trials, and levels of mo().
 func (m *Model) Whole(column string) bool {

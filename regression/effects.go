@@ -161,8 +161,9 @@ func (m *Model) Average(posterior *draws.Draws, rows Rows, by string) (*draws.Dr
 func (m *Model) averages(name string, posterior *draws.Draws, rows Rows, site, by string, parts []part,
 	f func(v []float64) float64) (*draws.Draws, error) {
 	fail := func(err error) (*draws.Draws, error) { return nil, fmt.Errorf("regression.%s: %w", name, err) }
-	if m.family.logits != nil { // the mean over their probabilities is the same whatever they are
-		return fail(fmt.Errorf("the family %s has a probability for each category and no mean: use Expected", m.family.name))
+	if m.wide() { // the mean over probabilities of categories is the same whatever they are
+		return fail(fmt.Errorf("the family %s has an expected value for each category or outcome: use Expected",
+			m.family.name))
 	}
 	table := m.tableOf(rows)
 	groups, labels, err := levelsOf(table, by)

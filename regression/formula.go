@@ -16,13 +16,17 @@ type Formula struct {
 	// Mean says what the outcome depends on: "recall ~ age + treatment*dose + s(hour) + (1 + dose | clinic)".
 	Mean string
 	// Params are formulas of other parameters of the family, by name: {"sigma": "~ age"}. They are on the scale of the
-	// parameter's link: log for those above 0, logit for zi and hu.
+	// parameter's link: log for those above 0, logit for zi and hu. Of several outcomes, mvbind(y, z), they are formulas
+	// of the means of some, in the place of that of all.
 	Params map[string]string
 	Family Family  // nil means Gaussian{}
 	Priors Priors  // in the place of the defaults
 	Eta    float64 // of the LKJ priors of correlations; 0 means 1, which is uniform
 	// Horseshoe is the prior of all coefficients of the mean, for many columns of which few matter. Nil is none.
 	Horseshoe *models.Horseshoe
+	// R2D2 is another such prior, of all coefficients by the R² that they explain together; with families that have a
+	// sigma, of the variance beside sigma². Nil is none.
+	R2D2 *models.R2D2
 	// DropMissing leaves out rows with missing values in columns of the formulas; [Model.Dropped] counts them. Without
 	// it they are an error.
 	DropMissing bool
@@ -46,6 +50,9 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	}
 	parsed, err := m.parse()
 	if err != nil {
+		return nil, err
+	}
+	if err := m.checkParams(); err != nil {
 		return nil, err
 	}
 	if table == nil || table.Len() == 0 {
@@ -81,10 +88,21 @@ func (m *Model) checkFields() error {
 	case !(m.formula.Eta >= 0):
 		return fail("Eta", m.formula.Eta, "it must be above 0, or 0 for 1")
 	}
+	if m.formula.Horseshoe != nil && m.formula.R2D2 != nil {
+		return fail("R2D2", "set", "it does not go with Horseshoe: the coefficients have one prior")
+	}
+	return nil
+}
+
+// checkParams checks the names of Params.
+func (m *Model) checkParams() error {
 	for _, name := range slices.Sorted(maps.Keys(m.formula.Params)) {
-		if !slices.Contains(s.params, name) {
-			return fail("Params", fmt.Sprintf("of %q", name),
-				fmt.Sprintf("the parameters of %s beside its mean are %q", s.name, s.params))
+		if of := m.family; !slices.Contains(of.params, name) {
+			allowed := fmt.Sprintf("the parameters of %s beside its mean are %q", of.name, of.params)
+			if of.joint {
+				allowed = fmt.Sprintf("formulas are of the outcomes %q", of.params)
+			}
+			return &infer.FieldError{Type: typeName, Field: "Params", Value: fmt.Sprintf("of %q", name), Allowed: allowed}
 		}
 	}
 	return nil
@@ -102,6 +120,9 @@ func (m *Model) parse() (map[string]*formula.Formula, error) {
 			Allowed: "it needs an outcome before the ~, as in y ~ x"}
 	}
 	out[""] = mean
+	if err := m.join(mean.Outcome); err != nil {
+		return nil, err
+	}
 	for name, text := range m.formula.Params {
 		f, err := formula.Parse(text)
 		if err != nil {

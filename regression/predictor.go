@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -71,15 +72,29 @@ func (p *predictor) suffix() string {
 	return "_" + p.param
 }
 
-// sites declares the coefficients.
-func (p *predictor) sites(g getter, m *Model) (e effects) {
+// sites declares the coefficients. sigma is the standard deviation of the residuals, where a prior needs it.
+func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 	suffix := p.suffix()
 	names := p.design.Names()
 	e.intercept = torch.Of(0)
 	switch {
 	case len(names) == 0:
 	case p.param == "" && m.formula.Horseshoe != nil:
-		e.b = p.shrunk(g, m)
+		e.b = p.shrunk(g, m, "Horseshoe", p.scale, func(c *ppl.Ctx, n int) torch.Tensor {
+			return m.formula.Horseshoe.Sample(c, "horseshoe", n)
+		})
+	case p.param == "" && m.formula.R2D2 != nil:
+		scale := p.scale
+		if sigma != (torch.Tensor{}) {
+			scale = 1
+		}
+		e.b = p.shrunk(g, m, "R2D2", scale, func(c *ppl.Ctx, n int) torch.Tensor {
+			r := *m.formula.R2D2
+			if sigma != (torch.Tensor{}) {
+				r.Noise = sigma
+			}
+			return r.Sample(c, "r2d2", n)
+		})
 	default:
 		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
@@ -96,15 +111,15 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 	return e
 }
 
-// shrunk are coefficients with the horseshoe prior, on columns of unit variance.
-func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
+// shrunk are coefficients with a joint prior that shrinks them, of columns of unit variance, times a scale.
+func (p *predictor) shrunk(g getter, m *Model, name string, scale float64,
+	prior func(c *ppl.Ctx, n int) torch.Tensor) torch.Tensor {
 	m.note(isCoefficient, "b", p.design.Names())
-	m.describe("b", fmt.Sprintf("Horseshoe of columns of unit variance, times %.3g", p.scale))
+	m.describe("b", fmt.Sprintf("%s of columns of unit variance, times %.3g", name, scale))
 	if b, ok := g.known("b"); ok {
 		return b
 	}
-	z := m.formula.Horseshoe.Sample(g.(inModel).c, "horseshoe", len(p.means))
-	b := z.Mul(torch.New(over(p.scale, p.sds)))
+	b := prior(g.(inModel).c, len(p.means)).Mul(torch.New(over(scale, p.sds)))
 	g.keep("b", b)
 	return b
 }

@@ -43,7 +43,7 @@ func (f process) basis(z []float64) (flat []float64, err error) {
 func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
 	span, of := 1.0, process{}
 	switch s.Kind {
-	case "s": // the standard deviation, a mean over rows, for coefficients of variance 1
+	case "s", "t2": // the standard deviation, a mean over rows, for coefficients of variance 1
 		span = floats.Norm(z, 2) / math.Sqrt(float64(p.rows.N))
 	case "mo":
 		_, span = sample.Moments(z)
