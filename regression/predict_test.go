@@ -309,7 +309,7 @@ func TestEffectsOfCategories(t *testing.T) {
 	require.NoError(t, err)
 	d := sampled(t, m, 6)
 	_, err = m.Compare(d, regression.Rows{}, regression.Comparison{Column: "treatment"})
-	require.ErrorContains(t, err, "regression.Compare: the family categorical has an expected value for each category or outcome")
+	require.ErrorContains(t, err, "regression.Compare: the family categorical has an expected value for each category")
 	_, err = m.Slope(d, regression.Rows{}, "age", "")
 	require.ErrorContains(t, err, "regression.Slope: the family categorical")
 	_, err = m.Average(d, regression.Rows{}, "")
