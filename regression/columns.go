@@ -28,7 +28,7 @@ func (m *Model) Covariates() []string {
 // Predictors are the columns that predictions read: those of the formulas but for the outcome itself.
 func (m *Model) Predictors() []string {
 	all := map[string]*formula.Formula{}
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		f := *p.design.Formula()
 		f.Outcome.Value = formula.Expr{}
 		all[p.param] = &f

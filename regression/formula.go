@@ -17,7 +17,8 @@ type Formula struct {
 	Mean string
 	// Params are formulas of other parameters of the family, by name: {"sigma": "~ age"}. They are on the scale of the
 	// parameter's link: log for those above 0, logit for zi and hu. Of several outcomes, mvbind(y, z), they are formulas
-	// of the means of some, in the place of that of all.
+	// of the means of some, in the place of that of all. A column with missing values that the mean has as mi(x) is
+	// imputed, as N(η, sigma_x), and {"x": "~ z"} is the formula of η; "~ 1" is the default.
 	Params map[string]string
 	Family Family  // nil means Gaussian{}
 	Priors Priors  // in the place of the defaults
@@ -52,7 +53,7 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkParams(); err != nil {
+	if err := m.checkParams(incomplete(parsed)); err != nil {
 		return nil, err
 	}
 	if table == nil || table.Len() == 0 {
@@ -60,7 +61,9 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	}
 	if f.DropMissing {
 		before := table.Len()
-		columns := m.columns(parsed)
+		columns := slices.DeleteFunc(m.columns(parsed), func(name string) bool {
+			return slices.Contains(incomplete(parsed), name)
+		})
 		complete, _, err := table.DropMissing(columns...)
 		if err != nil {
 			return nil, err
@@ -95,9 +98,15 @@ func (m *Model) checkFields() error {
 }
 
 // checkParams checks the names of Params.
-func (m *Model) checkParams() error {
+func (m *Model) checkParams(imputed []string) error {
+	for _, name := range imputed {
+		if slices.Contains(m.family.params, name) {
+			return &infer.FieldError{Type: typeName, Field: "Mean", Value: fmt.Sprintf("with mi(%s)", name),
+				Allowed: "the column has the name of a parameter of the family: rename it"}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.formula.Params)) {
-		if of := m.family; !slices.Contains(of.params, name) {
+		if of := m.family; !slices.Contains(of.params, name) && !slices.Contains(imputed, name) {
 			allowed := fmt.Sprintf("the parameters of %s beside its mean are %q", of.name, of.params)
 			if of.joint {
 				allowed = fmt.Sprintf("formulas are of the outcomes %q", of.params)

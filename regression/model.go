@@ -26,6 +26,7 @@ import (
 //	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
+//	x_missing    the missing values of a column of mi(x), which has the sites above with _x at the end
 //	rescor       the correlations of the residuals of several outcomes, each of which has the sites above with its name
 //	             at the end
 //
@@ -35,6 +36,7 @@ type Model struct {
 	formula    Formula
 	family     *spec
 	predictors []*predictor // the mean's first
+	imputed    []imputation // the columns of mi()
 	outcome    string
 	levels     []string // of an outcome that is a factor
 	categories int      // of ordered ones
@@ -121,7 +123,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 	if m.family.joint {
 		m.forEachOutcome()
 	}
-	return nil
+	return m.learnImputed(parsed, table, options)
 }
 
 // forEachCategory copies the predictor of the formula for each category but the first.
@@ -162,7 +164,7 @@ func (p *predictor) learn() error {
 // compile runs the model once for its priors and labels, and compiles it.
 func (m *Model) compile() (err error) {
 	batch := infer.Batch{}
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		if err := m.add(batch, p.rows, p); err != nil {
 			return err
 		}
@@ -196,6 +198,7 @@ type weights struct {
 // args are the parameters of the outcome's law, by row.
 func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tensor) {
 	p := m.predictors[0]
+	data = m.impute(g, data)
 	a.of = map[string]torch.Tensor{}
 	switch {
 	case m.family.joint:
@@ -310,7 +313,11 @@ func (g inModel) sample(site string, d func() dist.Distribution) torch.Tensor {
 func (g inModel) keep(site string, value torch.Tensor)      { g.c.Deterministic(site, value) }
 func (inModel) grown(_ string, e groupEffects) torch.Tensor { return e.r }
 func (inModel) each(eta torch.Tensor) torch.Tensor          { return eta }
-func (inModel) known(string) (torch.Tensor, bool)           { return torch.Tensor{}, false }
+func (g inModel) impute(i imputation, d dist.Distribution, x torch.Tensor) (full torch.Tensor) {
+	g.c.Plate("rows", 0, func(c *ppl.Ctx) { full = c.Impute(i.column, d, x, i.missing) })
+	return full
+}
+func (inModel) known(string) (torch.Tensor, bool) { return torch.Tensor{}, false }
 
 // Draws maps draws on unconstrained space to named values, with labels.
 func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {

@@ -91,7 +91,8 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 	if err != nil {
 		return fail(err)
 	}
-	of := predictions{m: m, posterior: posterior, batch: batch, n: n, unseen: unseen, rows: rows, f: f}
+	of := predictions{m: m, posterior: posterior, batch: batch, n: n, unseen: unseen, rows: rows, f: f,
+		missing: m.missingIn(rows.Table)}
 	block := max(1, blockSize/(size+posterior.Dim()))
 	for chain := range posterior.Chains() {
 		for from := 0; from < posterior.Len(chain); from += block {
@@ -122,7 +123,7 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		return nil, nil, 0, errors.New("DrawNew and MeanNew are both set: new levels are drawn, or have the mean effect")
 	}
 	batch, unseen, n := infer.Batch{}, map[string]int{}, m.rows.N
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		of := p.rows
 		if rows.Table != nil {
 			var err error
@@ -166,6 +167,7 @@ type predictions struct {
 	batch     infer.Batch
 	n         int
 	unseen    map[string]int
+	missing   map[string][]int // rows of a table without a value of mi()
 	rows      Rows
 	f         value
 }

@@ -2,6 +2,7 @@ package regression
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -28,7 +29,7 @@ type predictor struct {
 	means  []float64     // of the columns of X
 	sds    []float64     // of them
 	group  [][]float64   // standard deviations of the columns of each group
-	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
+	spans  []span        // of each smooth
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
 	process []process // of each smooth that is a Gaussian process
@@ -46,6 +47,8 @@ type getter interface {
 	known(site string) (torch.Tensor, bool)
 	// grown are the effects of the levels of a group, with those that only a prediction has.
 	grown(name string, e groupEffects) torch.Tensor
+	// impute has the values of a column with those that are missing, of the law d.
+	impute(i imputation, d dist.Distribution, x torch.Tensor) torch.Tensor
 	// each is a predictor for each row, where it may be one for all.
 	each(eta torch.Tensor) torch.Tensor
 }
@@ -100,7 +103,7 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
 	}
 	if p.design.Intercept() && !p.plain {
-		e.intercept = p.intercept(g, m, e.b)
+		e.intercept = p.intercept(g, m)
 	}
 	for i, gd := range p.design.Groups() {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
@@ -108,7 +111,26 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 	for i, s := range p.design.Smooths() {
 		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
 	}
+	if p.design.Intercept() && !p.plain && p.centres() {
+		at := e.intercept
+		if len(p.means) > 0 {
+			at = at.Sub(e.b.Dot(torch.New(p.means)))
+		}
+		for i, s := range p.design.Smooths() {
+			if s.Kind == "mi" {
+				at = at.Sub(e.smooths[i].Mul(p.spans[i].mean))
+			}
+		}
+		g.keep("intercept"+suffix, at)
+	}
 	return e
+}
+
+// centres says whether columns are less their means.
+func (p *predictor) centres() bool {
+	return len(p.means) > 0 || slices.ContainsFunc(p.design.Smooths(), func(s formula.SmoothDesign) bool {
+		return s.Kind == "mi"
+	})
 }
 
 // shrunk are coefficients with a joint prior that shrinks them, of columns of unit variance, times a scale.
@@ -124,19 +146,15 @@ func (p *predictor) shrunk(g getter, m *Model, name string, scale float64,
 	return b
 }
 
-// intercept declares the intercept at the means, and where all columns are 0.
-func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
+// intercept declares the intercept at the means.
+func (p *predictor) intercept(g getter, m *Model) torch.Tensor {
 	suffix := p.suffix()
 	site, r := "intercept"+suffix, isIntercept
-	if m.note(r, site); len(p.means) > 0 {
+	if m.note(r, site); p.centres() {
 		site, r = "intercept_centred"+suffix, isNeeded
 	}
-	at := m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
+	return m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
 		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
-	if len(p.means) > 0 {
-		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.New(p.means))))
-	}
-	return at
 }
 
 // levels declares the coefficients of a group.
@@ -246,9 +264,12 @@ func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 		}
 	}
 	for i, s := range p.design.Smooths() {
-		if z := data(p.data("z%d", i)); s.Kind == "mo" {
+		switch z := data(p.data("z%d", i)); s.Kind {
+		case "mo":
 			out = out.Add(e.smooths[i].IndexSelect(0, z))
-		} else {
+		case "mi":
+			out = out.Add(z.Sub(p.spans[i].mean).Mul(e.smooths[i]))
+		default:
 			out = out.Add(z.MatMul(e.smooths[i]))
 		}
 	}

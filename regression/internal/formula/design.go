@@ -60,9 +60,10 @@ type GroupDesign struct {
 // SmoothDesign says what a smooth has.
 type SmoothDesign struct {
 	Name    string   // as "s(hour)", or "s(hour, by = g)[a]"
-	Kind    string   // s, t2, gp or mo
+	Kind    string   // s, t2, gp, mo or mi
 	Columns int      // of Rows.Smooths: the penalised ones, or 1
 	K       int      // of gp, how many functions its basis has
+	Column  string   // of mi
 	Levels  []string // of mo, in their order
 	Linear  []string // the common columns without penalty that belong to it, as "s(hour)[linear]"
 }
@@ -146,6 +147,8 @@ func (d *Design) Smooths() []SmoothDesign {
 			out[i].Columns = s.of.k() - 2
 		case "t2":
 			out[i].Columns = len(s.means)
+		case "mi":
+			out[i].Column = s.of.X.Name
 		}
 	}
 	return out

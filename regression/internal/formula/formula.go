@@ -43,8 +43,8 @@ type Group struct {
 // second edition, section 5.3.1, gp(x) a Gaussian process, and mo(x) a function of ordered levels, or of whole numbers,
 // that rises or falls (Bürkner and Charpentier 2020, British Journal of Mathematical and Statistical Psychology 73).
 type Smooth struct {
-	Kind string // s, t2, gp or mo
-	X    Expr   // a number, or of mo a column
+	Kind string // s, t2, gp, mo or mi
+	X    Expr   // a number, or of mo and mi a column
 	Z    Expr   // of t2 the second number
 	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, 5 of t2, 30 of gp
 	By   Expr   // none; of s a factor, for a function of each level; or a number, that the function is multiplied by

@@ -168,6 +168,10 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 		m, err := s.newMonotonic(of)
 		return []smooth{m}, err
 	}
+	if of.Kind == "mi" {
+		_, err := s.incomplete(of.X)
+		return []smooth{{of: of, level: -1, name: of.String()}}, err
+	}
 	levels, factor, err := []string(nil), false, error(nil)
 	if !of.By.None() {
 		if factor, err = s.isFactor(of.By); err == nil && factor {
@@ -298,6 +302,8 @@ func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
 		return s.smooth(m, x, p, at)
 	case m.of.Kind == "t2":
 		return s.tensor(m, x, p, at)
+	case m.of.Kind == "mi":
+		return s.incomplete(m.of.X)
 	case m.of.Kind == "gp":
 		return s.number(m.of.X)
 	}

@@ -138,7 +138,7 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 	return []Group{g}, nil
 }
 
-// smooth reads s(x, k = 10, by = f), t2(x, z, k = 5), gp(x, k = 30) or mo(x).
+// smooth reads s(x, k = 10, by = f), t2(x, z, k = 5), gp(x, k = 30), mo(x) or mi(x).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
 		more := ""
@@ -148,7 +148,7 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 		return x.wrong(e.at, "%s() is added, outside groups and products%s", e.Name, more)
 	}
 	s := Smooth{Kind: e.Name, at: e.at}
-	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"},
+	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}, "mi": {"x"},
 		"t2": {"x", "z", "k"}}[s.Kind]
 	a := x.arguments(e, names...)
 	s.X, s.By = a.number("x"), a.of["by"]
@@ -167,7 +167,7 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	if s.K == usual {
 		s.K = 0
 	}
-	if s.X.Kind == Number || s.Kind == "mo" && s.X.Kind != Column {
+	if s.X.Kind == Number || (s.Kind == "mo" || s.Kind == "mi") && s.X.Kind != Column {
 		a.wrong(s.X.at, "%s() takes a column", s.Kind)
 	}
 	if !s.By.None() && s.By.Kind != Column {
