@@ -256,7 +256,8 @@ func (a adviser) smallerSteps() string {
 	case set == "":
 		return "Use smaller steps. " + otherwise
 	case a.target >= 0.99:
-		return fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy: ", a.target) + remedy
+		return fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy: ", a.target) +
+			remedy
 	case a.target >= 0.95:
 		return fmt.Sprintf("This run had TargetAccept: %g. Set %s. ", a.target, a.set("TargetAccept", "0.99")) + otherwise
 	}
