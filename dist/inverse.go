@@ -181,7 +181,7 @@ func (d mixtureSameFamilyDist) fromTails(lower, upper torch.Tensor) torch.Tensor
 	return between(d, lower, upper, quantileOf(d.components, lower.Unsqueeze(-1), upper.Unsqueeze(-1)), -1)
 }
 
-// quick is the same without derivatives, with a mix that takes a third of the time: of tails up to 1/2 it loses nothing.
+// quick is d without derivatives, with a mix that takes a third of the time and loses nothing of tails up to 1/2.
 func (d categoricalDist) quick() categoricalDist {
 	if !d.fromLogits {
 		d.logits, d.fromLogits = logNormalised(constant(d.probs)), true
