@@ -47,7 +47,8 @@ func allMethods() map[string]infer.Method {
 		"ekf.Diag": ekf.Diag{}, "LBFGS": optim.LBFGS{}, "Adam": optim.Adam{}, "AdamW": optim.AdamW{},
 		"SGD": optim.SGD{LR: lr}, "Slice": mcmc.Slice{}, "RandomWalk": mcmc.RandomWalk{}, "Barker": mcmc.Barker{},
 		"Elliptical": mcmc.Elliptical{}, "Stretch": mcmc.Stretch{}, "Evolution": mcmc.DifferentialEvolution{},
-		"Blocks": gibbs.Blocks{{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}}, "MALA": hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
+		"Blocks": gibbs.Blocks{{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}},
+		"MALA": hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
 	}
 }
 
