@@ -48,7 +48,7 @@ func allMethods() map[string]infer.Method {
 		"SGD": optim.SGD{LR: lr}, "Slice": mcmc.Slice{}, "RandomWalk": mcmc.RandomWalk{}, "Barker": mcmc.Barker{},
 		"Elliptical": mcmc.Elliptical{}, "Stretch": mcmc.Stretch{}, "Evolution": mcmc.DifferentialEvolution{},
 		"Blocks": gibbs.Blocks{{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}},
-		"MALA": hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
+		"MALA":   hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
 	}
 }
 
