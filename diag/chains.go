@@ -70,15 +70,19 @@ func standardised(x [][]float64) (y [][]float64, e int) {
 	return sample.Mapped(x, func(v float64) float64 { return (v - a) * scale * rest }), e
 }
 
-// folded is |x - median|, the median being that of all draws, or a multiple where that would overflow or lose digits.
+// folded is 2 |x - median|, the median being that of all draws, or another multiple where that would overflow or lose
+// digits. A half of the smallest numbers would be rounded.
 func folded(x [][]float64) [][]float64 {
-	if low, high := sample.Extremes(x); high-low < 0x1p-1000 || math.IsInf(high-low, 1) {
+	if low, high := sample.Extremes(x); high-low < 0x1p-1000 || math.IsInf(4*high, 0) || math.IsInf(4*low, 0) {
 		x, _ = standardised(x)
 	}
 	all := pooled(x)
 	slices.Sort(all)
-	med := sample.Quantile(all, 0.5)
-	return sample.Mapped(x, func(v float64) float64 { return math.Abs(v - med) })
+	twice := 0.0
+	if n := len(all); n > 0 {
+		twice = all[(n-1)/2] + all[n/2]
+	}
+	return sample.Mapped(x, func(v float64) float64 { return math.Abs(2*v - twice) })
 }
 
 // normalScores replaces each draw by the normal quantile of its rank r among all S draws, ties having the average rank:

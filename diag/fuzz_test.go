@@ -25,6 +25,7 @@ func FuzzDiag(f *testing.F) {
 		slices.Repeat([]float64{2}, 20),
 		{math.NaN(), inf, -inf, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4},
 		slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 8),
+		{1e-76, -9e-308, 1e-76, 2.61773395118493e-310, 2.617733951185e-310, -9e-308, 2.61773395118493e-310, 1e-76},
 	}, func(t *testing.T, x []float64) {
 		checkFigures(t, x)
 		checkTables(t, x)

@@ -57,7 +57,7 @@ func tableColumn(text string) csvColumn {
 // split divides a table of all chains into its chains.
 func (c *csvChain) split() ([]*csvChain, error) {
 	at := c.width - len(c.layout.Stats) // where the chain stands, and the draw behind it
-	c.layout.Stats = c.layout.Stats[2:]
+	c.layout.Stats = append([]string(nil), c.layout.Stats[2:]...)
 	var chains []*csvChain
 	add := func() {
 		chains = append(chains, &csvChain{file: c.file, own: &c.layout, layout: c.layout, width: c.width - 2})
