@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 )
 
 // chromium is a Chromium that runs here, or empty.
@@ -53,7 +55,7 @@ func Browser(t *testing.T, page, hash string) string {
 		t.Skip("there is no Chromium that runs here: plots are not looked at")
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+	if err := atomicfile.Write(file, []byte(page), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	dom, log, err := dump(program, t.TempDir(), "file://"+file+hash)
