@@ -149,7 +149,7 @@ func (a adviser) more(times float64) string {
 // have too, it follows the pages of Stan and of ArviZ on warnings.
 func (a adviser) of(code Code, times float64) string {
 	switch code {
-	case CodeDivergence, CodeTreeDepth, CodeEBFMI, CodeHeld, CodeRHat, CodeESSBulk, CodeESSTail:
+	case CodeDivergence, CodeTreeDepth, CodeEBFMI, CodeHeld, CodeRHat, CodeESSBulk, CodeESSTail, codeJumps, codeSteps:
 		if a.undefined {
 			return "Gradients are NaN where the density is finite, as this report says in a line of its own: mend that first. " +
 				"Steps, draws and updates are not the cause."

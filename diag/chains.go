@@ -55,30 +55,34 @@ func pooled(x [][]float64) []float64 {
 	return slices.Concat(x...)
 }
 
-// standardised maps finite draws that are not all equal to 2^-e (x - a), with a their midpoint and e such that results
-// are at most about 1: what follows then neither overflows nor cancels. Ratios of variances are unchanged, and
-// variances are 4^-e times as large.
+// standardised maps finite draws that are not all equal to 2^-e (x - a), with a the least of them, which rounds nothing
+// that is near to it, or their midpoint where they are too far apart, and e such that results are at most about 1: what
+// follows then neither overflows nor cancels. Ratios of variances are unchanged, and variances are 4^-e times as large.
 func standardised(x [][]float64) (y [][]float64, e int) {
 	low, high := sample.Extremes(x)
+	a := low
 	if _, e = math.Frexp(high - low); math.IsInf(high-low, 1) {
-		e = 1025
+		a, e = low/2+high/2, 1025
 	}
 	e = max(e-1, -1000)
 	scale := math.Ldexp(1, -e/2) // in two steps, since 2^-e itself may overflow
 	rest := math.Ldexp(1, -e-(-e/2))
-	a := low/2 + high/2
 	return sample.Mapped(x, func(v float64) float64 { return (v - a) * scale * rest }), e
 }
 
-// folded is |x - median|, the median being that of all draws, or a multiple where that would overflow or lose digits.
+// folded is 2 |x - median|, the median being that of all draws, or another multiple where that would overflow. A half
+// of the smallest numbers would be rounded.
 func folded(x [][]float64) [][]float64 {
-	if low, high := sample.Extremes(x); high-low < 0x1p-1000 || math.IsInf(high-low, 1) {
+	if low, high := sample.Extremes(x); math.IsInf(4*high, 0) || math.IsInf(4*low, 0) {
 		x, _ = standardised(x)
 	}
 	all := pooled(x)
 	slices.Sort(all)
-	med := sample.Quantile(all, 0.5)
-	return sample.Mapped(x, func(v float64) float64 { return math.Abs(v - med) })
+	twice := 0.0
+	if n := len(all); n > 0 {
+		twice = all[(n-1)/2] + all[n/2]
+	}
+	return sample.Mapped(x, func(v float64) float64 { return math.Abs(2*v - twice) })
 }
 
 // normalScores replaces each draw by the normal quantile of its rank r among all S draws, ties having the average rank:

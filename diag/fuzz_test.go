@@ -25,6 +25,10 @@ func FuzzDiag(f *testing.F) {
 		slices.Repeat([]float64{2}, 20),
 		{math.NaN(), inf, -inf, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4},
 		slices.Repeat([]float64{1, math.Nextafter(1, 2), 1}, 8),
+		{1e-76, -9e-308, 1e-76, 2.61773395118493e-310, 2.617733951185e-310, -9e-308, 2.61773395118493e-310, 1e-76},
+		slices.Concat(slices.Repeat([]float64{0, tiny}, 4), []float64{0, 6.95e-310},
+			slices.Repeat([]float64{0, 256 * tiny}, 12)),
+		{9e-308, 9e-308, 4.5e-308, 9e-308, 4.5e-308, 4.5e-308, 3e-303, 4.5e-308},
 	}, func(t *testing.T, x []float64) {
 		checkFigures(t, x)
 		checkTables(t, x)

@@ -25,64 +25,78 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// A false alarm in any of the tests of draws, two a family and seed, has a probability of 1 %.
+// A false alarm in any of the tests of a function below has a probability of 1 %: each p-value is held to that divided
+// by their number. A distribution has drawsEach draws at each seed, which are a million in all.
 const (
 	drawSeeds = 20
+	drawsEach = 50_000
 	drawAlarm = 0.01
 )
 
-// TestDrawsFollowTheLaw compares draws of all families of one real number with an independent distribution function, by
-// Kolmogorov's and by Anderson's and Darling's statistic.
+// TestDrawsFollowTheLaw compares draws of all families of one real number with an independent distribution function.
 func TestDrawsFollowTheLaw(t *testing.T) {
-	const n, sets = 50000, 2
-	least := drawAlarm / float64(2*sets*drawSeeds*(len(scalarFamilies)-1))
+	const sets = 2
 	eachScalar(t, func(t *testing.T, f scalarCase, rng *rand.Rand) {
 		if f.law == nil { // a point mass
 			return
 		}
-		smallest := 1.0
 		columns := f.random(rng, sets)
 		for set := range sets {
 			p := row(columns, set)
-			cdf := f.law(p).cdf
-			for seed := range drawSeeds {
-				u := make([]float64, 0, n)
-				scoped(t, func() {
-					draws := f.make(scalarNumbers(p)...).Sample(torch.NewSource(uint64(seed), uint64(set)), n)
-					for _, x := range scalarRead(draws.T()) {
-						u = append(u, cdf(x))
-					}
-				})
-				slices.Sort(u)
-				k, a := kolmogorov(u), andersonDarling(u)
-				smallest = min(smallest, k, a)
-				assert.Greater(t, k, least, "Kolmogorov, %v, seed %d", p, seed)
-				assert.Greater(t, a, least, "Anderson and Darling, %v, seed %d", p, seed)
-			}
+			follows(t, sets*(len(scalarFamilies)-1), func(seed uint64, n int64) []float64 {
+				return scalarRead(f.make(scalarNumbers(p)...).Sample(torch.NewSource(seed, uint64(set)), n).T())
+			}, f.law(p).cdf)
 		}
-		t.Logf("the least p-value of %d: %.2g", 2*sets*drawSeeds, smallest)
 	})
 }
 
-// follows compares draws of one number with its distribution function at all seeds. tests is how many such there are.
-func follows(t *testing.T, tests int, draw func(seed uint64, n int64) []float64, cdf func(x float64) float64) {
+// follows compares draws of one number with its distribution function, by Kolmogorov's and by Anderson's and Darling's
+// statistic, at each seed and at all of them together. of is how many distributions there are.
+func follows(t *testing.T, of int, draw func(seed uint64, n int64) []float64, cdf func(x float64) float64) {
 	t.Helper()
-	const n = 20000
-	least, smallest := drawAlarm/float64(2*drawSeeds*tests), 1.0
-	for seed := range drawSeeds {
-		var u []float64
-		scoped(t, func() {
-			for _, x := range draw(uint64(seed), n) {
-				u = append(u, cdf(x))
-			}
-		})
+	const tests = 2 * (drawSeeds + 1)
+	least, smallest := drawAlarm/float64(tests*of), 1.0
+	compare := func(u []float64, what string) {
 		slices.Sort(u)
 		k, a := kolmogorov(u), andersonDarling(u)
 		smallest = min(smallest, k, a)
-		assert.Greater(t, k, least, "Kolmogorov, seed %d", seed)
-		assert.Greater(t, a, least, "Anderson and Darling, seed %d", seed)
+		assert.Greater(t, k, least, "Kolmogorov, %s", what)
+		assert.Greater(t, a, least, "Anderson and Darling, %s", what)
 	}
-	t.Logf("the least p-value of %d: %.2g", 2*drawSeeds, smallest)
+	var all []float64
+	for seed := range drawSeeds {
+		var u []float64
+		scoped(t, func() {
+			for _, x := range draw(uint64(seed), drawsEach) {
+				u = append(u, cdf(x))
+			}
+		})
+		all = append(all, u...)
+		compare(u, fmt.Sprintf("seed %d", seed))
+	}
+	compare(all, "all seeds")
+	t.Logf("the least p-value of %d: %.2g", tests, smallest)
+}
+
+// countsFollow compares draws of counts with their masses, as follows does.
+func countsFollow(t *testing.T, of int, draw func(seed uint64, n int64) []float64, mass []float64) {
+	t.Helper()
+	const tests = drawSeeds + 1
+	least, smallest := drawAlarm/float64(tests*of), 1.0
+	compare := func(x []float64, what string) {
+		p := chiSquareTail(t, mass, x)
+		smallest = min(smallest, p)
+		assert.Greater(t, p, least, what)
+	}
+	var all []float64
+	for seed := range drawSeeds {
+		var x []float64
+		scoped(t, func() { x = draw(uint64(seed), drawsEach) })
+		all = append(all, x...)
+		compare(x, fmt.Sprintf("seed %d", seed))
+	}
+	compare(all, "all seeds")
+	t.Logf("the least p-value of %d: %.2g", tests, smallest)
 }
 
 // TestTruncatedDrawsFollowTheLaw compares draws with the distribution function, which TestTruncatedLaw compares with
@@ -177,16 +191,13 @@ func andersonDarling(u []float64) float64 {
 	return min(1, math.Sqrt(3)*distuv.ChiSquared{K: 1}.Survival(2*a))
 }
 
-// TestCountDrawsFollowTheLaw compares draws of counts with their masses. The threshold of chiSquare is the one above
-// for these tests.
+// TestCountDrawsFollowTheLaw compares draws of counts with their masses.
 func TestCountDrawsFollowTheLaw(t *testing.T) {
 	eachCount(t, func(t *testing.T, c countCase, _ *rand.Rand) {
 		p := countSettings[c.name][0]
-		mass := c.countMass(p)
-		for seed := range drawSeeds {
-			x := countFloats(c.make(anys(p)...).Sample(torch.NewSource(uint64(seed), 5), 50000).T())
-			chiSquare(t, mass, x, "%v, seed %d", p, seed)
-		}
+		countsFollow(t, len(countFamilies), func(seed uint64, n int64) []float64 {
+			return countFloats(c.make(anys(p)...).Sample(torch.NewSource(seed, 5), n).T())
+		}, c.countMass(p))
 	})
 }
 
@@ -201,7 +212,7 @@ func TestDrawsOfVectorsOfCountsFollowTheLaw(t *testing.T) {
 	for j, v := range [][2]float64{{0.5, 1}, {-0.3, 0.4}, {0.2, -0.6}, {0.1, 0}} {
 		choice[j] = design[2][0]*v[0] + design[2][1]*v[1] + 0.1
 	}
-	for _, c := range []struct {
+	cases := []struct {
 		name string
 		make func() dist.Distribution
 		at   int
@@ -221,15 +232,12 @@ func TestDrawsOfVectorsOfCountsFollowTheLaw(t *testing.T) {
 		{"CategoricalLogitGLM", func() dist.Distribution {
 			return dist.CategoricalLogitGLM(designMatrix(), classes(), 0.1)
 		}, 2, "CategoricalLogits", choice},
-	} {
+	}
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			mass := countFamily(c.like).countMass(c.p)
-			for seed := range drawSeeds {
-				countScope(t, func() {
-					draws := c.make().Sample(torch.NewSource(uint64(seed), 5), 20000)
-					chiSquare(t, mass, draws.Reshape(20000, -1).Transpose().At(c.at).Values(), "seed %d", seed)
-				})
-			}
+			countsFollow(t, len(cases), func(seed uint64, n int64) []float64 {
+				return c.make().Sample(torch.NewSource(seed, 5), n).Reshape(n, -1).Transpose().At(c.at).Values()
+			}, countFamily(c.like).countMass(c.p))
 		})
 	}
 }
@@ -248,7 +256,7 @@ func TestCosts(t *testing.T) {
 		logCost(t, cases[slices.IndexFunc(cases, func(c costCase) bool { return c.name == name })])
 		return
 	}
-	t.Logf(costRow, "a million numbers of", "seconds", "bytes a number")
+	table := fmt.Sprintf(costRow, "a million numbers of", "seconds", "bytes a number")
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			child := exec.Command(os.Args[0], "-test.run=^TestCosts$", "-test.v")
@@ -257,13 +265,14 @@ func TestCosts(t *testing.T) {
 			require.NoError(t, err, "%s", out)
 			_, line, _ := strings.Cut(string(out), "cost: ")
 			line, _, _ = strings.Cut(line, "\n")
-			t.Log(line)
+			table += "\n" + line
 			words := strings.Fields(line)
 			bytes, err := strconv.ParseFloat(words[len(words)-1], 64)
 			require.NoError(t, err)
 			assert.LessOrEqual(t, bytes, float64(mostBytes))
 		})
 	}
+	t.Log("\n" + table)
 }
 
 const costRow = "%-44s %10s %16s"

@@ -111,17 +111,24 @@ func tailsSeries(a, t torch.Tensor) (lower, upper torch.Tensor) {
 	power := t.Log().Mul(a).Sub(lgamma1p(a))
 	terms := alternating()
 	count := along(terms.n, t)
-	sum := operand.SumLast(wide(t.Log()).Mul(count).Exp().Mul(along(terms.c, t)).Mul(
-		wide(a).Div(count.Add(wide(a)))), 1)
+	sum := weighted(wide(t.Log()).Mul(count).Exp(), along(terms.c, t).Mul(wide(a).Div(count.Add(wide(a)))))
 	lower = power.Add(sum.Neg().Log1p())
 	most := lower.Lt(-math.Ln2)
 	rest := fill(power.Exp().Mul(sum).Sub(power.Expm1()), most, 1)
 	return lower, torch.Choose(most, logOneMinusExp(lower), rest.Log())
 }
 
+// weighted is the sum of x times w over the last dimension. In a recording it is one loop.
+func weighted(x, w torch.Tensor) torch.Tensor {
+	if len(w.Shape()) == 1 && len(x.Shape()) > 1 && !undivided() {
+		return x.MatMul(w)
+	}
+	return operand.SumLast(x.Mul(w), 1)
+}
+
 func tailsLaguerre(a, t torch.Tensor) (lower, upper torch.Tensor) {
 	nodes := along(laguerreNodes, t).Mul(wide(t).Reciprocal()).Log1p().Mul(wide(a).Sub(1)).Exp()
-	sum := operand.SumLast(nodes.Mul(along(laguerreWeights, t)), 1)
+	sum := weighted(nodes, along(laguerreWeights, t))
 	upper = sum.Log().Add(a.Sub(1).Mul(t.Log())).Sub(t).Add(a.Log()).Sub(lgamma1p(a))
 	return logOneMinusExp(upper), upper
 }

@@ -167,6 +167,7 @@ func (d studentTDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 
 // fromTails are between the least and the greatest of the components' quantiles.
 func (d mixtureDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+	d.mixing = d.mixing.quick()
 	return between(d, lower, upper, torch.Stack(0, func() (all []torch.Tensor) {
 		for _, c := range d.components {
 			all = append(all, d.full(quantileOf(c, lower, upper)))
@@ -176,7 +177,17 @@ func (d mixtureDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 }
 
 func (d mixtureSameFamilyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
+	d.mixing = d.mixing.quick()
 	return between(d, lower, upper, quantileOf(d.components, lower.Unsqueeze(-1), upper.Unsqueeze(-1)), -1)
+}
+
+// quick is d without derivatives, with a mix that takes a third of the time and loses nothing of tails up to 1/2.
+func (d categoricalDist) quick() categoricalDist {
+	if !d.fromLogits {
+		d.logits, d.fromLogits = logNormalised(constant(d.probs)), true
+	}
+	d.logits = constant(d.logits)
+	return d
 }
 
 // between solves between the ends of what there is along a dimension, from the end that is further out.
@@ -244,8 +255,7 @@ func solve(d Distribution, lower, upper, start, low, high torch.Tensor) torch.Te
 		c.from, c.to = p.of(c.from), p.of(c.to)
 		return func(s torch.Tensor) rising {
 			x, slope := c.at(s)
-			l, u := tailsAnywhere(d, x)
-			at := torch.Choose(down, l, u)
+			at := nearTail(d, x, down)
 			off := at.Sub(near)
 			return rising{torch.Choose(down, off, off.Neg()), d.LogProb(x).Add(slope).Sub(at).Exp(), torch.Of(0)}
 		}

@@ -74,10 +74,13 @@ func log1pOver(v torch.Tensor) torch.Tensor {
 
 // Sample draws loc + scale·z √(df/(2g)), with z normal and g gamma of shape df/2, reparameterised.
 func (d studentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
-	half := d.df.Mul(0.5)
 	z := d.normal(src, sample, d.df, d.loc, d.scale)
-	log := tidy(func() torch.Tensor { return half.Log().Sub(d.logGamma(src, sample, half, d.df, d.loc, d.scale)) })
-	return z.Mul(log.Mul(0.5).Exp()).Mul(d.scale).Add(d.loc)
+	log := tidy(func() torch.Tensor {
+		half := d.df.Mul(0.5)
+		log := d.logGamma(src, sample, half, d.df, d.loc, d.scale)
+		return half.Log().Sub(log)
+	})
+	return tidy(func() torch.Tensor { return z.Mul(log.Mul(0.5).Exp()) }).Mul(d.scale).Add(d.loc)
 }
 
 // Mean is loc; NaN for df ≤ 1.

@@ -212,6 +212,18 @@ func (d mixtureSameFamilyDist) logTails(x torch.Tensor) (lower, upper torch.Tens
 	return d.full(d.mixing.mix(low)), d.full(d.mixing.mix(high))
 }
 
+// nearTail is the lower tail where down says so, and the upper one elsewhere.
+func nearTail(d Distribution, x, down torch.Tensor) torch.Tensor {
+	switch d := d.(type) {
+	case mixtureDist:
+		return d.full(d.mixing.mix(d.each(func(c Distribution) torch.Tensor { return d.full(nearTail(c, x, down)) }, -1)))
+	case mixtureSameFamilyDist:
+		return d.full(d.mixing.mix(nearTail(d.components, d.spreadValue(x), d.spreadValue(down))))
+	}
+	lower, upper := tailsAnywhere(d, x)
+	return torch.Choose(down, lower, upper)
+}
+
 // tailsAnywhere are the tails at any x, also an infinite one: outside the support they are all or nothing.
 func tailsAnywhere(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
 	low, high := bounds(d)

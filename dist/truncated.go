@@ -208,7 +208,7 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 		if !graph {
 			return nil
 		}
-		tail := d.nearTail(x, down)
+		tail := nearTail(d.of, x, down)
 		slope = d.of.LogProb(x).Sub(tail).Exp()
 		slope = torch.Choose(down, slope, slope.Neg())
 		stuck = torch.Of(isInfinite(tail).T().
@@ -220,7 +220,7 @@ func (d truncatedDist) quantile(p, not1p torch.Tensor) torch.Tensor {
 	if !graph {
 		return d.full(x)
 	}
-	tail := d.nearTail(torch.Choose(stuck, innerOf(d.of), x), down)
+	tail := nearTail(d.of, torch.Choose(stuck, innerOf(d.of), x), down)
 	change := fill(near.Sub(constant(near)).Sub(tail.Sub(constant(tail))).Div(fill(slope, stuck, 1)), stuck, 0)
 	return d.full(x.Add(change))
 }
@@ -246,12 +246,6 @@ func hasGraph(params ...any) bool {
 		}
 	}
 	return false
-}
-
-// nearTail is one of the tails of d for each element.
-func (d truncatedDist) nearTail(x, down torch.Tensor) torch.Tensor {
-	lower, upper := tailsAnywhere(d.of, x)
-	return torch.Choose(down, lower, upper)
 }
 
 // CDF is (F(x) − F(low))/(F(high) − F(low)).

@@ -88,22 +88,70 @@ type relative interface {
 }
 
 // masses are the logarithms of numbers proportional to the masses of d.
-func (d truncatedCountsDist) masses(value torch.Tensor) torch.Tensor {
-	if of, ok := d.of.(relative); ok {
+func masses(d Distribution, value torch.Tensor) torch.Tensor {
+	if of, ok := d.(relative); ok {
 		return of.relative(value)
 	}
-	return d.of.LogProb(value)
+	return d.LogProb(value)
 }
 
-// table is the log mass at all values, of shape [K] + batch, and total the logarithm of what it was divided by. Where
-// all masses are 0, total has no gradient.
-func (d truncatedCountsDist) table() (table, total torch.Tensor) {
+// inward is d with what of its parameters is at an end of their range moved inside, by less than rounding changes any
+// mass: a mass that vanishes there has a logarithm still, by which the sum has its derivative. It stays where all
+// masses of the table vanish.
+func (d truncatedCountsDist) inward(table torch.Tensor) Distribution {
+	some := torch.Of(table.T().MustDetach(false).MustAmax([]int64{0}, false, true)).Gt(math.Inf(-1))
+	off := func(p torch.Tensor, end, step float64) torch.Tensor {
+		p = dense(p)
+		dtype := p.T().DType()
+		if dtype == gotch.Float {
+			step = math.Copysign(max(1e-18, math.Abs(step)*0x1p29), step) // to 2⁻²⁴
+		}
+		at := torch.Of(p.Eq(end).T().MustLogicalAnd(some.T(), false).MustTotype(dtype, true))
+		return p.Add(at.Mul(step))
+	}
+	const tiny, rounding = 1e-150, -0x1p-53
+	switch of := d.of.(type) {
+	case poissonDist:
+		if !of.fromLog {
+			of.rate = off(of.rate, 0, tiny)
+		}
+		return of
+	case binomialDist:
+		if !of.fromLogits {
+			of.probs = off(off(of.probs, 0, tiny), 1, rounding)
+		}
+		return of
+	case geometricDist:
+		of.probs = off(of.probs, 1, rounding)
+		return of
+	case negativeBinomialDist:
+		if of.kind != "logits" {
+			of.second = off(of.second, 0, tiny)
+		}
+		return of
+	case zeroInflatedDist:
+		of.gate = off(of.gate, 1, rounding)
+		return of
+	}
+	return d.of
+}
+
+// table is the log mass at all values, of shape [K] + batch, total the logarithm of what it was divided by, and of the
+// distribution that it is of. Where all masses are 0, total has no gradient.
+func (d truncatedCountsDist) table() (table, total torch.Tensor, of Distribution) {
 	values := d.EnumerateSupport()
-	table = d.masses(values)
+	exact := masses(d.of, values)
+	of = d.inward(exact)
+	table = masses(of, values)
 	total = logSumExp(torch.Of(table.T().MustMovedimInt(0, -1, false)))
-	table = d.limit(values, table, total)
-	log := torch.Of(table.T().MustMovedimInt(0, -1, false))
-	return torch.Of(sure(log, log.Exp()).T().MustMovedimInt(-1, 0, false)), total
+	log := torch.Of(d.limit(values, table, total).T().MustMovedimInt(0, -1, false))
+	return possible(exact, torch.Of(sure(log, log.Exp()).T().MustMovedimInt(-1, 0, false))), total, of
+}
+
+// possible is log masses, without what inward has made of impossible ones; of limit they are 0.
+func possible(exact, logp torch.Tensor) torch.Tensor {
+	never := exact.Eq(math.Inf(-1)).T().MustLogicalAnd(logp.Lt(0).T(), false)
+	return fill(logp, torch.Of(never), math.Inf(-1))
 }
 
 // limit is masses over total. Where all are 0 and the mean of d is outside the interval, as that of a Poisson
@@ -122,7 +170,7 @@ func (d truncatedCountsDist) limit(value, masses, total torch.Tensor) torch.Tens
 
 // EnumerateLogProb is the log mass at all values, of shape [K] + batch.
 func (d truncatedCountsDist) EnumerateLogProb() torch.Tensor {
-	table, _ := d.table()
+	table, _, _ := d.table()
 	return table
 }
 
@@ -133,11 +181,11 @@ func (d truncatedCountsDist) LeftOut() torch.Tensor {
 
 // LogProb is the log mass.
 func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
-	table, total := d.table()
+	table, total, of := d.table()
 	x := floated(value)
 	outside := either(below(x, torch.Of(float64(d.low))), above(x, torch.Of(float64(d.low+d.size-1))))
 	x = fill(x, outside, float64(d.low))
-	logp := d.limit(x, d.masses(x), total)
+	logp := possible(masses(d.of, x), d.limit(x, masses(of, x), total))
 	whole := x.T().MustFloor(false)
 	near := pick(d.family, torch.Of(table.T().MustMovedimInt(0, -1, false)), torch.Of(whole).Sub(float64(d.low)))
 	sure := torch.Of(near.Gt(-0.1).T().MustLogicalAnd(x.T().MustEqTensor(whole, false), false))
@@ -147,7 +195,7 @@ func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
 // Sample draws whole numbers, in the parameters' type: the largest of log p + Gumbel noise.
 func (d truncatedCountsDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	dtype, device := typeOf(d.of)
-	table, _ := d.table()
+	table, _, _ := d.table()
 	logits := torch.Of(table.T().MustMovedimInt(0, -1, false))
 	u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.size}), gotch.Double, device))
 	index := torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))

@@ -68,6 +68,15 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 		p := c.Sample("p", dist.Beta(0.5, 0.5))
 		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Bernoulli(p), c.Data("y")) })
 	}
+	sum := func(c *ppl.Ctx) {
+		a, b := c.Sample("a", dist.Flat()), c.Sample("b", dist.Flat())
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(a.Add(b), 1), c.Data("y")) })
+	}
+	unused := func(c *ppl.Ctx) {
+		c.Sample("a", dist.Flat())
+		b := c.Sample("b", dist.Normal(0, 1))
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b, 1), c.Data("y")) })
+	}
 	separated := infer.Batch{"x": column([]float64{-2, -1, 1, 2}), "y": column([]float64{0, 0, 1, 1})}
 	collinear := infer.Batch{"x": column(twice, 6, 2), "y": column(y)}
 	for _, e := range []struct {
@@ -87,6 +96,8 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 			"along -0.894 w[0] +0.447 w[1]", "along +0.894 w[0] -0.447 w[1]", ""},
 		{"a column of zeros", regression(dist.Flat(2)), infer.Batch{"x": column(zero, 6, 2), "y": column(y)},
 			"rises as w[1] grows and as it falls", "", ""},
+		{"two intercepts", sum, infer.Batch{"y": column(y)}, "along +0.707 a -0.707 b", "along -0.707 a +0.707 b", ""},
+		{"a parameter without data", unused, infer.Batch{"y": column(y)}, "rises as a grows and as it falls", "", ""},
 		{"collinear, wide prior", regression(dist.Independent(dist.Normal(torch.Zeros(2), 1e4), 1)), collinear, "", "", ""},
 		{"separation, heavy tails", separable(dist.Cauchy(0, 2.5)), separated, "", "", ""},
 		{"infinite at 0", beta, infer.Batch{"y": column(make([]float64, 3))}, "", "", ""},
@@ -108,6 +119,8 @@ func TestDensitiesWithoutAnEnd(t *testing.T) {
 						assert.Equal(t, diag.Serious, f.Severity)
 						assert.NotContains(t, r.String(), "step size is too large", "%s, %T", e.name, m)
 						assert.NotContains(t, r.String(), "Draw more", "%s, %T", e.name, m)
+						assert.NotContains(t, r.String(), "Draws are right", "%s, %T", e.name, m)
+						assert.NotContains(t, r.String(), "Warm up longer", "%s, %T", e.name, m)
 					}
 				}
 				want := e.text

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/ekf"
 	"github.com/kelvin-ppl/kelvin/infer/evidence"
+	"github.com/kelvin-ppl/kelvin/infer/gibbs"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/laplace"
+	"github.com/kelvin-ppl/kelvin/infer/mcmc"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/optim"
 	"github.com/kelvin-ppl/kelvin/infer/pathfinder"
@@ -41,7 +45,10 @@ func allMethods() map[string]infer.Method {
 		"Pathfinder": pathfinder.Pathfinder{}, "DenseHessian": laplace.DenseHessian{},
 		"DenseFisher": laplace.DenseFisher{}, "DiagFisher": laplace.DiagFisher{}, "ekf.Dense": ekf.Dense{},
 		"ekf.Diag": ekf.Diag{}, "LBFGS": optim.LBFGS{}, "Adam": optim.Adam{}, "AdamW": optim.AdamW{},
-		"SGD": optim.SGD{LR: lr}, "MALA": hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
+		"SGD": optim.SGD{LR: lr}, "Slice": mcmc.Slice{}, "RandomWalk": mcmc.RandomWalk{}, "Barker": mcmc.Barker{},
+		"Elliptical": mcmc.Elliptical{}, "Stretch": mcmc.Stretch{}, "Evolution": mcmc.DifferentialEvolution{},
+		"Blocks": gibbs.Blocks{{Sites: []string{gibbs.Rest}, Method: hmc.NUTS{}}},
+		"MALA":   hmc.HMC{Steps: 1}, "AIS": evidence.AIS{}, "TI": evidence.TI{Rungs: 3},
 	}
 }
 
@@ -72,7 +79,97 @@ func discrete() map[string]dist.Distribution {
 		"CategoricalLogits":  dist.CategoricalLogits(vec(1, 2, 3)),
 		"OrderedLogistic":    dist.OrderedLogistic(0.3, vec(-1, 1)),
 		"Truncated(Poisson)": dist.Truncated(dist.Poisson(2), 0, 9),
+		"ZeroInflated":       dist.ZeroInflated(0.3, dist.Binomial(3, 0.2)),
 	}
+}
+
+// notPriors are the distributions of which ppl.Compile takes none as a prior, and what it says.
+func notPriors() map[string]refusal {
+	endless, rows := "whose support is not finite", "several variables that are summed out are declared in a plate"
+	vector := "its values are not single numbers"
+	return map[string]refusal{
+		"BernoulliLogitGLM":      {dist.BernoulliLogitGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5), rows},
+		"CategoricalLogitGLM":    {dist.CategoricalLogitGLM(torch.Zeros(3, 2), torch.Zeros(2, 2), 0.5), rows},
+		"Delta":                  {dist.Delta(3), "it must be of numbers that can be varied a little"},
+		"DirichletMultinomial":   {dist.DirichletMultinomial(3, vec(1, 2)), vector},
+		"Geometric":              {dist.Geometric(0.3), endless},
+		"Multinomial":            {dist.Multinomial(3, vec(1, 2)), vector},
+		"MultinomialLogits":      {dist.MultinomialLogits(3, vec(1, 2)), vector},
+		"NegativeBinomial":       {dist.NegativeBinomial(3, 2), endless},
+		"NegativeBinomialLogits": {dist.NegativeBinomialLogits(3, 0.5), endless},
+		"NegativeBinomialProbs":  {dist.NegativeBinomialProbs(3, 0.5), endless},
+		"Poisson":                {dist.Poisson(3), endless},
+		"PoissonLog":             {dist.PoissonLog(1), endless},
+		"PoissonLogGLM":          {dist.PoissonLogGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5), endless},
+	}
+}
+
+type refusal struct {
+	dist.Distribution
+	says string
+}
+
+// Every distribution of docs/distributions.md is among the priors here, or is refused with the reason.
+func TestPriorsOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/distributions.md")
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(priors())), slices.Collect(maps.Keys(discrete()))) {
+		known[strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(" ,(", r) })[0]] = true
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([A-Z][A-Za-z0-9]*)` \\|").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(rows), 50)
+	refusals := notPriors()
+	for _, row := range rows {
+		name := row[1]
+		r, no := refusals[name]
+		assert.True(t, known[name] != no, "%s is a prior: %v, is refused: %v", name, known[name], no)
+		if !no {
+			continue
+		}
+		for _, beside := range []bool{false, true} {
+			batch := infer.Batch{}
+			if beside {
+				batch["y"] = vec(0.5, -1, 2)
+			}
+			_, err := ppl.Compile(besides(r.Distribution, beside, false), batch)
+			assert.ErrorContains(t, err, r.says, name)
+			assert.ErrorContains(t, err, `site "x"`, name)
+		}
+	}
+}
+
+// What cannot be summed out can be sampled, but for vectors of counts.
+func TestDiscretePriorsAreSampled(t *testing.T) {
+	all := discrete()
+	for name, r := range notPriors() {
+		if r.says != "its values are not single numbers" && name != "Delta" {
+			all[name] = r.Distribution
+		}
+	}
+	for name, prior := range all {
+		for _, batch := range []infer.Batch{{}, {"y": vec(0.5, -1, 2)}} {
+			p, err := ppl.CompileDiscrete(func(c *ppl.Ctx) {
+				x := c.Sample("x", prior)
+				if len(batch) > 0 {
+					c.Plate("n", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(x.Mul(0.1).Sum(), 1), c.Data("y")) })
+				}
+			}, batch)
+			require.NoError(t, err, name)
+			d, err := infer.Sample(context.Background(), p, gibbs.Discrete{}, infer.Options{Chains: 1, Warmup: 20, Draws: 5,
+				Seed: 1, Observer: infer.Silent})
+			require.NoError(t, err, name)
+			inside(t, prior, d, name)
+		}
+	}
+}
+
+// priors are the distributions whose variables are coordinates.
+func priors() map[string]dist.Distribution {
+	all := constant()
+	all["NormalGLM"] = dist.NormalGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5, 1)
+	all["statespace"] = statespace.New(4, 1, statespace.LocalLevel{Scale: 1, Spread: 1})
+	return all
 }
 
 // Each method takes some priors with constant parameters, and each prior some methods; all of them in the slow tests.
@@ -103,15 +200,13 @@ func TestFiltersTakeOneDatum(t *testing.T) {
 
 // refused are the words of what a method rightly refuses: no data where it takes them one by one, or data that depend
 // on each other by what is summed out; a sphere of one dimension; a prior whose mode has no curvature; sites outside of
-// the layers of a network.
+// the layers of a network; a prior that is not normal, where the method turns around one.
 var refused = []string{"the batch is empty", "needs all of the data", "dimension is 1", "not positive definite",
-	"no Gaussian approximation", "laplace.KFAC: "}
+	"no Gaussian approximation", "laplace.KFAC: ", "the prior is no normal distribution"}
 
 // crossed runs methods on priors with constant parameters, alone and beside data. Draws are in the support.
 func crossed(t *testing.T, takes func(prior, method int) bool) {
-	priors, sums := constant(), discrete()
-	priors["NormalGLM"] = dist.NormalGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5, 1)
-	priors["statespace"] = statespace.New(4, 1, statespace.LocalLevel{Scale: 1, Spread: 1})
+	priors, sums := priors(), discrete()
 	maps.Copy(priors, sums)
 	for i, name := range slices.Sorted(maps.Keys(priors)) {
 		for _, beside := range []bool{false, true} {
@@ -154,7 +249,12 @@ func besides(prior dist.Distribution, data, sum bool) ppl.Model {
 }
 
 func runs(t *testing.T, p *ppl.Program, prior dist.Distribution, method infer.Method, about string) {
-	d, err := infer.Sample(context.Background(), p, method, infer.Options{Chains: 1, Warmup: 20, Draws: 5, Seed: 1,
+	chains := 1
+	switch method.(type) {
+	case mcmc.Stretch, mcmc.DifferentialEvolution: // which move many points by one another
+		chains = 24
+	}
+	d, err := infer.Sample(context.Background(), p, method, infer.Options{Chains: chains, Warmup: 20, Draws: 5, Seed: 1,
 		Native: native.Eager, Observer: infer.Silent})
 	assert.NotErrorIs(t, err, torch.ErrNoGradient, about)
 	proper := prior.Name() != "ImproperUniform"

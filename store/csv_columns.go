@@ -100,9 +100,9 @@ func parseColumn(text string) csvColumn {
 	return csvColumn{name, index}
 }
 
-// parseColumns finds the sites and the statistics that a header of CmdStan tells of. source says where each column
-// belongs, as in [columnsOf]. An error names the column, which counts from 0.
-func parseColumns(header []string) (l layout, source []int, at int, err error) {
+// parseColumns finds the sites and the statistics that a header of CmdStan, or of a table of all chains, tells of.
+// source says where each column belongs, as in [columnsOf]. An error names the column, which counts from 0.
+func parseColumns(header []string, table bool) (l layout, source []int, at int, err error) {
 	columns := make([]csvColumn, len(header))
 	count, seen := map[string]int{}, map[string]bool{}
 	for i, text := range header {
@@ -113,11 +113,15 @@ func parseColumns(header []string) (l layout, source []int, at int, err error) {
 			return l, nil, i, because(ErrFormat, "there are two columns of this name")
 		}
 		seen[text] = true
-		if strings.HasSuffix(text, "__") {
+		switch {
+		case table && len(count) == 0 && slices.Contains(tableStats, text), !table && strings.HasSuffix(text, "__"):
 			l.Stats = append(l.Stats, text)
 			continue
+		case table:
+			columns[i] = tableColumn(text)
+		default:
+			columns[i] = parseColumn(text)
 		}
-		columns[i] = parseColumn(text)
 		count[columns[i].name]++
 	}
 	place := map[string]int{}

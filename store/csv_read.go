@@ -25,28 +25,38 @@ func readCSVFiles(limits Limits, paths ...string) (*csvRun, error) {
 	if len(paths) == 0 {
 		return nil, failf(ErrRange, "read CSV: no file was named")
 	}
-	chains := make([]*csvChain, len(paths))
-	for i, path := range paths {
+	var chains []*csvChain
+	for _, path := range paths {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("store: read CSV: %w", err)
 		}
-		chains[i], err = readCSVChain(f, path, limits)
+		more, err := readCSVChains(f, path, limits)
 		_ = f.Close()
 		if err != nil {
 			return nil, err
 		}
+		chains = append(chains, more...)
 	}
 	return joinChains(chains)
 }
 
-// readCSV reads one chain.
+// readCSV reads one file.
 func readCSV(r io.Reader, file string, limits Limits) (*csvRun, error) {
-	c, err := readCSVChain(r, file, limits)
+	chains, err := readCSVChains(r, file, limits)
 	if err != nil {
 		return nil, err
 	}
-	return joinChains([]*csvChain{c})
+	return joinChains(chains)
+}
+
+// readCSVChains reads a file, which holds one chain, or all of an old table.
+func readCSVChains(r io.Reader, file string, limits Limits) ([]*csvChain, error) {
+	c, err := readCSVChain(r, file, limits)
+	if err == nil && c.table {
+		return c.split()
+	}
+	return []*csvChain{c}, err
 }
 
 func joinChains(chains []*csvChain) (*csvRun, error) {
@@ -96,7 +106,9 @@ type csvChain struct {
 	width  int
 	rows   []float64 // flat vectors and statistics, one after the other
 	n      int
-	warmup int // how many of the rows are of the warm-up
+	table  bool  // of all chains
+	lines  []int // of its draws
+	warmup int   // how many of the rows are of the warm-up
 	step   float64
 	block  adaptBlock
 	facts  runFacts
@@ -137,11 +149,7 @@ func readCSVChain(r io.Reader, file string, limits Limits) (*csvChain, error) {
 			c.setting(scan)
 		case scan.blank():
 		case header == nil:
-			header = strings.Split(string(scan.text), ",")
-			for i := range header {
-				header[i] = strings.TrimSpace(header[i])
-			}
-			if source, err = c.columns(header, written, scan.line); err != nil {
+			if header, source, err = c.header(scan, written); err != nil {
 				return nil, err
 			}
 		default:
@@ -165,6 +173,15 @@ func readCSVChain(r io.Reader, file string, limits Limits) (*csvChain, error) {
 		c.notes = append(c.notes, file+": the first row, the mean of the approximation, is no draw and was left out")
 	}
 	return c, nil
+}
+
+// header reads the names of the columns.
+func (c *csvChain) header(scan *csvScanner, own *layout) (header []string, source []int, err error) {
+	if header, c.table, err = headerOf(string(scan.text)); err != nil {
+		return nil, nil, &ParseError{File: c.file, Line: scan.line, Err: err}
+	}
+	source, err = c.columns(header, own, scan.line)
+	return header, source, err
 }
 
 // columns finds the layout in the header, or Kelvin's own.
@@ -192,7 +209,7 @@ func (c *csvChain) columns(header []string, own *layout, line int) (source []int
 			}
 		}
 	}
-	l, source, at, err := parseColumns(header)
+	l, source, at, err := parseColumns(header, c.table)
 	if err == nil {
 		at, err = -1, c.budget.Named(len(l.Sites)+len(l.Stats))
 	}
@@ -227,6 +244,9 @@ func (c *csvChain) row(scan *csvScanner, header []string, source []int) error {
 		row[to] = v
 	}
 	c.n++
+	if c.table {
+		c.lines = append(c.lines, scan.line)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,13 +90,45 @@ func TestReadCSVOrder(t *testing.T) {
 	assert.Equal(t, "1odd.x", inf.Posterior.Sites()[1].Name)
 }
 
-// A table of all chains is refused, and not taken for one chain with the sites chain and draw.
-func TestTableIsRefused(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "draws.csv")
-	require.NoError(t, os.WriteFile(file, []byte("chain,draw,lp,mu\n0,0,-1.5,1\n"), 0o644))
-	_, err := Open(file)
-	require.ErrorIs(t, err, ErrUnsupported)
-	require.ErrorContains(t, err, "one table of all chains")
+// A table of all chains, written by Draws.WriteCSV of the version before each chain had a file, comes back with its
+// chains, statistics and shapes. What does not fit is an error with the place.
+func TestReadTable(t *testing.T) {
+	inf, err := Open("testdata/table.csv")
+	require.NoError(t, err)
+	d := inf.Posterior
+	assert.Equal(t, placedSites(t, "mu", []int64{}, "layer.0.w", []int64{2, 2}, "tau", []int64{1}), d.Sites())
+	assert.Equal(t, []string{"lp", "accept", "step_size", "tree_depth", "n_leapfrog", "divergent", "energy"}, d.Stats())
+	require.Equal(t, []int{2, 3, 2}, []int{d.Chains(), d.Len(0), d.Len(1)})
+	sameNumbers(t, []float64{2, 0.1, 0.2, math.Pi, -2, 1e-300}, d.Row(0, 2))
+	sameNumbers(t, []float64{math.Inf(1), 0.1, 1.2, math.Pi, -1, math.NaN()}, d.Row(1, 1))
+	lp, err := d.Stat("lp", 0)
+	require.NoError(t, err)
+	assert.Equal(t, []float64{-7.25, -8.25, -9.25}, lp)
+
+	const head = "chain,draw,lp,mu,\"w[0,0]\",\"w[0,1]\",held\n" // statistics end at the first site
+	inf, err = Read(strings.NewReader(head + "0,0,-1,1,2,3,4\n1,0,-1,5,6,7,8\n0,1,-2,9,10,11,12\n1,1,-"))
+	require.NoError(t, err)
+	sameNumbers(t, []float64{9, 10, 11, 12}, inf.Posterior.Row(0, 1))
+	require.Equal(t, 1, inf.Posterior.Len(1))
+	inf, err = Read(strings.NewReader("chain,draw,x\n"))
+	require.NoError(t, err)
+	assert.Equal(t, 0, inf.Posterior.Total())
+	for text, want := range map[string]string{
+		head + "0,1,1,0,1,2,3\n":              "line 2: draw 1 of chain 0 does not follow",
+		head + "-1,0,1,0,1,2,3\n":             "draw 0 of chain -1 does not follow",
+		head + "0.5,0,1,0,1,2,3\n":            "draw 0 of chain 0.5 does not follow",
+		head + "NaN,0,1,0,1,2,3\n":            "draw 0 of chain NaN does not follow",
+		head + "1e99,0,1,0,1,2,3\n":           "does not follow",
+		head + "0,0,1,1,2,x,3\n":              "line 2, column 6",
+		head + "0,0,1\n":                      "line 2: 3 values, want 7",
+		"chain,draw,\"w[0]\",\"w[2]\"\n":      "w has 2 columns, but its indices reach [3]",
+		"chain,draw,\"w[0\n":                  "line 1",
+		"chain,draw,\"w[99999999,99999999]\"": "w has 1 columns",
+	} {
+		_, err := Read(strings.NewReader(strings.TrimSuffix(text, "\n") + "\n"))
+		require.ErrorIs(t, err, ErrFormat, text)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // The first row of a file of CmdStan's variational method is the mean of the approximation, and no draw.

@@ -17,6 +17,8 @@ func FuzzReadCSV(f *testing.F) {
 	}
 	f.Add(text)
 	f.Add([]byte("lp__,theta.1,theta.2\n-1,nan,inf\n"))
+	f.Add([]byte("chain,draw,x\n"))
+	f.Add([]byte("chain,draw,lp,mu,\"w[0,0]\",\"w[0,1]\"\n0,0,-1,1,2,3\n1,0,-2,4,5,6\n"))
 	f.Add([]byte(`# kelvin_layout {"sites":[{"name":"a.b","shape":[1]},{"name":"e","shape":[0]}],"stats":["lp"]}` +
 		"\nlp__,a_b.1\n1,2\n3"))
 	f.Fuzz(func(t *testing.T, text []byte) {

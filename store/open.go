@@ -22,7 +22,8 @@ import (
 //
 // CSV files may be Kelvin's or CmdStan's: with or without draws of the warm-up (which go into Warmup), thinned, with
 // comments anywhere, columns in any order. Chains may differ in length; columns may not. An incomplete last line, which
-// a killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too.
+// a killed run leaves, is dropped and mentioned in Notes. What [WriteCSV] has put beside the files comes back too. A
+// table of all chains, chain,draw,lp,mu,"w[0,1]", as earlier versions wrote it, is read as well.
 //
 // JSON may have NaN, Infinity and -Infinity, as Python's; null is NaN, true and false are 1 and 0.
 //
@@ -227,8 +228,6 @@ func detect(path string) (string, error) {
 	case bytes.HasPrefix(text, []byte("\x89HDF")) || bytes.HasPrefix(text, []byte("CDF")):
 		return "", wrong(ErrUnsupported, "a NetCDF file: in Python, "+
 			`arviz.from_netcdf("FILE").to_json("draws.json") writes what Kelvin reads`)
-	case bytes.HasPrefix(text, []byte("chain,draw,")):
-		return "", wrong(ErrUnsupported, "one table of all chains, which Kelvin does not write: a CSV file has one chain")
 	case bytes.IndexByte(text, 0) >= 0:
 		return "", wrong(ErrFormat, "neither CSV nor JSON: it has a zero byte")
 	}

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/report"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/store"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
 )
@@ -109,4 +114,35 @@ func shortRun(t *testing.T, form string) {
 	// batches of 32.
 	require.InDeltaSlice(t, s.Methods["laplace"].Mean, s.Methods["laplace_ggn"].Mean, 1e-9)
 	require.InDeltaSlice(t, s.Methods["laplace"].SD, s.Methods["laplace_ggn"].SD, 1e-9)
+}
+
+// The page of the draws that the demo writes has eight parameters, and no finding.
+func TestReportOfTheDraws(t *testing.T) {
+	data, names, err := readPima()
+	require.NoError(t, err)
+	program, err := posterior(language, data)
+	require.NoError(t, err)
+	start, err := infer.Zeros(program.Layout())
+	require.NoError(t, err)
+	var outcomes []outcome
+	for _, f := range fits(1) {
+		if f.name != "map" && f.name != "nuts" {
+			continue
+		}
+		from, err := f.start(start, outcomes)
+		require.NoError(t, err)
+		o, err := f.fit(context.Background(), program, from, options{seed: 1, json: true})
+		require.NoError(t, err)
+		outcomes = append(outcomes, o)
+	}
+	dir := t.TempDir()
+	require.NoError(t, writeFiles(dir, summaryJSON{}, outcomes, names))
+	inf, err := store.Open(filepath.Join(dir, "nuts"))
+	require.NoError(t, err)
+	var page bytes.Buffer
+	require.NoError(t, report.Report(&page, inf.Posterior, report.Options{}))
+	dom := testkit.Browser(t, page.String(), "")
+	require.Equal(t, features, strings.Count(dom, `data-plot="trace"`))
+	require.Contains(t, dom, "No problems found.")
+	require.NotContains(t, dom, `class="bad"`)
 }

@@ -20,7 +20,9 @@
 //
 // Predictions of stored draws do not change. The filter starts from their mean and covariance, sees each new datum
 // once, and its state is on disk before a request is answered, so that a process that was killed goes on where it was.
-// A second process on the same state is refused, a state that was damaged too, and SIGTERM lets requests in flight end.
+// A second process on the same state is refused, a state that was damaged too. Two seconds after SIGTERM the service
+// takes no more connections; those that it has not taken by then are reset, and nothing of them is counted. All other
+// requests are answered.
 // Nothing is compiled at run time: the image of the Dockerfile has no compiler.
 package main
 
@@ -49,8 +51,12 @@ var (
 	address = flag.String("listen", "localhost:8080", "where to serve")
 )
 
-// readWait is how long a client may take to send a request.
-const readWait = 10 * time.Second
+const (
+	// readWait is how long a client may take to send a request.
+	readWait = 10 * time.Second
+	// farewell is how long requests are still answered after SIGTERM. net/http drops what it reads after Shutdown.
+	farewell = 2 * time.Second
+)
 
 func main() { command.Main("service", run) }
 
@@ -85,11 +91,12 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *address, Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second,
+	server := &http.Server{Addr: *address, Handler: leaving(ctx, s.handler()), ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout: readWait, IdleTimeout: time.Minute}
 	stopped := make(chan error, 1)
-	go func() { // requests under way end before the process does
+	go func() {
 		<-ctx.Done()
+		time.Sleep(farewell)
 		end, cancel := context.WithTimeout(context.Background(), 2*readWait)
 		defer cancel()
 		stopped <- server.Shutdown(end)
@@ -99,6 +106,16 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return <-stopped
+}
+
+// leaving tells clients to close their connections once ctx ends.
+func leaving(ctx context.Context, to http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
+		to.ServeHTTP(w, r)
+	})
 }
 
 // keep writes the design, and load reads it.

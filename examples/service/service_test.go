@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -453,7 +454,7 @@ func TestDamagedState(t *testing.T) {
 }
 
 // The command itself: a second one on the state is refused, a client that sends its request slowly does not keep the
-// place, and SIGTERM lets the request in flight end.
+// place, and at SIGTERM requests in flight, on idle connections and on new ones are answered.
 func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, store.WriteZarr(filepath.Join(dir, "run.zarr"), &store.Inference{Posterior: made(t)},
@@ -494,14 +495,32 @@ func TestCommand(t *testing.T) {
 		observation[:20])
 	require.NoError(t, err)
 	time.Sleep(200 * time.Millisecond) // the request is read
+	idle, err := net.Dial("tcp", at)
+	require.NoError(t, err)
+	_, err = io.WriteString(idle, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	answers := bufio.NewReader(idle)
+	health, err := http.ReadResponse(answers, nil)
+	require.NoError(t, err)
+	_, err = io.ReadAll(health.Body)
+	require.NoError(t, err)
 	require.NoError(t, first.Process.Signal(syscall.SIGTERM))
 	time.Sleep(200 * time.Millisecond)
+	_, err = io.WriteString(idle, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	health, err = http.ReadResponse(answers, nil)
+	require.NoError(t, err, "on a connection that was idle at SIGTERM")
+	require.True(t, health.Close)
+	health, err = http.Get("http://" + at + "/healthz")
+	require.NoError(t, err, "on a new connection")
+	require.NoError(t, health.Body.Close())
+	time.Sleep(farewell)
 	_, err = began.Write([]byte(observation[20:]))
 	require.NoError(t, err)
 	answer, err := io.ReadAll(began)
 	require.NoError(t, err)
 	require.Contains(t, string(answer), `{"updates":1}`)
 	require.NoError(t, first.Wait())
-	t.Log("seen: a second process on the state refused; a body that never ends cut off; at SIGTERM the request in " +
-		"flight is answered")
+	t.Log("seen: a second process on the state refused; a body that never ends cut off; at SIGTERM requests in " +
+		"flight, on idle connections and on new ones are answered")
 }

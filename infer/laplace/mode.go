@@ -123,7 +123,7 @@ func (o *options) modes(scope *torch.Scope, s Gaussian, run infer.RunSummary, un
 	text := fmt.Sprintf(
 		"The chains found different modes: that of chain %d is %.3g standard deviations from that of chain 0", farthest, most)
 	if lp := run.Info.LogPosterior; len(lp) == p.Chains() {
-		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*o.target.N()/unit)
+		text += fmt.Sprintf(", and its log density differs by %+.3g", (lp[farthest]-lp[0])*o.target.N()/unit)
 	}
 	return []draws.Note{{Kind: "different_modes", Serious: true, Text: text + ".",
 		Advice: "The draws are a mixture in equal parts: look at the chains one by one, " +

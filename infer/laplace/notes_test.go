@@ -92,7 +92,7 @@ func TestNoteOfDifferentModes(t *testing.T) {
 	require.Len(t, notes, 1)
 	assert.Equal(t, "different_modes", notes[0].Kind)
 	assert.Contains(t, notes[0].Text, "that of chain 1 is 10 standard deviations from that of chain 0")
-	assert.Contains(t, notes[0].Text, "its log density 2 above")
+	assert.Contains(t, notes[0].Text, "its log density differs by +2")
 
 	// Where the Hessian is indefinite there is no Gaussian, and the note says so.
 	flat := params(layout(infer.Shapes{"x": {}}), []float64{0}, 0)

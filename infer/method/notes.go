@@ -204,7 +204,7 @@ func (t *stepper[S, P]) modes(p infer.Params, run infer.RunSummary, add func(str
 	text := fmt.Sprintf("The chains ended at different modes: that of chain %d is %.3g posterior standard deviations "+
 		"from that of chain 0", farthest, most)
 	if lp := run.Info.LogPosterior; len(lp) == chains && !math.IsNaN(lp[farthest]-lp[0]) {
-		text += fmt.Sprintf(", and its log density %.3g above", (lp[farthest]-lp[0])*t.n)
+		text += fmt.Sprintf(", and its log density differs by %+.3g", (lp[farthest]-lp[0])*t.n)
 	}
 	add("modes_differ", false, "choose the chain of the highest density, and use hmc.NUTS or hmc.Exchange for the "+
 		"posterior. In an ensemble it is as it should be.", "%s.", text)

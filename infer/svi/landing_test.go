@@ -74,17 +74,38 @@ func TestGuidesThatKeepTheirScore(t *testing.T) {
 // mean to 0.3 %. (With the score in all gradients they were 3 to 8 % off.)
 func TestDenseGuideFindsNormalPosteriors(t *testing.T) { denseGuide(t, 10, 10, 1, 0.01) }
 
-// denseGuide fits a normal posterior of d dimensions at the defaults, and compares each variance with the right one.
-func denseGuide(t *testing.T, d int64, condition float64, seed uint64, tolerance float64) {
-	t.Helper()
+// A dense guide that stopped early, with a tenth to a third of each variance, says how far from the posterior it is: of
+// its draws few are effective. One that stopped before it could tell says that.
+func TestDenseGuideThatStoppedEarly(t *testing.T) {
+	model, _ := rotatedNormal(4, 10, 1)
+	for updates, want := range map[int]string{
+		10: "10 updates, too few to tell whether the ELBO has settled",
+		20: `far from the posterior: by the ratios of their densities [0-9]\.[0-9] % of its draws are effective`,
+	} {
+		d, err := infer.Sample(context.Background(), must(ppl.Compile(model, nil)),
+			svi.SVI{Guide: must(guide.Dense{}.Build(model, nil))},
+			infer.Options{Chains: 1, Warmup: updates, Seed: 1, Observer: infer.Silent})
+		require.NoError(t, err)
+		require.Len(t, d.Notes(), 1)
+		require.True(t, d.Notes()[0].Serious)
+		require.Regexp(t, want, d.Notes()[0].Text)
+	}
+}
+
+// rotatedNormal is a model of a normal vector, and its covariance.
+func rotatedNormal(d int64, condition float64, seed uint64) (ppl.Model, *mat.SymDense) {
 	cov := rotated(int(d), condition, seed)
 	flat := make([]float64, 0, d*d)
 	for i := range int(d) {
 		flat = append(flat, mat.Row(nil, i, cov)...)
 	}
-	model := func(x *ppl.Ctx) {
-		x.Sample("x", dist.MultivariateNormal(torch.Zeros(d), torch.New(flat, d, d)))
-	}
+	return func(c *ppl.Ctx) { c.Sample("x", dist.MultivariateNormal(torch.Zeros(d), torch.New(flat, d, d))) }, cov
+}
+
+// denseGuide fits a normal posterior of d dimensions at the defaults, and compares each variance with the right one.
+func denseGuide(t *testing.T, d int64, condition float64, seed uint64, tolerance float64) {
+	t.Helper()
+	model, cov := rotatedNormal(d, condition, seed)
 	r, err := infer.Run(context.Background(), must(ppl.Compile(model, nil)),
 		svi.SVI{Guide: must(guide.Dense{}.Build(model, nil))}, infer.Options{Chains: 1, Seed: seed, Observer: infer.Silent})
 	require.NoError(t, err)

@@ -1,74 +1,16 @@
 package report
 
 import (
-	"context"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/store"
 )
-
-// chromium is a Chromium that runs here, or empty.
-var chromium = sync.OnceValue(func() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if program, err := exec.LookPath(name); err == nil {
-			dir, err := os.MkdirTemp("", "kelvin")
-			if err != nil {
-				return ""
-			}
-			defer os.RemoveAll(dir)
-			if dom, _, err := dump(program, dir, "data:text/html,<p>works</p>"); err == nil && strings.Contains(dom, "works") {
-				return program
-			}
-		}
-	}
-	return ""
-})
-
-// dump returns the elements of a page after its scripts have run, and what Chromium logs.
-func dump(program, dir, address string) (dom, log string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--enable-logging=stderr", "--v=0", "--user-data-dir="+dir, "--virtual-time-budget=1000", "--dump-dom", address)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.Output()
-	return string(out), stderr.String(), err
-}
-
-// browser opens a page in Chromium and returns its elements after the scripts have run, without the scripts. Anything
-// on the console is a failure.
-func browser(t *testing.T, page, hash string) string {
-	t.Helper()
-	program := chromium()
-	if program == "" {
-		t.Skip("there is no Chromium that runs here: plots are not looked at")
-	}
-	file := filepath.Join(t.TempDir(), "page.html")
-	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	dom, log, err := dump(program, t.TempDir(), "file://"+file+hash)
-	if err != nil {
-		t.Fatalf("Chromium: %v\n%s", err, log)
-	}
-	for line := range strings.Lines(log) {
-		if strings.Contains(line, "CONSOLE") {
-			t.Errorf("the console says: %s", line)
-		}
-	}
-	return rawText.ReplaceAllString(dom, "")
-}
 
 // plots counts the plots of a kind, and those of them that only say why they are empty.
 func plots(dom, kind string) (all, empty int) {
@@ -91,7 +33,7 @@ func TestBrowserDrawsAllPlots(t *testing.T) {
 		"odd":    {render(t, "odd", odd(t, 400, 400, 333), Options{}), 14, 1, 2, 1, 1, 0},
 		"single": {render(t, "single", plain(t, 1, 1, 1), Options{}), 1, 0, 1, 0, 0, 0},
 	} {
-		dom := browser(t, c.page, "")
+		dom := testkit.Browser(t, c.page, "")
 		for _, kind := range []string{"trace", "rank", "density", "autocorrelation"} {
 			if n, _ := plots(dom, kind); n != c.cards {
 				t.Errorf("%s: %d plots of %s, want %d", name, n, kind, c.cards)
@@ -132,7 +74,7 @@ addEventListener("hashchange", copy);
 setTimeout(() => { location.hash = "p=" + encodeURIComponent("` + other + `"); }, 50);
 setTimeout(() => { location.hash = "p=%3Cscript%3Ealert(1)%3C%2Fscript%3E"; }, 200);
 </script></body>`
-	dom := browser(t, strings.Replace(page, "</body>", steps, 1), "#p="+last)
+	dom := testkit.Browser(t, strings.Replace(page, "</body>", steps, 1), "#p="+last)
 	parts := strings.Split(dom, `<div id="copy">`)
 	if len(parts) != 4 {
 		t.Fatalf("the page was copied %d times, want 3", len(parts)-1)
@@ -159,7 +101,7 @@ func TestBrowserSortsAndFilters(t *testing.T) {
 const f = document.getElementById("filter"); f.value = "u"; f.dispatchEvent(new Event("input"));
 const p = document.getElementById("pairtools").children[4]; p.value = "normal"; p.dispatchEvent(new Event("change"));
 </script></body>`
-	dom := browser(t, strings.Replace(page, "</body>", click, 1), "")
+	dom := testkit.Browser(t, strings.Replace(page, "</body>", click, 1), "")
 	if n := strings.Count(dom, "data-cell="); n != 15 {
 		t.Errorf("the pair plot has %d cells after a fifth element was added, want 15", n)
 	}
@@ -183,7 +125,7 @@ func TestBrowserDrawsIntervalsAndChecks(t *testing.T) {
 	page := render(t, "checks", plain(t, 2, 100, 7), Options{Predictive: []Predictive{
 		{Name: "y", Observed: y, Replicates: [][]float64{{2, 3, 4}, {1, 2, 5}}},
 		{Name: "z", Observed: y, Replicates: [][]float64{y}}}})
-	dom := browser(t, page, "")
+	dom := testkit.Browser(t, page, "")
 	if n := strings.Count(dom, "data-median"); n != 7 {
 		t.Errorf("%d medians are drawn, want 7", n)
 	}
@@ -209,7 +151,7 @@ func TestBrowserOfStoredDraws(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dom := browser(t, render(t, "stored", inf.Posterior, Options{}), "")
+	dom := testkit.Browser(t, render(t, "stored", inf.Posterior, Options{}), "")
 	if n, _ := plots(dom, "trace"); n != 3 || !strings.Contains(dom, "No problems found.") ||
 		strings.Contains(dom, `class="bad"`) {
 		t.Errorf("%s: %d traces, or a warning", paths[0], n)
