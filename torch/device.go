@@ -99,7 +99,8 @@ func Version() string { return library().Version }
 func Missing() []string { return append([]string(nil), ts.KelvinMissing...) }
 
 // SetThreads sets how many threads one operation may use, in every scope that is opened afterwards: [Do], [Vmap] and
-// the gradients open one. The default is libtorch's own choice. Where libtorch calls OpenBLAS for products of matrices,
+// the gradients open one. The default is libtorch's own choice. A compiled gradient of many data uses as many from now
+// on, and before all processors that Go uses, or OMP_NUM_THREADS where that is less; their number changes no bit of it. Where libtorch calls OpenBLAS for products of matrices,
 // which has threads of its own, their number is set at once, so that nothing else should calculate during the call.
 func SetThreads(n int) error {
 	if n < 1 {
@@ -107,6 +108,7 @@ func SetThreads(n int) error {
 	}
 	ts.KelvinSetThreads(n)
 	thread.SetBLAS(n)
+	thread.SetShare(n)
 	return nil
 }
 
