@@ -101,12 +101,16 @@ func Missing() []string { return append([]string(nil), ts.KelvinMissing...) }
 // SetThreads sets how many threads one operation may use, in every scope that is opened afterwards: [Do], [Vmap] and
 // the gradients open one. The default is libtorch's own choice. Where libtorch calls OpenBLAS for products of matrices,
 // which has threads of its own, their number is set at once, so that nothing else should calculate during the call.
+//
+// A compiled gradient of many data uses as many from now on. Its default is all processors that Go uses, or
+// OMP_NUM_THREADS where that is less. Their number changes no bit of it.
 func SetThreads(n int) error {
 	if n < 1 {
 		return fmt.Errorf("torch.SetThreads: %d threads asked for; there must be at least 1", n)
 	}
 	ts.KelvinSetThreads(n)
 	thread.SetBLAS(n)
+	thread.SetShare(n)
 	return nil
 }
 

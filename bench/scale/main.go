@@ -1,10 +1,13 @@
 // Command scale measures compiled gradients of models whose work is linear algebra or wide data, on one thread.
 //
-//	go run ./bench/scale [-models a,b] [-seconds S] [-rounds N] [-tier native|vm] [-peers] [-venv DIR] [-python FILE]
+//	go run ./bench/scale [-models a,b] [-seconds S] [-rounds N] [-tier native|vm] [-threads N] [-peers] [-venv DIR]
+//	    [-python FILE]
 //
 // A time is the least of value and gradient, in microseconds of CPU time, called from Go; the seconds are those of
 // recording, checks and the C compiler, with an empty cache. With -peers JAX runs NumPyro's log densities of the same
-// models beside it, in turns: value and gradient jitted in a loop. bench/peers says where JAX is installed.
+// models beside it, in turns: value and gradient jitted in a loop. bench/peers says where JAX is installed. With
+// -threads N one thread and N take turns, call by call, and their times are the least by the clock on the wall; "bits"
+// says whether value and gradient were the same on both at each call.
 package main
 
 import (
@@ -34,6 +37,8 @@ type row struct {
 	name             string
 	us, seconds      float64 // Kelvin's
 	peer, peerSecond float64 // JAX's; 0 where it did not run
+	one, many        float64 // µs by the clock on the wall, on one thread and on several
+	same             bool    // the bits on one thread and on several
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -42,14 +47,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seconds := f.Float64("seconds", 0.5, "for each time")
 	rounds := f.Int("rounds", 3, "turns of each side")
 	tier := f.String("tier", string(native.C), "the tier: native or vm")
+	threads := f.Int("threads", 1, "beside one thread")
 	peers := f.Bool("peers", false, "run JAX too")
 	venv := f.String("venv", "", "folder of the virtual environments; by default kelvin/peers in the user's cache folder")
 	python := f.String("python", "", "Python 3.12 or 3.13; by default the first that is found")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if *rounds < 1 || !(*seconds > 0) {
-		return fmt.Errorf("-rounds %d -seconds %g: both must be greater than 0", *rounds, *seconds)
+	if *rounds < 1 || !(*seconds > 0) || *threads < 1 {
+		return fmt.Errorf("-rounds %d -seconds %g -threads %d: all must be greater than 0", *rounds, *seconds, *threads)
 	}
 	models, err := choose(*chosen)
 	if err != nil {
@@ -66,25 +72,36 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		defer jax.Close()
 	}
 	t, header := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), "model\tµs\tcompile s"
+	if *threads > 1 {
+		header += fmt.Sprintf("\twall µs, 1 thread\t%d threads\tratio\tbits", *threads)
+	}
 	if jax != nil {
 		header += "\tµs JAX\tcompile s\tKelvin/JAX"
 	}
 	fmt.Fprintln(t, header)
 	for _, m := range models {
-		r, err := m.measure(native.Tier(*tier), jax, *seconds, *rounds)
+		r, err := m.measure(native.Tier(*tier), jax, *seconds, *rounds, *threads)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		fmt.Fprintf(t, "%s\t%.4g\t%.2f", r.name, r.us, r.seconds)
-		if jax != nil {
-			fmt.Fprintf(t, "\t%.4g\t%.2f\t%.2f", r.peer, r.peerSecond, r.us/r.peer)
-		}
-		fmt.Fprintln(t)
+		r.print(t, *threads > 1, jax != nil)
 		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (r row) print(out io.Writer, threads, peer bool) {
+	fmt.Fprintf(out, "%s\t%.4g\t%.2f", r.name, r.us, r.seconds)
+	if threads {
+		bits := map[bool]string{true: "same", false: "**differ**"}[r.same]
+		fmt.Fprintf(out, "\t%.4g\t%.4g\t%.2f\t%s", r.one, r.many, r.one/r.many, bits)
+	}
+	if peer {
+		fmt.Fprintf(out, "\t%.4g\t%.2f\t%.2f", r.peer, r.peerSecond, r.us/r.peer)
+	}
+	fmt.Fprintln(out)
 }
 
 // choose is the models of a list separated by commas; "" for all.
@@ -111,8 +128,8 @@ func startJAX(ctx context.Context, venv, python string) (*peer.Process, error) {
 }
 
 // measure compiles a model with an empty cache, and lets both sides take turns.
-func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rounds int) (row, error) {
-	r := row{name: m.name, us: math.Inf(1), peer: math.Inf(1)}
+func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rounds, threads int) (row, error) {
+	r := row{name: m.name, us: math.Inf(1), peer: math.Inf(1), one: math.Inf(1), many: math.Inf(1), same: true}
 	f, x, weight, report, err := m.compile(tier)
 	if err != nil {
 		return r, err
@@ -125,6 +142,12 @@ func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rou
 			return r, err
 		}
 		r.us = min(r.us, us)
+		if threads > 1 {
+			eval := func(grad []float64) (float64, error) { return f.Eval(x, weight, grad) }
+			if err := r.turns(eval, len(x), seconds, threads); err != nil {
+				return r, err
+			}
+		}
 		if jax == nil {
 			continue
 		}
@@ -135,6 +158,30 @@ func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rou
 		r.peer, r.peerSecond = min(r.peer, a.US), max(r.peerSecond, a.Compiling)
 	}
 	return r, nil
+}
+
+// turns lets one thread and several evaluate in turns.
+func (r *row) turns(eval func(grad []float64) (float64, error), dim int, seconds float64, threads int) error {
+	results := [2][]float64{make([]float64, dim+1), make([]float64, dim+1)}
+	for end := time.Now().Add(time.Duration(seconds * float64(time.Second))); time.Now().Before(end); {
+		for i, n := range []int{1, threads} {
+			if err := torch.SetThreads(n); err != nil {
+				return err
+			}
+			began := time.Now()
+			value, err := eval(results[i][1:])
+			took := float64(time.Since(began).Nanoseconds()) / 1e3
+			if err != nil {
+				return err
+			}
+			best := []*float64{&r.one, &r.many}[i]
+			*best, results[i][0] = min(*best, took), value
+		}
+		r.same = r.same && slices.EqualFunc(results[0], results[1], func(a, b float64) bool {
+			return math.Float64bits(a) == math.Float64bits(b)
+		})
+	}
+	return torch.SetThreads(1)
 }
 
 // compile compiles a model at its start, where x is.

@@ -24,6 +24,7 @@ var models = []model{
 	{"logistic 1000x20", "logistic", []int{1000, 20}, logistic},
 	{"logistic 10000x20", "logistic", []int{10000, 20}, logistic},
 	{"logistic 100000x20", "logistic", []int{100000, 20}, logistic},
+	{"logistic 1000000x20", "logistic", []int{1000000, 20}, logistic},
 	{"logistic 10000x200", "logistic", []int{10000, 200}, logistic},
 	{"gp 50", "process", []int{50}, process},
 	{"gp 200", "process", []int{200}, process},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/vm"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 )
 
 // code is a plan that can be called.
@@ -189,6 +190,7 @@ func (f *Func) workspace() (*workspace, error) {
 	w.call.prepared = (*C.char)(f.prepared.at)
 	w.call.work = (*C.char)(w.work.at)
 	w.call.dense = (*C.kelvin_dense)(vm.Dense())
+	w.call.share = (*[0]byte)(thread.Share())
 	return w, nil
 }
 

@@ -23,6 +23,9 @@ func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	if p == nil || len(inputs) != len(p.Inputs) {
 		return nil, fmt.Errorf("portable: %d inputs are not those of the plan", len(inputs))
 	}
+	ordered := *p
+	ordered.Steps = ir.InOrder(p.Steps)
+	p = &ordered
 	if err := bounded(p); err != nil {
 		return nil, err
 	}

@@ -8,4 +8,4 @@ import _ "embed"
 var Header string
 
 // Version is KELVIN_ABI of abi.h.
-const Version = 2
+const Version = 3

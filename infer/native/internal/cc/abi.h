@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 // The version of this interface. A compiled object that was made for another is not used.
-#define KELVIN_ABI 2
+#define KELVIN_ABI 3
 
 // Operations on matrices that are too large for code of their own. Element (i, j) of a is at a[i*ar + j*ac].
 typedef struct kelvin_dense {
@@ -44,7 +44,24 @@ typedef struct kelvin_call {
   char *work;
   double *const *aux; // one pointer for each output
   const kelvin_dense *dense;
+  // Runs f(of, part) for each part below parts, on several threads; null has one thread run them.
+  void (*share)(long parts, void (*f)(const void *of, long part), const void *of);
 } kelvin_call;
+
+// What parts of the work of a call have in common.
+typedef struct kelvin_parts {
+  const kelvin_call *call;
+  void *shared;
+} kelvin_parts;
+
+static inline int kelvin_in_parts(const kelvin_call *c, long parts, void (*f)(const void *, long), void *shared) {
+  kelvin_parts of = {c, shared};
+  if (c->share)
+    c->share(parts, f, &of);
+  else
+    for (long part = 0; part < parts; part++) f(&of, part);
+  return 0;
+}
 
 // The prologue, or the main part. It returns 0, or 1 + the number of the prologue's step that met an index out of
 // range.

@@ -75,6 +75,9 @@ func emitPlan(p *ir.Plan, suffix string) (string, error) {
 func (f *function) step(i int, s *ir.Step) error {
 	f.line("{ // step %d", i)
 	defer f.line("}")
+	if s.Parts > 0 {
+		return f.parts(i, s)
+	}
 	if s.Kind == ir.Repeat {
 		f.line("for (long turn = 0; turn < %d; turn++) {", s.Times)
 		defer f.line("}")
@@ -89,4 +92,28 @@ func (f *function) step(i int, s *ir.Step) error {
 		return f.matrix(i, s)
 	}
 	return f.loop(i, s)
+}
+
+// parts writes what one part of a Repeat does.
+func (f *function) parts(i int, s *ir.Step) error {
+	for k, inner := range [][]ir.Step{s.Before, s.Inner, s.After} {
+		turns := "{ const long turn = part;"
+		if k == 1 {
+			turns = fmt.Sprintf("for (long turn = part*%d/%d; turn < (part+1)*%d/%d; turn++) {", s.Times, s.Parts, s.Times,
+				s.Parts)
+		}
+		f.line("%s", turns)
+		for k := range inner {
+			if err := f.step(i, &inner[k]); err != nil {
+				return err
+			}
+		}
+		f.line("}")
+	}
+	for b, at := range f.places {
+		if at == pointer && f.plan.Buffers[b].Kind == ir.Work && f.own[b] {
+			return &UnsupportedError{i, "its parts have too much memory of their own"}
+		}
+	}
+	return nil
 }

@@ -12,6 +12,9 @@ import (
 // stackBytes is how much scratch lies on the stack, where the compiler can keep it in registers.
 const stackBytes = 16 << 10
 
+// partBytes is how much scratch of its own a part of a Repeat may have, on its stack.
+const partBytes = 128 << 10
+
 // place says where a function keeps a buffer.
 type place uint8
 
@@ -29,7 +32,8 @@ type function struct {
 	plan   *ir.Plan
 	layout ir.Layout
 	places []place
-	dense  bool // a step goes to kelvin_dense
+	dense  bool   // a step goes to kelvin_dense
+	own    []bool // scratch that no other piece uses
 	lines  []string
 	sums   sums
 }
@@ -39,11 +43,11 @@ func (f *function) line(format string, args ...any) {
 }
 
 // plans decides where each buffer lives.
-func (f *function) plans(steps []ir.Step, shared map[int]place) {
+func (f *function) plans(a piece, shared map[int]place) {
 	n := len(f.plan.Buffers)
-	f.places = make([]place, n)
+	f.places, f.own = make([]place, n), make([]bool, n)
 	used, addressed := make([]bool, n), make([]bool, n)
-	for _, s := range ir.Leaves(steps) {
+	for _, s := range ir.Leaves(a.steps) {
 		s.Accesses(func(buf, _ int, _ bool) { used[buf] = true })
 		for k := range s.Body {
 			in := &s.Body[k]
@@ -66,13 +70,16 @@ func (f *function) plans(steps []ir.Step, shared map[int]place) {
 			f.places[i] = shared[i]
 		case b.Kind == ir.Work:
 			f.places[i] = pointer
-			work = append(work, i)
+			work, f.own[i] = append(work, i), true
 		default:
 			f.places[i] = pointer
 		}
 	}
 	slices.SortStableFunc(work, func(a, b int) int { return f.plan.Buffers[a].Len - f.plan.Buffers[b].Len })
 	left := stackBytes
+	if a.parts > 0 {
+		left = partBytes
+	}
 	for _, i := range work {
 		size := f.plan.Buffers[i].Len * 8
 		switch {
@@ -157,10 +164,13 @@ func (f *function) write(text *strings.Builder, w *whole, all []piece, k int) {
 		p.add("const kelvin_dense *const dense", "c->dense")
 	}
 	if several {
-		p.add(w.shared()+" *restrict shared", "&shared")
+		p.add(w.shared()+" *restrict shared", "shared")
 	}
 	if all[k].times > 0 {
 		p.add("const long turn", "turn")
+	}
+	if all[k].parts > 0 {
+		p.add("const long part", "part")
 	}
 	for i := range f.plan.Buffers {
 		p.buffer(f, i, w.name == "main")
@@ -178,7 +188,11 @@ func (f *function) write(text *strings.Builder, w *whole, all []piece, k int) {
 		text.WriteByte('\n')
 	}
 	text.WriteString("return 0;\n}\n")
-	w.calls = append(w.calls, name+"("+strings.Join(p.args, ", ")+")")
+	call := name + "(" + strings.Join(p.args, ", ") + ")"
+	if all[k].parts > 0 {
+		call = w.part(text, k, all[k], several, call)
+	}
+	w.calls = append(w.calls, call)
 }
 
 var ctype = [...]string{ir.F64: "double", ir.F32: "float", ir.I64: "int64_t", ir.U8: "uint8_t", ir.I32: "int32_t"}

@@ -23,23 +23,28 @@ type piece struct {
 	steps []ir.Step
 	first int // the number of the first step, or of the Repeat that the steps are in
 	times int // of that Repeat, whose turns call the function; 0 outside
+	parts int // of the Repeat that is the only step; 0 for none
 }
 
 // pieces cuts a part of a plan.
 func pieces(steps []ir.Step) []piece {
-	if len(steps) == 0 || instructions(steps) < longPart {
-		return []piece{{steps: steps}}
+	if len(steps) == 0 {
+		return []piece{{}}
+	}
+	most := onePiece
+	if instructions(steps) < longPart {
+		most = longPart
 	}
 	var out []piece
 	for i := range steps {
 		s := &steps[i]
-		if s.Kind != ir.Repeat || instructions(s.Inner) < 2*onePiece {
-			out = extend(out, piece{steps[i : i+1], i, 0})
+		if most == longPart || s.Parts > 0 || s.Kind != ir.Repeat || instructions(s.Inner) < 2*onePiece {
+			out = extend(out, piece{steps[i : i+1], i, 0, s.Parts}, most)
 			continue
 		}
 		inside := []piece{}
 		for k := range s.Inner {
-			inside = extend(inside, piece{s.Inner[k : k+1], i, s.Times})
+			inside = extend(inside, piece{s.Inner[k : k+1], i, s.Times, 0}, most)
 		}
 		out = append(out, inside...)
 	}
@@ -56,9 +61,10 @@ func (a piece) cold(all []piece) bool {
 	})
 }
 
-// extend adds steps to the last of some pieces, as long as that is short.
-func extend(all []piece, p piece) []piece {
-	if k := len(all) - 1; k >= 0 && all[k].times == p.times && instructions(all[k].steps) < onePiece {
+// extend adds steps to the last of some pieces, as long as that has less than so many instructions.
+func extend(all []piece, p piece, most int) []piece {
+	if k := len(all) - 1; k >= 0 && all[k].times == p.times && all[k].parts == 0 && p.parts == 0 &&
+		instructions(all[k].steps) < most {
 		n := len(all[k].steps)
 		all[k].steps = all[k].steps[:n+1]
 		return all
@@ -86,7 +92,7 @@ func emitPart(p *ir.Plan, text *strings.Builder, name, suffix string, steps []ir
 	}
 	for k, a := range all {
 		f.lines, f.dense = nil, false
-		f.plans(a.steps, shared)
+		f.plans(a, shared)
 		for i := range a.steps {
 			number := a.first
 			if a.times == 0 {
@@ -147,6 +153,17 @@ func (w *whole) of(k int, several bool) string {
 	return w.name + "_body" + strconv.Itoa(k) + w.suffix
 }
 
+// part writes the function that runs one part of a piece, and has all of them run.
+func (w *whole) part(text *strings.Builder, k int, a piece, several bool, call string) string {
+	name, shared, at := fmt.Sprintf("%s_part%d%s", w.name, k, w.suffix), "", "(void *)0"
+	if several {
+		shared, at = w.shared()+" *const shared = of->shared;\n", "shared"
+	}
+	fmt.Fprintf(text, "\nstatic void %s(const void *parts, long part) {\nconst kelvin_parts *const of = parts;\n"+
+		"const kelvin_call *const c = of->call;\n(void)c;\n%s(void)%s;\n}\n", name, shared, call)
+	return fmt.Sprintf("kelvin_in_parts(c, %d, %s, %s)", a.parts, name, at)
+}
+
 // declare writes the type of the shared buffers.
 func (w *whole) declare(p *ir.Plan, text *strings.Builder, shared map[int]place) {
 	fmt.Fprintf(text, "\ntypedef struct {\n")
@@ -165,7 +182,7 @@ func (w *whole) end(text *strings.Builder, all []piece) {
 		fmt.Fprintf(text, "return %s;\n}\n", w.calls[0])
 		return
 	}
-	fmt.Fprintf(text, "%s shared KELVIN_ALIGNED;\nint failed;\n", w.shared())
+	fmt.Fprintf(text, "%s memory KELVIN_ALIGNED, *const shared = &memory;\nint failed;\n", w.shared())
 	for k, a := range all {
 		if a.times > 0 && (k == 0 || all[k-1].times == 0 || all[k-1].first != a.first) {
 			fmt.Fprintf(text, "for (long turn = 0; turn < %d; turn++) {\n", a.times)

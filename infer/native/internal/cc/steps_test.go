@@ -182,7 +182,7 @@ func triangles(n int) *ir.Plan {
 	d.step([]int{n, n}, read(g, 0, n, 1), ir.Instr{Op: ir.Coord, Dim: 0}, ir.Instr{Op: ir.Coord, Dim: 1}, op(ir.Eq, 1, 2),
 		ir.Instr{Op: ir.Num, Num: float64(n)}, op(ir.Mul, 3, 4), op(ir.Add, 0, 5), write(ir.Store, 6, shifted, 0, n, 1))
 	for form := range 8 {
-		for _, lines := range []int{1, 3, 8} {
+		for _, lines := range []int{1, 3, 8, 19} {
 			s := ir.Step{Kind: ir.Solve, Upper: form&1 > 0, Unit: form&2 > 0, Right: form&4 > 0, M: n, N: lines}
 			if s.Right {
 				s.M, s.N = lines, n

@@ -1,6 +1,10 @@
 package cc
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // cholesky goes by columns: when one is done, what it gives is taken from all later ones. What has no factor becomes
 // NaN, which later columns take over.
@@ -55,6 +59,8 @@ func (o operands) solve() {
 		t.unitI, t.unitK, t.unitX, t.unitL = s.A.Row == 1, s.A.Col == 1, s.Out.Row == 1, s.Out.Col == 1
 	}
 	switch {
+	case t.n <= few/2 && t.lines >= few && s.Out.Buf != s.B.Buf:
+		t.vectors()
 	case t.lines > 1 && (t.unitL || !t.unitX):
 		t.together()
 	case t.unitI && !t.unitK:
@@ -99,6 +105,32 @@ func (t triangle) together() {
 	}
 	f.line("%s { const double e = %s;", t.later(), t.a("i", "k"))
 	f.line("%s %s -= e*%s; }\n}", count("l", t.lines, ""), t.x("i", "l"), t.x("k", "l"))
+}
+
+// vectors solves for few unknowns of many lines, a vector of lines at a time: the triangle and the reciprocals of its
+// diagonal are numbers that all share.
+func (t triangle) vectors() {
+	f := t.f
+	order := make([]string, t.n)
+	for i := range order {
+		if order[i] = strconv.Itoa(i); !t.forward {
+			order[i] = strconv.Itoa(t.n - 1 - i)
+		}
+	}
+	var body []string
+	for n, i := range order {
+		sum := t.b(i, "l")
+		for _, k := range order[:n] {
+			f.line("const double a%s_%s = %s;", i, k, t.a(i, k))
+			sum += fmt.Sprintf(" - a%s_%s*x%s", i, k, k)
+		}
+		if !t.s.Unit {
+			f.line("const double s%s = kelvin_scale(%s), r%s = 1/(%s*s%s);", i, t.a(i, i), i, t.a(i, i), i)
+			sum = fmt.Sprintf("KELVIN_KEEP((%s)*s%s)*r%s", sum, i, i)
+		}
+		body = append(body, fmt.Sprintf("const double x%s = %s;\n%s = x%s;", i, sum, t.x(i, "l"), i))
+	}
+	f.line("%s {\n%s\n}", count("l", t.lines, ""), strings.Join(body, "\n"))
 }
 
 // updates does the same for one line after the other.

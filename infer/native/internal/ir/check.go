@@ -40,15 +40,17 @@ func (p *Plan) Check() error {
 // step checks a step inside of a Repeat of so many turns, or outside of one, where turns is 0.
 func (p *Plan) step(s *Step, prologue bool, turns int) error {
 	if s.Kind == Repeat {
-		if s.Times < 1 || turns > 0 {
-			return fmt.Errorf("a repeat of %d turns inside of one of %d", s.Times, turns)
+		if s.Times < 1 || turns > 0 || s.Parts < 0 || s.Parts > s.Times || prologue && s.Parts > 0 {
+			return fmt.Errorf("a repeat of %d turns in %d parts inside of one of %d", s.Times, s.Parts, turns)
 		}
-		for i := range s.Inner {
-			if err := p.step(&s.Inner[i], prologue, s.Times); err != nil {
-				return fmt.Errorf("repeated step %d: %w", i, err)
+		for k, inner := range [][]Step{s.Before, s.Inner, s.After} {
+			for i := range inner {
+				if err := p.step(&inner[i], prologue, []int{s.Parts, s.Times, s.Parts}[k]); err != nil {
+					return fmt.Errorf("repeated step %d: %w", i, err)
+				}
 			}
 		}
-		return nil
+		return p.apart(s)
 	}
 	for _, n := range s.Sizes {
 		if n < 1 {
@@ -118,6 +120,34 @@ func (p *Plan) access(a *Address, sizes []int, write, index, prologue bool, turn
 		return fmt.Errorf("elements %d to %d of buffer %d, which has %d", lo, hi, a.Buf, b.Len)
 	}
 	return nil
+}
+
+// apart makes sure that what the parts of a Repeat write, and no turn moves, is scratch of their own: no other step
+// touches it.
+func (p *Plan) apart(s *Step) error {
+	if s.Parts == 0 {
+		return nil
+	}
+	own, err := map[int]bool{}, error(nil)
+	for _, inner := range Leaves([]Step{*s}) {
+		inner.Accesses(func(buf, turn int, writes bool) {
+			if own[buf] = own[buf] || writes && turn == 0; own[buf] && p.Buffers[buf].Kind != Work {
+				err = fmt.Errorf("parts of a repeat write buffer %d, which is no scratch", buf)
+			}
+		})
+	}
+	for i := range p.Steps {
+		if other := &p.Steps[i]; other != s {
+			for _, x := range Leaves(p.Steps[i : i+1]) {
+				x.Accesses(func(buf, _ int, _ bool) {
+					if own[buf] {
+						err = fmt.Errorf("buffer %d is the own of parts of a repeat, and step %d touches it", buf, i)
+					}
+				})
+			}
+		}
+	}
+	return err
 }
 
 // limit is what every number of an index buffer is below.

@@ -171,6 +171,12 @@ type Step struct {
 	Times  int    // of a Repeat
 	Inner  []Step // of a Repeat; none is a Repeat
 	Blocks bool   // a Repeat goes through blocks of rows, and not through time; of no meaning for a machine
+
+	// Parts of a Repeat are so many ranges of its turns that may run at once; 0 where turn follows turn. Part p has the
+	// turns from p·Times/Parts on. Before its first turn and After its last one it does more; there Turn counts parts.
+	// What is written with Turn 0 is a part's own: it sees nothing of other parts, and is gone behind the Repeat.
+	Parts         int
+	Before, After []Step
 }
 
 // Matrix is an operand of a step: element (i, j) of repetition s is at Off + Σ_d Strides[d]·s_d + Row·i + Col·j, plus
@@ -324,7 +330,7 @@ func Leaves(steps []Step) []*Step {
 	var out []*Step
 	for i := range steps {
 		if s := &steps[i]; s.Kind == Repeat {
-			out = append(out, Leaves(s.Inner)...)
+			out = append(append(append(out, Leaves(s.Before)...), Leaves(s.Inner)...), Leaves(s.After)...)
 		} else {
 			out = append(out, s)
 		}
@@ -338,36 +344,63 @@ func Unrolled(steps []Step) []Step {
 		return steps
 	}
 	var out []Step
-	for _, s := range steps {
+	for _, s := range InOrder(steps) {
 		if s.Kind != Repeat {
 			out = append(out, s)
 			continue
 		}
 		for turn := range s.Times {
-			for _, inner := range s.Inner {
-				out = append(out, inner.atTurn(turn))
+			out = append(out, from(s.Inner, turn, false)...)
+		}
+	}
+	return out
+}
+
+// InOrder are the same steps with the parts of each Repeat one after the other.
+func InOrder(steps []Step) []Step {
+	if !slices.ContainsFunc(steps, func(s Step) bool { return s.Parts > 0 }) {
+		return steps
+	}
+	var out []Step
+	for _, s := range steps {
+		if s.Parts == 0 {
+			out = append(out, s)
+			continue
+		}
+		for p := range s.Parts {
+			first, end := p*s.Times/s.Parts, (p+1)*s.Times/s.Parts
+			out = append(out, from(s.Before, p, false)...)
+			out = append(out, Step{Kind: Repeat, Blocks: s.Blocks, Times: end - first, Inner: from(s.Inner, first, true)})
+			out = append(out, from(s.After, p, false)...)
+		}
+	}
+	return out
+}
+
+// from are steps of a Repeat as they are in one turn, or where turns follow, as they are from that one on.
+func from(steps []Step, turn int, turns bool) []Step {
+	out := slices.Clone(steps)
+	for k := range out {
+		s := &out[k]
+		s.Body = slices.Clone(s.Body)
+		for i := range s.Body {
+			s.Body[i].At = s.Body[i].At.from(turn, turns)
+		}
+		for _, m := range []*Matrix{&s.Out, &s.A, &s.B} {
+			if m.Off += m.Turn * turn; !turns {
+				m.Turn = 0
 			}
 		}
 	}
 	return out
 }
 
-// atTurn is a step of a Repeat as it is in one turn.
-func (s Step) atTurn(turn int) Step {
-	s.Body = slices.Clone(s.Body)
-	for i := range s.Body {
-		s.Body[i].At = s.Body[i].At.atTurn(turn)
+func (a Address) from(turn int, turns bool) Address {
+	if a.Off += a.Turn * turn; !turns {
+		a.Turn = 0
 	}
-	for _, m := range []*Matrix{&s.Out, &s.A, &s.B} {
-		m.Off, m.Turn = m.Off+m.Turn*turn, 0
-	}
-	return s
-}
-
-func (a Address) atTurn(turn int) Address {
-	a.Off, a.Turn = a.Off+a.Turn*turn, 0
 	if a.Index != nil {
-		index := a.Index.atTurn(turn)
+		index := a.Index.from(turn, turns)
 		a.Index = &index
 	}
 	return a

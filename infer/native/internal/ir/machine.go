@@ -75,6 +75,7 @@ func NewMachine(p *Plan, inputs [][]float64) (*Machine, error) {
 // steps are steps in the form that the machine runs.
 func (m *Machine) steps(all []Step) ([]step, error) {
 	var out []step
+	all = InOrder(all)
 	for i := range all {
 		s := &all[i]
 		switch s.Kind {

@@ -56,6 +56,7 @@ func Plan(rec *Recording, o PlanOptions) (p *ir.Plan, err error) {
 	}
 	emit(plan, l.g, outs)
 	inBlocks(plan)
+	inParts(plan)
 	if err := plan.Check(); err != nil {
 		return nil, fmt.Errorf("lower: the plan is not sound: %w", err)
 	}
