@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 )
@@ -16,6 +18,9 @@ type Model struct {
 	file                      portable.File
 	density, named, pointwise *portable.Machine
 	values, likelihood        []draws.Site
+
+	design *data.Design
+	ready  *predictors
 }
 
 // ErrFile is what the error of a file that is damaged, cut or no export wraps.
@@ -33,7 +38,13 @@ func Load(r io.Reader) (m *Model, err error) {
 }
 
 func newModel(f portable.File) (m *Model, err error) {
-	m = &Model{file: f}
+	m = &Model{file: f, ready: &predictors{}}
+	if len(f.Design) > 0 {
+		m.design = &data.Design{}
+		if err := json.Unmarshal(f.Design, m.design); err != nil {
+			return nil, fmt.Errorf("%w: %w", err, ErrFile)
+		}
+	}
 	m.density, err = f.Density.Machine()
 	if err == nil {
 		m.named, m.values, err = maker(f.Named)

@@ -136,9 +136,9 @@ func TestDamaged(t *testing.T) {
 	}
 	_, err = serve.Load(bytes.NewReader(append(bad, 0)))
 	require.ErrorIs(t, err, serve.ErrFile)
-	bad[16] = 2
+	bad[16] = 3
 	_, err = serve.Load(bytes.NewReader(bad))
-	require.ErrorContains(t, err, "version 2")
+	require.ErrorContains(t, err, "version 3")
 }
 
 // Other data of the same shapes take the place of the exported ones.

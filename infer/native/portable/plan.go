@@ -96,18 +96,25 @@ func (p *Plan) With(data map[string][]float64) (*Plan, error) {
 		if !ok {
 			continue
 		}
-		if len(v) != len(inputs[i]) {
-			return nil, fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v),
-				len(inputs[i]), s.Shape)
-		}
-		for k, x := range v {
-			if !holds(s.Elem, x) {
-				return nil, fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
-			}
+		if err := fill(s, v); err != nil {
+			return nil, err
 		}
 		inputs[i] = slices.Clone(v)
 	}
 	return &Plan{p.plan, inputs}, nil
+}
+
+// fill makes sure that numbers are those of an input.
+func fill(s ir.Slot, v []float64) error {
+	if len(v) != s.Len() {
+		return fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v), s.Len(), s.Shape)
+	}
+	for k, x := range v {
+		if !holds(s.Elem, x) {
+			return fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
+		}
+	}
+	return nil
 }
 
 // holds says whether elements of a type can be a number.

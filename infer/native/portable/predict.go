@@ -1,0 +1,320 @@
+package portable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
+)
+
+// Prediction is what a model predicts at a draw. Its plan is a function of the draw and of the random numbers that the
+// model takes, one after the other: x is the Given, then the numbers of each of the Takes.
+type Prediction struct {
+	Given []draws.Site // what the plan reads of a draw
+	Takes []Take
+	Sites []string // the predictions, in the order of the model
+	Plan  *Plan    // for the data of the model
+	Rows  Rows
+}
+
+// Take is a draw of random numbers. Normal and uniform numbers are of the stream of the draw; others have parameters,
+// which are outputs of the plan that are called [Parameter].
+type Take struct {
+	Kind string // as torch.Source.Ask has it
+	Size int
+}
+
+// Parameter is the name of a parameter, 0 or 1, of the draw k.
+func Parameter(k, i int) string { return fmt.Sprintf("parameter %d of draw %d", i, k) }
+
+// parameters are how many parameters the kinds of draws have.
+var parameters = map[string]int{"normal": 0, "uniform": 0, "log gamma": 1, "poisson": 1, "binomial": 2,
+	"multinomial": 2, "von mises": 1}
+
+// Predictor is a prediction for a number of rows. It is safe for concurrent use.
+type Predictor struct {
+	of      *Prediction
+	plan    *ir.Plan // of many draws at once
+	inputs  []ir.Slot
+	known   [][]float64 // by input: numbers of the file, nil for what a caller gives
+	machine *ir.Machine // nil where known are not all
+	many    int
+	given   int
+	outputs []int // of the Sites
+	params  [][]int
+}
+
+// manyNumbers is about how many numbers a plan works on at once.
+const manyNumbers = 1 << 15
+
+// At is the prediction for so many rows, for at most so many draws at once.
+func (p *Prediction) At(rows, most int) (*Predictor, error) {
+	plan, takes, err := p.sized(rows)
+	if err != nil {
+		return nil, err
+	}
+	q := &Predictor{of: &Prediction{Given: p.Given, Takes: takes, Sites: p.Sites}, inputs: plan.Inputs}
+	size := plan.Dim
+	for _, b := range plan.Buffers {
+		if b.Kind == ir.Work || b.Kind == ir.Aux {
+			size += b.Len
+		}
+	}
+	q.many = max(1, min(most, manyNumbers/size))
+	q.plan = plan.Many(q.many)
+	if err := errors.Join(bounded(q.plan), q.plan.Check()); err != nil {
+		return nil, fmt.Errorf("portable: a prediction: %w", err)
+	}
+	for _, s := range p.Given {
+		q.given += s.Size
+	}
+	index := func(name string) int {
+		return slices.IndexFunc(plan.Outputs, func(s ir.Slot) bool { return s.Name == name })
+	}
+	for _, name := range p.Sites {
+		q.outputs = append(q.outputs, index(name))
+	}
+	dim := q.given
+	for k, t := range takes {
+		var at []int
+		for i := range parameters[t.Kind] {
+			at = append(at, index(Parameter(k, i)))
+		}
+		q.params = append(q.params, at)
+		if dim += t.Size; !t.fits(plan, at) {
+			return nil, fmt.Errorf("portable: the parameters of a draw are not those of %d %s numbers", t.Size, t.Kind)
+		}
+	}
+	if slices.Contains(q.outputs, -1) || dim != plan.Dim {
+		return nil, errors.New("portable: a prediction is not that of its plan")
+	}
+	complete := true
+	for _, s := range plan.Inputs {
+		v := p.Plan.numbers(s)
+		q.known, complete = append(q.known, v), complete && v != nil
+	}
+	if complete {
+		q.machine, err = ir.NewMachine(q.plan, q.known)
+	}
+	return q, err
+}
+
+// positions are how far a draw moves the stream.
+func (t Take) positions() uint64 {
+	if parameters[t.Kind] > 0 {
+		return 1
+	}
+	return uint64(t.Size+1) / 2
+}
+
+// fits says whether the outputs of a plan are the parameters of a draw.
+func (t Take) fits(p *ir.Plan, at []int) bool {
+	if _, known := parameters[t.Kind]; !known || t.Size < 0 || slices.Contains(at, -1) {
+		return false
+	}
+	for i, o := range at {
+		n := p.Outputs[o].Len()
+		if t.Kind != "multinomial" && n != t.Size || t.Kind == "multinomial" &&
+			(i == 0 && (n < 1 || t.Size%n != 0) || i == 1 && n != t.Size) {
+			return false
+		}
+	}
+	return true
+}
+
+// numbers are those of an input of the plan, nil where it has none of that shape.
+func (p *Plan) numbers(s ir.Slot) []float64 {
+	for i, t := range p.plan.Inputs {
+		if t.Equal(s) {
+			return p.inputs[i]
+		}
+	}
+	return nil
+}
+
+// Inputs are what the prediction reads of the data, and whether the file has numbers for each.
+func (q *Predictor) Inputs() (sites []draws.Site, known []bool) {
+	for i, s := range q.inputs {
+		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Size: s.Len()})
+		known = append(known, q.known[i] != nil)
+	}
+	return sites, known
+}
+
+// Outputs are the predicted sites, one after the other.
+func (q *Predictor) Outputs() (sites []draws.Site) {
+	offset := 0
+	for i, name := range q.of.Sites {
+		s := q.plan.Outputs[q.outputs[i]]
+		n := s.Len() / q.many
+		sites = append(sites, draws.Site{Name: name, Shape: s.Shape[1:], Offset: offset, Size: n})
+		offset += n
+	}
+	return sites
+}
+
+// with is the machine for the data of a caller, by name; data of the file serve where they give none.
+func (q *Predictor) with(data map[string][]float64) (*ir.Machine, error) {
+	inputs, other := slices.Clone(q.known), q.machine == nil
+	for i, s := range q.inputs {
+		v, ok := data[s.Name]
+		switch {
+		case !ok && inputs[i] == nil:
+			return nil, fmt.Errorf("portable: the data have no %q, of shape %v", s.Name, s.Shape)
+		case !ok:
+			continue
+		}
+		if err := fill(s, v); err != nil {
+			return nil, err
+		}
+		inputs[i], other = v, true
+	}
+	switch {
+	case !other:
+		return q.machine, nil
+	case q.machine != nil:
+		return q.machine.With(inputs)
+	}
+	return ir.NewMachine(q.plan, inputs)
+}
+
+// Draw predicts at n draws: given has what [Prediction.Given] names of draw k, and the random numbers are those of
+// the stream (seed, first + k). It calls each with the outputs of one draw after the other, which are valid until it
+// returns.
+func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
+	each func(k int, outputs [][]float64) error) error {
+	m, err := q.with(data)
+	if err != nil {
+		return err
+	}
+	dim := q.plan.Dim / q.many
+	w := &taking{q: q, m: m, x: make([]float64, q.plan.Dim), dim: dim, seed: seed}
+	for _, s := range q.plan.Outputs {
+		w.out = append(w.out, make([]float64, s.Len()))
+	}
+	one := make([][]float64, len(q.outputs))
+	for from := 0; from < n; from += q.many {
+		for k := range q.many {
+			given(min(from+k, n-1), w.x[k*dim:][:q.given])
+		}
+		w.first = first + uint64(from)
+		w.run()
+		for k := range min(q.many, n-from) {
+			for i, o := range q.outputs {
+				size := len(w.out[o]) / q.many
+				one[i] = w.out[o][k*size : (k+1)*size]
+			}
+			if err := each(from+k, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// taking is what one prediction works on.
+type taking struct {
+	q           *Predictor
+	m           *ir.Machine
+	x           []float64 // a row for each draw
+	dim         int
+	out, before [][]float64
+	seed, first uint64
+}
+
+// run evaluates until the numbers of all draws are those of their parameters: once where none has any, and else once
+// more than such draws hang on each other.
+func (w *taking) run() {
+	w.stream()
+	for {
+		w.m.Eval(w.x, 1, nil, w.out)
+		if !w.take() {
+			return
+		}
+	}
+}
+
+// stream fills in the numbers that have no parameters.
+func (w *taking) stream() {
+	w.before = nil
+	for k := range w.q.many {
+		at, position := w.q.given, uint64(0)
+		for _, t := range w.q.of.Takes {
+			to := w.x[k*w.dim+at:][:t.Size]
+			if parameters[t.Kind] > 0 {
+				clear(to)
+			} else {
+				numbers(t.Kind == "normal", w.seed, w.first+uint64(k), position, to)
+			}
+			at, position = at+t.Size, position+t.positions()
+		}
+	}
+}
+
+// take draws the numbers that have parameters. It is false where these are those of the draws before.
+func (w *taking) take() bool {
+	changed := false
+	for i := range w.q.of.Takes {
+		for j, o := range w.q.params[i] {
+			changed = w.was(2*i+j, w.out[o]) || changed
+		}
+	}
+	if !changed {
+		return false
+	}
+	at, position := w.q.given, uint64(0)
+	for i, t := range w.q.of.Takes {
+		from, p := at, position
+		at, position = at+t.Size, position+t.positions()
+		if parameters[t.Kind] == 0 {
+			continue
+		}
+		for k := range w.q.many {
+			e := engine{seed: seedAt(w.seed, w.first+uint64(k), p)}
+			var params [2][]float64
+			for j, o := range w.q.params[i] {
+				n := len(w.out[o]) / w.q.many
+				params[j] = w.out[o][k*n : (k+1)*n]
+			}
+			t.draw(e, params[0], params[1], w.x[k*w.dim+from:][:t.Size])
+		}
+	}
+	return true
+}
+
+// was remembers parameters, and says whether they are others than before.
+func (w *taking) was(slot int, now []float64) bool {
+	for len(w.before) <= slot {
+		w.before = append(w.before, nil)
+	}
+	same := slices.EqualFunc(w.before[slot], now, same)
+	w.before[slot] = append(w.before[slot][:0], now...)
+	return !same
+}
+
+// draw draws the numbers of a seed, each element with a generator of its own.
+func (t Take) draw(e engine, a, b, out []float64) {
+	if t.Kind == "multinomial" {
+		n := len(b) / len(a)
+		for i, count := range a {
+			own := engine{seed: e.seed, element: uint64(i)}
+			own.categories(count, b[i*n:(i+1)*n], out[i*n:(i+1)*n])
+		}
+		return
+	}
+	for i := range out {
+		own := engine{seed: e.seed, element: uint64(i)}
+		switch t.Kind {
+		case "log gamma":
+			out[i] = own.logGamma(a[i])
+		case "poisson":
+			out[i] = own.poisson(a[i])
+		case "binomial":
+			out[i] = own.binomial(a[i], b[i])
+		case "von mises":
+			out[i] = own.vonMises(a[i])
+		}
+	}
+}
