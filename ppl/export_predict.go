@@ -34,30 +34,40 @@ func (p *Program) portablePrediction(posterior *draws.Draws) (*portable.Predicti
 	if err != nil {
 		return nil, err
 	}
-	var three []portable.Recorded
-	for k := range 3 {
-		if n == 0 {
-			break
-		}
-		r, err := p.recordRows(posterior, names, rowsAtFirst+k)
-		if err != nil {
-			n = 0
-			break
-		}
-		three = append(three, r.Recorded)
-	}
+	var why error
 	if n > 0 {
-		out, err := portable.Predicting(own.given, own.sites, names, own.Recorded, three)
-		if err == nil {
-			err = p.comparePrediction(out, posterior, names)
-		}
-		if err == nil {
+		var out *portable.Prediction
+		if out, why = p.predictionForRows(own, posterior, names); why == nil {
 			return out, nil
 		}
 	}
-	out, err := portable.Predicting(own.given, own.sites, nil, own.Recorded, nil)
+	out, err := portable.Predicting(own.given, own.sites, names, own.Recorded, nil)
 	if err == nil {
-		err = own.compare(out, own.Rows, nil)
+		err = own.compare(out, nil)
+	}
+	if why != nil && err == nil {
+		out.Rows.Why = why.Error()
+	}
+	return out, err
+}
+
+// predictionForRows is the prediction for any number of rows.
+func (p *Program) predictionForRows(own recordedPrediction, posterior *draws.Draws,
+	names []string) (*portable.Prediction, error) {
+	var three []portable.Recorded
+	for k := range 3 {
+		r, err := p.recordRows(posterior, names, rowsAtFirst+k)
+		if err != nil {
+			return nil, err
+		}
+		three = append(three, r.Recorded)
+	}
+	out, err := portable.Predicting(own.given, own.sites, names, own.Recorded, three)
+	if err == nil {
+		err = own.compare(out, names)
+	}
+	if err == nil {
+		err = p.comparePrediction(out, posterior, names)
 	}
 	return out, err
 }
@@ -81,8 +91,14 @@ func (p *Program) freeRows() (names []string, n int64) {
 			return err
 		}
 		e := &evaluator{program: p, point: point, collect: func(s *Site) {
+			if !s.Observed || s.Kind != KindSample {
+				return
+			}
 			for _, q := range s.Plates {
-				sizes[q.Size] = sizes[q.Size] || s.Observed && s.Kind == KindSample
+				sizes[q.Size] = true
+			}
+			if shape := s.valueShape(); len(s.Plates) == 0 && len(shape) > 0 {
+				sizes[shape[0]] = true
 			}
 		}}
 		execute(p.model, p.batch, nil, e)
@@ -123,7 +139,7 @@ func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.D
 			continue
 		}
 		if err == nil {
-			err = r.compare(out, n, names)
+			err = r.compare(out, names)
 		}
 		if err != nil {
 			return err
@@ -335,8 +351,8 @@ func numbersOf(batch infer.Batch) (map[string][]float64, error) {
 }
 
 // compare compares the numbers of what is written with those of the model, from the same streams.
-func (r *recordedPrediction) compare(out *portable.Prediction, n int, names []string) error {
-	q, err := out.At(n, 3)
+func (r *recordedPrediction) compare(out *portable.Prediction, names []string) error {
+	q, err := out.At(r.Rows, 3)
 	if err != nil {
 		return err
 	}
@@ -352,7 +368,7 @@ func (r *recordedPrediction) compare(out *portable.Prediction, n int, names []st
 		func(k int, got [][]float64) error {
 			for i, s := range sites {
 				if want := r.drawn[k][s.Name]; !near(got[i], want) {
-					return fmt.Errorf("site %q of %d rows: %w", s.Name, n, errDiffers)
+					return fmt.Errorf("site %q of %d rows: %w", s.Name, r.Rows, errDiffers)
 				}
 			}
 			return nil

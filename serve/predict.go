@@ -153,8 +153,7 @@ func (m *Model) PredictInputs(rows int) (sites []draws.Site, known []bool, err e
 	return sites, known, nil
 }
 
-// Rows is the number of rows of the data of the model, 1 where it has none. FreeRows are the data that may have other
-// numbers of rows in a prediction; there are none where that number is fixed.
+// Rows is the number of rows of the data of the model, 1 where it has none.
 func (m *Model) Rows() int {
 	if m.file.Predictive == nil {
 		return 1
@@ -162,10 +161,5 @@ func (m *Model) Rows() int {
 	return m.file.Predictive.Rows.Size()
 }
 
-// FreeRows are the data that have rows, any number of them in a prediction; none where their number is fixed.
-func (m *Model) FreeRows() []string {
-	if m.file.Predictive == nil {
-		return nil
-	}
-	return slices.Clone(m.file.Predictive.Rows.Names)
-}
+// FreeRows says whether a prediction may have any number of rows.
+func (m *Model) FreeRows() bool { return m.file.Predictive != nil && m.file.Predictive.Rows.Free }

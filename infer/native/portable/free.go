@@ -14,7 +14,9 @@ import (
 // Rows are the rows that a prediction is for. Plans for other numbers of rows differ in whole numbers alone, each of
 // which is a polynomial of degree 2 in the number of rows.
 type Rows struct {
-	Names []string // the data that have rows; none where the number is not free
+	Free  bool     // their number is free
+	Why   string   // it is not
+	Names []string // the data that have rows
 	Least int      // the fewest
 
 	at, base int    // the rows of Plan, and of the body
@@ -129,6 +131,8 @@ func (c *codec) prediction(p *Prediction) {
 	many(c, &p.Sites, 1, c.text)
 	r := &p.Rows
 	many(c, &r.Names, 1, c.text)
+	c.flags(&r.Free)
+	c.text(&r.Why)
 	c.ints(&r.Least, &r.at, &r.base)
 	many(c, &r.growth, 1, func(g *grow) { c.ints(&g.At, &g.First, &g.Second) })
 	if c.reading {
@@ -142,8 +146,8 @@ func (c *codec) prediction(p *Prediction) {
 func (p *Prediction) sized(rows int) (*ir.Plan, []Take, error) {
 	r := p.Rows
 	switch {
-	case len(r.Names) == 0 && rows != r.at:
-		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone", rows, r.at)
+	case !r.Free && rows != r.at:
+		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone: %s", rows, r.at, r.Why)
 	case rows < max(r.Least, 1) || rows > maxRows:
 		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: there are %d to %d", rows, max(r.Least, 1), maxRows)
 	}
@@ -168,14 +172,23 @@ type Recorded struct {
 	Plan  *Plan
 }
 
-// Predicting makes a prediction: of what was recorded for the data of the model, and, where names have rows, for three
-// numbers of rows one after the other. It is an error where one is not a polynomial of the others.
+// Predicting makes a prediction: of what was recorded for the data of the model, of which some have rows, and for three
+// numbers of rows one after the other; with none of these the number is not free. It is an error where their plans
+// differ in more than that.
 func Predicting(given []draws.Site, sites, names []string, own Recorded, three []Recorded) (*Prediction, error) {
 	p := &Prediction{Given: given, Takes: own.Takes, Sites: sites, Plan: own.Plan}
-	p.Rows = Rows{Names: names, Least: 1, at: own.Rows, base: own.Rows}
-	if len(names) == 0 {
+	p.Rows = Rows{Free: len(three) > 0, Least: 1, at: own.Rows, base: own.Rows}
+	for _, s := range own.Plan.plan.Inputs {
+		if slices.Contains(names, s.Name) {
+			p.Rows.Names = append(p.Rows.Names, s.Name)
+		}
+	}
+	if !p.Rows.Free {
 		p.Rows.body, _ = own.body()
 		return p, nil
+	}
+	if len(three) != 3 {
+		return nil, errors.New("portable: three numbers of rows are expected")
 	}
 	var all [3][]int
 	var body [3][]byte
@@ -192,17 +205,27 @@ func Predicting(given []draws.Site, sites, names []string, own Recorded, three [
 		}
 	}
 	p.Rows.base, p.Rows.body = three[0].Rows, body[0]
-	for i, want := range append(slices.Clone(three), own) {
+	for _, want := range three {
 		plan, takes, err := p.sized(want.Rows)
 		if err != nil {
 			return nil, fmt.Errorf("for %d rows: %w", want.Rows, err)
 		}
 		got, _ := Recorded{want.Rows, takes, &Plan{plan: plan}}.body()
 		if b, _ := want.body(); !bytes.Equal(got, b) {
-			return nil, fmt.Errorf("portable: the plan for %d rows is none of those for %d (%d)", want.Rows, three[0].Rows, i)
+			return nil, fmt.Errorf("portable: the plan for %d rows is none of those for %d", want.Rows, three[0].Rows)
 		}
 	}
-	return p, nil
+	// The plan of many rows may work in blocks, and this one does not.
+	plan, takes, err := p.sized(own.Rows)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.EqualFunc(plan.Inputs, own.Plan.plan.Inputs, ir.Slot.Equal) {
+		return nil, errors.New("portable: the model reads other data where there are fewer rows")
+	}
+	p.Takes = takes
+	p.Plan, err = NewPlan(plan, own.Plan.inputs)
+	return p, err
 }
 
 // NewRecorded is what was recorded, without the inputs that its plan does not read.
