@@ -30,7 +30,7 @@ func (p *Program) portablePrediction(posterior *draws.Draws) (*portable.Predicti
 		return nil, err
 	}
 	names, n := p.freeRows()
-	own, err := p.recordPrediction(posterior, p.batch, int(max(n, 1)))
+	own, err := recordPrediction(p.model, posterior, p.batch, int(max(n, 1)))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (p *Program) recordRows(posterior *draws.Draws, names []string, n int) (r r
 			}
 			batch[name] = batch[name].IndexSelect(0, torch.New(index))
 		}
-		r, err = p.recordPrediction(posterior, batch, n)
+		r, err = recordPrediction(p.open, posterior, batch, n)
 		return err
 	})
 	return r, err
@@ -195,10 +195,9 @@ func (r *tape) ask(kind string, shape []int64, dtype gotch.DType, params ...torc
 	return t, err
 }
 
-// recordPrediction records what the model predicts for data, of so many rows, at draws of its variables.
-func (p *Program) recordPrediction(posterior *draws.Draws, batch infer.Batch, n int) (r recordedPrediction,
-	err error) {
-	q := Predictive{Model: p.model, Batch: batch}
+// recordPrediction records what a model predicts for data, of so many rows, at draws of its variables.
+func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int) (r recordedPrediction, err error) {
+	q := Predictive{Model: m, Batch: batch}
 	names, in, total, stored, err := q.given(posterior)
 	if err != nil {
 		return r, err
@@ -296,7 +295,9 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 					} else {
 						t = t.Expand(shape[:len(shape)-1]...)
 					}
-					aux[portable.Parameter(asked, i)] = doubles(t)
+					t = doubles(t)
+					torch.Detach(t) // a distribution may have a scope of its own
+					aux[portable.Parameter(asked, i)] = t
 				}
 				asked++
 				return next(shape), nil

@@ -4,13 +4,18 @@ package serve_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
+	"github.com/sugarme/gotch"
 )
 
 // posteriorAt are named draws of a program, in two chains.
@@ -26,36 +31,164 @@ func posteriorAt(t testing.TB, p *ppl.Program, n int) *draws.Draws {
 	return named
 }
 
+// predicted compares predictions for rows of a batch with those of ppl.Predictive, and returns the largest difference.
+func predicted(t *testing.T, loaded *serve.Model, m ppl.Model, posterior *draws.Draws, batch infer.Batch,
+	rows int) float64 {
+	const seed = 5
+	want, err := ppl.Predictive{Model: m, Batch: batch, Seed: seed}.Posterior(posterior)
+	require.NoError(t, err)
+	data := map[string][]float64{}
+	inputs, _, err := loaded.PredictInputs(rows)
+	require.NoError(t, err)
+	for _, s := range inputs {
+		require.Equal(t, s.Shape, batch[s.Name].Shape(), s.Name)
+		data[s.Name] = numbers(t, batch[s.Name])
+	}
+	got, err := loaded.Predict(nil, rows, data, seed)
+	require.NoError(t, err)
+	require.Len(t, got.Sites(), len(want))
+	worst := 0.0
+	for _, s := range got.Sites() {
+		var mine []float64
+		for chain := range posterior.Chains() {
+			for k := range posterior.Len(chain) {
+				mine = append(mine, got.Row(chain, k)[s.Offset:s.Offset+s.Size]...)
+			}
+		}
+		worst = max(worst, distance(t, mine, numbers(t, want[s.Name])))
+	}
+	return worst
+}
+
+func numbers(t *testing.T, x torch.Tensor) []float64 {
+	out, err := torch.ToSlice[float64](torch.Of(x.T().MustTotype(gotch.Double, false)))
+	require.NoError(t, err)
+	return out
+}
+
+// fitted is a program that was exported with draws, and loaded.
+func fitted(t *testing.T, p *ppl.Program, posterior *draws.Draws) *serve.Model {
+	var file bytes.Buffer
+	require.NoError(t, p.ExportFitted(&file, posterior, nil))
+	loaded, err := serve.Load(&file)
+	require.NoError(t, err)
+	return loaded
+}
+
 // Predictions of a loaded model are those of ppl.Predictive: the same numbers from the same streams.
 func TestPredictions(t *testing.T) {
+	free := map[string]bool{}
 	for _, m := range all(t) {
 		t.Run(m.Name, func(t *testing.T) {
 			p, err := m.Compile()
 			require.NoError(t, err)
 			posterior := posteriorAt(t, p, 20)
-			var file bytes.Buffer
-			require.NoError(t, p.ExportFitted(&file, posterior, nil))
-			loaded, err := serve.Load(&file)
-			require.NoError(t, err)
-			want, err := ppl.Predictive{Model: p.Model(), Batch: p.Batch(), Seed: 5}.Posterior(posterior)
-			require.NoError(t, err)
-			got, err := loaded.Predict(nil, loaded.Rows(), nil, 5)
-			require.NoError(t, err)
-			require.Len(t, got.Sites(), len(want))
-			worst := 0.0
-			for _, s := range got.Sites() {
-				flat, err := torch.ToSlice[float64](torch.Of(want[s.Name].T().MustTotype(7, false)))
-				require.NoError(t, err)
-				var mine []float64
-				for chain := range 2 {
-					for k := range 20 {
-						mine = append(mine, got.Row(chain, k)[s.Offset:s.Offset+s.Size]...)
-					}
-				}
-				worst = max(worst, distance(t, mine, flat))
-			}
-			t.Logf("%d sites; differences up to %.1e; rows %v", len(want), worst, loaded.FreeRows())
+			loaded := fitted(t, p, posterior)
+			free[m.Name] = loaded.FreeRows()
+			worst := predicted(t, loaded, p.Model(), posterior, p.Batch(), loaded.Rows())
+			t.Logf("%d sites; differences up to %.1e; rows free: %v", len(loaded.Values()), worst, loaded.FreeRows())
 			require.Less(t, worst, 1e-12)
 		})
 	}
+	require.Equal(t, map[string]bool{"beetles": true, "anscombe": true, "eight_schools": false,
+		"eight_schools_centred": false, "salmonella": false, "radon": true, "mixture": true, "lynx": true,
+		"hidden_markov": false, "wave_gp": false, "pima": true, "counts": true}, free)
+}
+
+// rowsOf has the rows of a batch again and again, so many in all.
+func rowsOf(t *testing.T, batch infer.Batch, n int) infer.Batch {
+	out, index := infer.Batch{}, make([]int64, n)
+	for name, x := range batch {
+		for i := range index {
+			index[i] = int64(i) % x.Shape()[0]
+		}
+		var err error
+		out[name], err = torch.Copy(x.IndexSelect(0, torch.New(index)))
+		require.NoError(t, err)
+	}
+	return out
+}
+
+// kinds observes what draws random numbers of each kind, and two of them depend on each other.
+func kinds(c *ppl.Ctx) {
+	x := c.Data("x")
+	m, s := c.Sample("m", dist.Normal(0, 1)), c.Sample("s", dist.HalfNormal(1))
+	w := c.Sample("w", dist.Dirichlet(torch.New([]float64{1, 2, 3})))
+	c.Plate("data", 0, func(c *ppl.Ctx) {
+		eta := c.Deterministic("eta", x.Mul(m))
+		positive := eta.Exp()
+		c.Observe("normal", dist.Normal(eta, s), c.Data("x"))
+		c.Observe("gamma", dist.Gamma(positive, s), c.Data("p"))
+		c.Observe("bernoulli", dist.BernoulliLogits(eta), c.Data("b"))
+		c.Observe("poisson", dist.Poisson(positive.Mul(9)), c.Data("k"))
+		c.Observe("negative", dist.NegativeBinomial(positive, 0.4), c.Data("k"))
+		c.Observe("binomial", dist.BinomialLogits(40, eta), c.Data("k"))
+		c.Observe("betabinomial", dist.BetaBinomial(7, positive, s.Add(1)), c.Data("k"))
+		c.Observe("category", dist.Categorical(w), c.Data("c"))
+		c.Observe("angle", dist.VonMises(eta, positive), c.Data("x"))
+		c.Observe("student", dist.StudentT(4, eta, s), c.Data("x"))
+		c.Observe("beta", dist.Beta(positive, 2), c.Data("q"))
+		c.Observe("many", dist.Multinomial(9, w), c.Data("m"))
+		c.Observe("zeros", dist.ZeroInflated(0.3, dist.Poisson(positive)), c.Data("k"))
+	})
+}
+
+// The numbers are the same for any number of rows, of each kind of random numbers.
+func TestPredictionsOfAnyRows(t *testing.T) {
+	vec := func(v ...float64) torch.Tensor {
+		x, err := torch.FromSlice(v)
+		require.NoError(t, err)
+		torch.Detach(x)
+		return x
+	}
+	m, err := torch.FromSlice(slices.Repeat([]float64{2, 3, 4}, 4), 4, 3)
+	require.NoError(t, err)
+	torch.Detach(m)
+	p, err := ppl.Compile(kinds, infer.Batch{"x": vec(-1, 0.5, 2, 3), "p": vec(1, 2, 3, 4), "b": vec(0, 1, 1, 0),
+		"k": vec(1, 2, 3, 4), "c": vec(0, 1, 2, 1), "q": vec(0.1, 0.2, 0.3, 0.4), "m": m})
+	require.NoError(t, err)
+	posterior := posteriorAt(t, p, 300)
+	loaded := fitted(t, p, posterior)
+	require.True(t, loaded.FreeRows())
+	inputs, known, err := loaded.PredictInputs(4)
+	require.NoError(t, err)
+	require.Len(t, inputs, 1)
+	require.Equal(t, []bool{true}, known)
+	for _, n := range []int{1, 2, 4, 7, 100} {
+		require.Less(t, predicted(t, loaded, kinds, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
+	}
+	_, err = loaded.Predict(nil, 3, nil, 1)
+	require.ErrorContains(t, err, `have no "x", of shape [3]`)
+	_, err = loaded.Predict(nil, 3, map[string][]float64{"x": {1, 2}}, 1)
+	require.ErrorContains(t, err, `"x" have 2 numbers, expected 3`)
+	_, err = loaded.Predict(nil, 0, nil, 1)
+	require.ErrorContains(t, err, "0 rows")
+	_, err = loaded.Predict(nil, 4, nil, 1, "nope")
+	require.ErrorContains(t, err, `no "nope"`)
+}
+
+// Draws without the variables of a plate predict for new ones, any number of them.
+func TestPredictionsOfNewPlates(t *testing.T) {
+	schools := func(c *ppl.Ctx) {
+		mu, tau := c.Sample("mu", dist.Normal(0, 5)), c.Sample("tau", dist.HalfCauchy(5))
+		c.Plate("schools", 0, func(c *ppl.Ctx) {
+			theta := c.Sample("theta", dist.Normal(mu, tau))
+			c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
+		})
+	}
+	m, err := models.EightSchools()
+	require.NoError(t, err)
+	p, err := ppl.Compile(schools, m.Batch)
+	require.NoError(t, err)
+	whole := posteriorAt(t, p, 50)
+	posterior, err := whole.Select("mu", "tau")
+	require.NoError(t, err)
+	loaded := fitted(t, p, posterior)
+	require.True(t, loaded.FreeRows())
+	for _, n := range []int{1, 3, 8, 20} {
+		require.Less(t, predicted(t, loaded, schools, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
+	}
+	_, err = fitted(t, p, whole).Predict(nil, 3, nil, 1)
+	require.ErrorContains(t, err, "predicts its 8 alone")
+	require.ErrorContains(t, err, "Draws.Select")
 }
