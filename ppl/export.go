@@ -133,8 +133,13 @@ func (p *Program) portableDensity(start infer.Params, points [][]float64) (*port
 	return plan, nil
 }
 
+// planMachine evaluates a plan: value and gradient at x, and outputs.
+type planMachine interface {
+	Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64
+}
+
 // portableCode is a function as a plan, and what runs that.
-func portableCode(code *native.Func) (plan *portable.Plan, machine *portable.Machine, err error) {
+func portableCode(code *native.Func) (plan *portable.Plan, machine planMachine, err error) {
 	if plan, err = code.Portable(); err == nil {
 		machine, err = plan.Machine()
 	}
@@ -222,7 +227,7 @@ func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float
 }
 
 // sameValues compares the outputs of a machine with the model's.
-func (p *Program) sameValues(take func(*Site) torch.Tensor, machine *portable.Machine, sites []draws.Site,
+func (p *Program) sameValues(take func(*Site) torch.Tensor, machine planMachine, sites []draws.Site,
 	x []float64) error {
 	aux := make([][]float64, len(sites))
 	for i, s := range sites {

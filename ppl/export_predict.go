@@ -41,35 +41,36 @@ func (p *Program) portablePrediction(posterior *draws.Draws) (*portable.Predicti
 			return out, nil
 		}
 	}
-	out, err := portable.Predicting(own.given, own.sites, names, own.Recorded, nil)
-	if err == nil {
-		err = own.compare(out, nil)
+	out := own.Prediction
+	if err := out.Complete(names, nil); err != nil {
+		return nil, err
 	}
-	if why != nil && err == nil {
-		out.Rows.Why = why.Error()
+	if why != nil {
+		out.Why = why.Error()
 	}
-	return out, err
+	return &out, own.compare(&out, nil)
 }
 
 // predictionForRows is the prediction for any number of rows.
 func (p *Program) predictionForRows(own recordedPrediction, posterior *draws.Draws,
 	names []string) (*portable.Prediction, error) {
-	var three []portable.Recorded
+	var three []*portable.Prediction
 	for k := range 3 {
 		r, err := p.recordRows(posterior, names, rowsAtFirst+k)
 		if err != nil {
 			return nil, err
 		}
-		three = append(three, r.Recorded)
+		three = append(three, &r.Prediction)
 	}
-	out, err := portable.Predicting(own.given, own.sites, names, own.Recorded, three)
+	out := own.Prediction
+	err := out.Complete(names, three)
 	if err == nil {
-		err = own.compare(out, names)
+		err = own.compare(&out, names)
 	}
 	if err == nil {
-		err = p.comparePrediction(out, posterior, names)
+		err = p.comparePrediction(&out, posterior, names)
 	}
-	return out, err
+	return &out, err
 }
 
 // firstDraws are a few draws of the first chain.
@@ -135,7 +136,7 @@ func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.D
 	for _, n := range []int{1, 2, 3 * rowsAtFirst} {
 		r, err := p.recordRows(posterior, names, n)
 		if err != nil && n < 3 {
-			out.Rows.Least = n + 1
+			out.Least = n + 1
 			continue
 		}
 		if err == nil {
@@ -150,18 +151,23 @@ func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.D
 
 // recordedPrediction is a prediction for some data, with what was drawn at the first draws.
 type recordedPrediction struct {
-	portable.Recorded
-	given  []draws.Site
-	sites  []string
+	portable.Prediction
+	takes  []drawnNumbers
 	values [][]float64          // by draw: what is given
-	data   map[string][]float64 // that the plan reads
+	data   map[string][]float64 // of the batch
 	drawn  []map[string][]float64
+}
+
+// drawnNumbers are random numbers that a model takes at once.
+type drawnNumbers struct {
+	kind string
+	size int
 }
 
 // tape follows what a run of a model draws.
 type tape struct {
 	source *torch.Source
-	takes  []portable.Take
+	takes  []drawnNumbers
 	values []float64
 }
 
@@ -190,7 +196,7 @@ func (r *tape) ask(kind string, shape []int64, dtype gotch.DType, params ...torc
 		return t, errors.Join(err, fmt.Errorf("it draws %s numbers of type %v: a prediction in float64 is exported", kind, is))
 	}
 	values, err := torch.ToSlice[float64](t)
-	r.takes = append(r.takes, portable.Take{Kind: kind, Size: len(values)})
+	r.takes = append(r.takes, drawnNumbers{kind, len(values)})
 	r.values = append(r.values, values...)
 	return t, err
 }
@@ -212,7 +218,7 @@ func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int)
 				out[s.Name] = doubles(s.Value)
 			}
 		}), fill(given, stored), redraw)
-		r.sites = order
+		r.Sites = order
 		return out
 	}
 	var points [][]float64
@@ -246,10 +252,10 @@ func doubles(t torch.Tensor) torch.Tensor {
 
 // keep notes one draw.
 func (r *recordedPrediction) keep(posterior *draws.Draws, k int, t *tape, values Values, points *[][]float64) error {
-	if k > 0 && !slices.Equal(r.Takes, t.takes) {
+	if k > 0 && !slices.Equal(r.takes, t.takes) {
 		return errors.New("it draws other numbers at one draw of the posterior than at another")
 	}
-	r.given, r.Takes = posterior.Sites(), t.takes
+	r.Given, r.takes = posterior.Sites(), t.takes
 	row := posterior.Row(0, k)
 	r.values = append(r.values, row)
 	*points = append(*points, slices.Concat(row, t.values))
@@ -279,7 +285,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 				at += count(shape)
 				return torch.Of(x.T().MustNarrow(0, from, at-from, false)).Reshape(shape...)
 			}
-			for _, s := range r.given {
+			for _, s := range r.Given {
 				given[s.Name] = next(s.Shape)
 			}
 			aux = map[string]torch.Tensor{}
@@ -297,7 +303,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 					}
 					t = doubles(t)
 					torch.Detach(t) // a distribution may have a scope of its own
-					aux[portable.Parameter(asked, i)] = t
+					aux[r.Parameter(asked, i)] = t
 				}
 				asked++
 				return next(shape), nil
@@ -312,10 +318,11 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 	if err != nil {
 		return err
 	}
-	plan, err := code.Portable()
-	if err == nil {
-		r.Recorded = portable.NewRecorded(r.Rows, r.Takes, plan)
+	if r.Plan, err = code.Portable(); err == nil {
 		r.data, err = numbersOf(batch)
+	}
+	for _, t := range r.takes {
+		r.Take(t.kind, t.size)
 	}
 	return err
 }

@@ -158,8 +158,8 @@ func (m *Model) Rows() int {
 	if m.file.Predictive == nil {
 		return 1
 	}
-	return m.file.Predictive.Rows.Size()
+	return m.file.Predictive.Rows
 }
 
 // FreeRows says whether a prediction may have any number of rows.
-func (m *Model) FreeRows() bool { return m.file.Predictive != nil && m.file.Predictive.Rows.Free }
+func (m *Model) FreeRows() bool { return m.file.Predictive != nil && m.file.Predictive.Free }

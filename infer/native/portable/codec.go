@@ -300,11 +300,11 @@ func (p *Prediction) decode(b []byte, data []input) error {
 	if err := c.end(); err != nil {
 		return err
 	}
-	plan, takes, err := p.sized(p.Rows.at)
+	plan, takes, err := p.sized(p.Rows)
 	if err != nil {
 		return err
 	}
-	p.Takes = takes
+	p.takes = takes
 	p.Plan, err = planWith(plan, data)
 	return err
 }

@@ -11,19 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 )
 
-// Rows are the rows that a prediction is for. Plans for other numbers of rows differ in whole numbers alone, each of
-// which is a polynomial of degree 2 in the number of rows.
-type Rows struct {
-	Free  bool     // their number is free
-	Why   string   // it is not
-	Names []string // the data that have rows
-	Least int      // the fewest
-
-	at, base int    // the rows of Plan, and of the body
-	growth   []grow // from the base on
-	body     []byte
-}
-
 // grow says how the whole number at a place among those that are read grows with the rows: by First with each, which
 // itself grows by Second.
 type grow struct{ At, First, Second int }
@@ -112,16 +99,12 @@ func (c *codec) sites(p *[]draws.Site) {
 	})
 }
 
-func (c *codec) takes(p *[]Take) {
-	many(c, p, 1, func(t *Take) {
-		c.text(&t.Kind)
-		c.ints(&t.Size)
-	})
-}
-
 // body is what depends on the number of rows.
-func (c *codec) body(takes *[]Take, plan *ir.Plan) {
-	c.takes(takes)
+func (c *codec) body(takes *[]take, plan *ir.Plan) {
+	many(c, takes, 1, func(t *take) {
+		c.text(&t.kind)
+		c.ints(&t.size)
+	})
 	c.plan(plan)
 }
 
@@ -129,35 +112,33 @@ func (c *codec) body(takes *[]Take, plan *ir.Plan) {
 func (c *codec) prediction(p *Prediction) {
 	c.sites(&p.Given)
 	many(c, &p.Sites, 1, c.text)
-	r := &p.Rows
-	many(c, &r.Names, 1, c.text)
-	c.flags(&r.Free)
-	c.text(&r.Why)
-	c.ints(&r.Least, &r.at, &r.base)
-	many(c, &r.growth, 1, func(g *grow) { c.ints(&g.At, &g.First, &g.Second) })
+	many(c, &p.Names, 1, c.text)
+	c.flags(&p.Free)
+	c.text(&p.Why)
+	c.ints(&p.Least, &p.Rows, &p.base)
+	many(c, &p.growth, 1, func(g *grow) { c.ints(&g.At, &g.First, &g.Second) })
 	if c.reading {
-		r.body, c.b = c.b, nil
+		p.body, c.b = c.b, nil
 	} else {
-		c.b = append(c.b, r.body...)
+		c.b = append(c.b, p.body...)
 	}
 }
 
 // sized are the plan and the draws for so many rows.
-func (p *Prediction) sized(rows int) (*ir.Plan, []Take, error) {
-	r := p.Rows
+func (p *Prediction) sized(rows int) (*ir.Plan, []take, error) {
 	switch {
-	case !r.Free && rows != r.at:
-		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone: %s", rows, r.at, r.Why)
-	case rows < max(r.Least, 1) || rows > maxRows:
-		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: there are %d to %d", rows, max(r.Least, 1), maxRows)
+	case !p.Free && rows != p.Rows:
+		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone: %s", rows, p.Rows, p.Why)
+	case rows < max(p.Least, 1) || rows > maxRows:
+		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: there are %d to %d", rows, max(p.Least, 1), maxRows)
 	}
-	for _, g := range r.growth {
+	for _, g := range p.growth {
 		if max(g.First, -g.First, g.Second, -g.Second) > maxGrowth {
 			return nil, nil, errBounds
 		}
 	}
-	plan, takes := &ir.Plan{}, []Take(nil)
-	c := &codec{b: r.body, reading: true, free: &free{growth: r.growth, more: rows - r.base}}
+	plan, takes := &ir.Plan{}, []take(nil)
+	c := &codec{b: p.body, reading: true, free: &free{growth: p.growth, more: rows - p.base}}
 	c.body(&takes, plan)
 	if err := c.end(); err != nil {
 		return nil, nil, err
@@ -165,105 +146,93 @@ func (p *Prediction) sized(rows int) (*ir.Plan, []Take, error) {
 	return plan, takes, errors.Join(bounded(plan), plan.Check())
 }
 
-// Recorded is a prediction as it was recorded for a number of rows.
-type Recorded struct {
-	Rows  int
-	Takes []Take
-	Plan  *Plan
-}
-
-// Predicting makes a prediction: of what was recorded for the data of the model, of which some have rows, and for three
-// numbers of rows one after the other; with none of these the number is not free. It is an error where their plans
-// differ in more than that.
-func Predicting(given []draws.Site, sites, names []string, own Recorded, three []Recorded) (*Prediction, error) {
-	p := &Prediction{Given: given, Takes: own.Takes, Sites: sites, Plan: own.Plan}
-	p.Rows = Rows{Free: len(three) > 0, Least: 1, at: own.Rows, base: own.Rows}
-	for _, s := range own.Plan.plan.Inputs {
+// Complete makes a prediction that can be written, of one that was recorded. Three others, for numbers of rows one after
+// the other, make the number free, of the data with the names; without them it is not. It is an error where their plans
+// differ in more than whole numbers, each a polynomial of degree 2 in the number of rows.
+func (p *Prediction) Complete(names []string, three []*Prediction) error {
+	p.prune()
+	p.Free, p.Least, p.base = len(three) > 0, 1, p.Rows
+	for _, s := range p.Plan.plan.Inputs {
 		if slices.Contains(names, s.Name) {
-			p.Rows.Names = append(p.Rows.Names, s.Name)
+			p.Names = append(p.Names, s.Name)
 		}
 	}
-	if !p.Rows.Free {
-		p.Rows.body, _ = own.body()
-		return p, nil
+	if !p.Free {
+		p.body, _ = encodedBody(p.takes, p.Plan.plan)
+		return nil
 	}
 	if len(three) != 3 {
-		return nil, errors.New("portable: three numbers of rows are expected")
+		return errors.New("portable: three numbers of rows are expected")
 	}
 	var all [3][]int
 	var body [3][]byte
 	for i, r := range three {
-		body[i], all[i] = r.body()
+		r.prune()
+		body[i], all[i] = encodedBody(r.takes, r.Plan.plan)
 	}
 	if len(all[0]) != len(all[1]) || len(all[1]) != len(all[2]) {
-		return nil, errors.New("portable: the model does other things for other numbers of rows")
+		return errors.New("portable: the model does other things for other numbers of rows")
 	}
-	for i, a := range all[0] {
-		first, second := all[1][i]-a, all[2][i]-2*all[1][i]+a
+	for i, v := range all[0] {
+		first, second := all[1][i]-v, all[2][i]-2*all[1][i]+v
 		if first != 0 || second != 0 {
-			p.Rows.growth = append(p.Rows.growth, grow{i, first, second})
+			p.growth = append(p.growth, grow{i, first, second})
 		}
 	}
-	p.Rows.base, p.Rows.body = three[0].Rows, body[0]
-	for _, want := range three {
+	p.base, p.body = three[0].Rows, body[0]
+	for i, want := range three {
 		plan, takes, err := p.sized(want.Rows)
 		if err != nil {
-			return nil, fmt.Errorf("for %d rows: %w", want.Rows, err)
+			return fmt.Errorf("for %d rows: %w", want.Rows, err)
 		}
-		got, _ := Recorded{want.Rows, takes, &Plan{plan: plan}}.body()
-		if b, _ := want.body(); !bytes.Equal(got, b) {
-			return nil, fmt.Errorf("portable: the plan for %d rows is none of those for %d", want.Rows, three[0].Rows)
+		if got, _ := encodedBody(takes, plan); !bytes.Equal(got, body[i]) {
+			return fmt.Errorf("portable: the plan for %d rows is none of those for %d", want.Rows, p.base)
 		}
 	}
 	// The plan of many rows may work in blocks, and this one does not.
-	plan, takes, err := p.sized(own.Rows)
+	plan, takes, err := p.sized(p.Rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !slices.EqualFunc(plan.Inputs, own.Plan.plan.Inputs, ir.Slot.Equal) {
-		return nil, errors.New("portable: the model reads other data where there are fewer rows")
+	if !slices.EqualFunc(plan.Inputs, p.Plan.plan.Inputs, ir.Slot.Equal) {
+		return errors.New("portable: the model reads other data where there are fewer rows")
 	}
-	p.Takes = takes
-	p.Plan, err = NewPlan(plan, own.Plan.inputs)
-	return p, err
+	p.takes = takes
+	p.Plan, err = NewPlan(plan, p.Plan.inputs)
+	return err
 }
 
-// NewRecorded is what was recorded, without the inputs that its plan does not read.
-func NewRecorded(rows int, takes []Take, p *Plan) Recorded {
+// prune leaves out the inputs that the plan does not read.
+func (p *Prediction) prune() {
 	read := map[int]bool{}
-	for _, s := range append(ir.Leaves(p.plan.Prologue), ir.Leaves(p.plan.Steps)...) {
+	for _, s := range append(ir.Leaves(p.Plan.plan.Prologue), ir.Leaves(p.Plan.plan.Steps)...) {
 		s.Accesses(func(buf, _ int, _ bool) { read[buf] = true })
 	}
-	plan, out := *p.plan, &Plan{}
-	plan.Inputs, plan.Buffers = nil, slices.Clone(p.plan.Buffers)
+	plan, inputs := *p.Plan.plan, p.Plan.inputs
+	had := plan.Inputs
+	p.Plan = &Plan{plan: &plan}
+	plan.Inputs, plan.Buffers = nil, slices.Clone(plan.Buffers)
 	for i := range plan.Buffers {
 		b := &plan.Buffers[i]
-		if b.Kind != ir.Input {
+		switch {
+		case b.Kind != ir.Input:
+			continue
+		case !read[i]:
+			*b = ir.Buffer{Kind: ir.Work, Len: 1}
 			continue
 		}
-		if !read[i] {
-			*b = ir.Buffer{Kind: ir.Work, Len: 1} // which nothing reads
-			continue
-		}
-		slot := p.plan.Inputs[b.Slot]
-		had := b.Slot
-		b.Slot = slices.IndexFunc(plan.Inputs, slot.Equal)
-		if b.Slot < 0 {
+		slot, from := had[b.Slot], b.Slot
+		if b.Slot = slices.IndexFunc(plan.Inputs, slot.Equal); b.Slot < 0 {
 			b.Slot = len(plan.Inputs)
-			plan.Inputs, out.inputs = append(plan.Inputs, slot), append(out.inputs, p.inputs[had])
+			plan.Inputs, p.Plan.inputs = append(plan.Inputs, slot), append(p.Plan.inputs, inputs[from])
 		}
 	}
-	out.plan = &plan
-	return Recorded{rows, takes, out}
 }
 
-// body are the bytes, with the whole numbers in them.
-func (r Recorded) body() ([]byte, []int) {
+// encodedBody are the bytes of what depends on the number of rows, and the whole numbers in them.
+func encodedBody(takes []take, plan *ir.Plan) ([]byte, []int) {
 	c := &codec{free: &free{}}
-	takes := slices.Clone(r.Takes)
-	c.body(&takes, r.Plan.plan)
+	takes = slices.Clone(takes)
+	c.body(&takes, plan)
 	return c.b, c.free.all
 }
-
-// Size is the number of rows of the data of the model.
-func (r Rows) Size() int { return r.at }

@@ -48,25 +48,13 @@ func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	return &Plan{p, inputs}, nil
 }
 
-// Machine is a plan with its batch, ready to run. It is safe for concurrent use.
-type Machine struct{ machine *ir.Machine }
-
-// Machine makes a machine of a plan: it runs what depends on the batch alone.
-func (p *Plan) Machine() (*Machine, error) {
+// Machine makes a machine of a plan: it runs what depends on the batch alone. It is safe for concurrent use.
+func (p *Plan) Machine() (*ir.Machine, error) {
 	m, err := ir.NewMachine(p.plan, p.inputs)
 	if err != nil {
 		return nil, fmt.Errorf("portable: %w", err)
 	}
-	return &Machine{m}, nil
-}
-
-// Dim is the number of parameters.
-func (m *Machine) Dim() int { return m.machine.Dim() }
-
-// Eval is the value at x with the gradient in grad, both of Dim numbers: log density + weight · log |Jacobian|. It
-// fills aux, a slice for each of Sites. It is NaN where the density has none.
-func (m *Machine) Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64 {
-	return m.machine.Eval(x, weight, grad, aux)
+	return m, nil
 }
 
 // Sites are what the plan makes besides value and gradient: its outputs, one after the other.

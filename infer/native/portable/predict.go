@@ -10,24 +10,36 @@ import (
 )
 
 // Prediction is what a model predicts at a draw. Its plan is a function of the draw and of the random numbers that the
-// model takes, one after the other: x is the Given, then the numbers of each of the Takes.
+// model takes, one after the other: x is the Given, then the numbers of each [Prediction.Take].
 type Prediction struct {
 	Given []draws.Site // what the plan reads of a draw
-	Takes []Take
-	Sites []string // the predictions, in the order of the model
-	Plan  *Plan    // for the data of the model
-	Rows  Rows
+	Sites []string     // the predictions, in the order of the model
+	Plan  *Plan        // for the data of the model
+	Rows  int          // of these data
+
+	Free  bool     // other numbers of rows have a prediction too
+	Why   string   // they do not
+	Names []string // the data that have rows
+	Least int      // the fewest rows
+
+	takes  []take
+	base   int    // the rows of the body: the bytes of takes and plan
+	growth []grow // from there on
+	body   []byte
 }
 
-// Take is a draw of random numbers. Normal and uniform numbers are of the stream of the draw; others have parameters,
-// which are outputs of the plan that are called [Parameter].
-type Take struct {
-	Kind string // as torch.Source.Ask has it
-	Size int
+// take is a draw of random numbers. Normal and uniform numbers are of the stream of the draw; others have parameters,
+// which are outputs of the plan.
+type take struct {
+	kind string // as torch.Source.Ask has it
+	size int
 }
 
-// Parameter is the name of a parameter, 0 or 1, of the draw k.
-func Parameter(k, i int) string { return fmt.Sprintf("parameter %d of draw %d", i, k) }
+// Take says that the model draws numbers next, of a kind of torch.Source.Ask.
+func (p *Prediction) Take(kind string, size int) { p.takes = append(p.takes, take{kind, size}) }
+
+// Parameter is the name of the output that is parameter i, 0 or 1, of draw k.
+func (p *Prediction) Parameter(k, i int) string { return fmt.Sprintf("parameter %d of draw %d", i, k) }
 
 // parameters are how many parameters the kinds of draws have.
 var parameters = map[string]int{"normal": 0, "uniform": 0, "log gamma": 1, "poisson": 1, "binomial": 2,
@@ -35,14 +47,15 @@ var parameters = map[string]int{"normal": 0, "uniform": 0, "log gamma": 1, "pois
 
 // Predictor is a prediction for a number of rows. It is safe for concurrent use.
 type Predictor struct {
-	of      *Prediction
+	sites   []string
+	takes   []take
 	plan    *ir.Plan // of many draws at once
 	inputs  []ir.Slot
 	known   [][]float64 // by input: numbers of the file, nil for what a caller gives
 	machine *ir.Machine // nil where known are not all
 	many    int
 	given   int
-	outputs []int // of the Sites
+	outputs []int // of the sites
 	params  [][]int
 }
 
@@ -55,7 +68,7 @@ func (p *Prediction) At(rows, most int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Predictor{of: &Prediction{Given: p.Given, Takes: takes, Sites: p.Sites}, inputs: plan.Inputs}
+	q := &Predictor{sites: p.Sites, takes: takes, inputs: plan.Inputs}
 	size := plan.Dim
 	for _, b := range plan.Buffers {
 		if b.Kind == ir.Work || b.Kind == ir.Aux {
@@ -79,12 +92,12 @@ func (p *Prediction) At(rows, most int) (*Predictor, error) {
 	dim := q.given
 	for k, t := range takes {
 		var at []int
-		for i := range parameters[t.Kind] {
-			at = append(at, index(Parameter(k, i)))
+		for i := range parameters[t.kind] {
+			at = append(at, index(p.Parameter(k, i)))
 		}
 		q.params = append(q.params, at)
-		if dim += t.Size; !t.fits(plan, at) {
-			return nil, fmt.Errorf("portable: the parameters of a draw are not those of %d %s numbers", t.Size, t.Kind)
+		if dim += t.size; !t.fits(plan, at) {
+			return nil, fmt.Errorf("portable: the parameters of a draw are not those of %d %s numbers", t.size, t.kind)
 		}
 	}
 	if slices.Contains(q.outputs, -1) || dim != plan.Dim {
@@ -102,22 +115,22 @@ func (p *Prediction) At(rows, most int) (*Predictor, error) {
 }
 
 // positions are how far a draw moves the stream.
-func (t Take) positions() uint64 {
-	if parameters[t.Kind] > 0 {
+func (t take) positions() uint64 {
+	if parameters[t.kind] > 0 {
 		return 1
 	}
-	return uint64(t.Size+1) / 2
+	return uint64(t.size+1) / 2
 }
 
 // fits says whether the outputs of a plan are the parameters of a draw.
-func (t Take) fits(p *ir.Plan, at []int) bool {
-	if _, known := parameters[t.Kind]; !known || t.Size < 0 || slices.Contains(at, -1) {
+func (t take) fits(p *ir.Plan, at []int) bool {
+	if _, known := parameters[t.kind]; !known || t.size < 0 || slices.Contains(at, -1) {
 		return false
 	}
 	for i, o := range at {
 		n := p.Outputs[o].Len()
-		if t.Kind != "multinomial" && n != t.Size || t.Kind == "multinomial" &&
-			(i == 0 && (n < 1 || t.Size%n != 0) || i == 1 && n != t.Size) {
+		if t.kind != "multinomial" && n != t.size || t.kind == "multinomial" &&
+			(i == 0 && (n < 1 || t.size%n != 0) || i == 1 && n != t.size) {
 			return false
 		}
 	}
@@ -146,7 +159,7 @@ func (q *Predictor) Inputs() (sites []draws.Site, known []bool) {
 // Outputs are the predicted sites, one after the other.
 func (q *Predictor) Outputs() (sites []draws.Site) {
 	offset := 0
-	for i, name := range q.of.Sites {
+	for i, name := range q.sites {
 		s := q.plan.Outputs[q.outputs[i]]
 		n := s.Len() / q.many
 		sites = append(sites, draws.Site{Name: name, Shape: s.Shape[1:], Offset: offset, Size: n})
@@ -241,14 +254,14 @@ func (w *taking) stream() {
 	w.before = nil
 	for k := range w.q.many {
 		at, position := w.q.given, uint64(0)
-		for _, t := range w.q.of.Takes {
-			to := w.x[k*w.dim+at:][:t.Size]
-			if parameters[t.Kind] > 0 {
+		for _, t := range w.q.takes {
+			to := w.x[k*w.dim+at:][:t.size]
+			if parameters[t.kind] > 0 {
 				clear(to)
 			} else {
-				numbers(t.Kind == "normal", w.seed, w.first+uint64(k), position, to)
+				numbers(t.kind == "normal", w.seed, w.first+uint64(k), position, to)
 			}
-			at, position = at+t.Size, position+t.positions()
+			at, position = at+t.size, position+t.positions()
 		}
 	}
 }
@@ -256,7 +269,7 @@ func (w *taking) stream() {
 // take draws the numbers that have parameters. It is false where these are those of the draws before.
 func (w *taking) take() bool {
 	changed := false
-	for i := range w.q.of.Takes {
+	for i := range w.q.takes {
 		for j, o := range w.q.params[i] {
 			changed = w.was(2*i+j, w.out[o]) || changed
 		}
@@ -265,10 +278,10 @@ func (w *taking) take() bool {
 		return false
 	}
 	at, position := w.q.given, uint64(0)
-	for i, t := range w.q.of.Takes {
+	for i, t := range w.q.takes {
 		from, p := at, position
-		at, position = at+t.Size, position+t.positions()
-		if parameters[t.Kind] == 0 {
+		at, position = at+t.size, position+t.positions()
+		if parameters[t.kind] == 0 {
 			continue
 		}
 		for k := range w.q.many {
@@ -278,7 +291,7 @@ func (w *taking) take() bool {
 				n := len(w.out[o]) / w.q.many
 				params[j] = w.out[o][k*n : (k+1)*n]
 			}
-			t.draw(e, params[0], params[1], w.x[k*w.dim+from:][:t.Size])
+			t.draw(e, params[0], params[1], w.x[k*w.dim+from:][:t.size])
 		}
 	}
 	return true
@@ -295,8 +308,8 @@ func (w *taking) was(slot int, now []float64) bool {
 }
 
 // draw draws the numbers of a seed, each element with a generator of its own.
-func (t Take) draw(e engine, a, b, out []float64) {
-	if t.Kind == "multinomial" {
+func (t take) draw(e engine, a, b, out []float64) {
+	if t.kind == "multinomial" {
 		n := len(b) / len(a)
 		for i, count := range a {
 			own := engine{seed: e.seed, element: uint64(i)}
@@ -306,7 +319,7 @@ func (t Take) draw(e engine, a, b, out []float64) {
 	}
 	for i := range out {
 		own := engine{seed: e.seed, element: uint64(i)}
-		switch t.Kind {
+		switch t.kind {
 		case "log gamma":
 			out[i] = own.logGamma(a[i])
 		case "poisson":
