@@ -153,6 +153,7 @@ func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.D
 type recordedPrediction struct {
 	portable.Prediction
 	takes  []drawnNumbers
+	used   map[string]bool      // the sites that a draw gives
 	values [][]float64          // by draw: what is given
 	data   map[string][]float64 // of the batch
 	drawn  []map[string][]float64
@@ -168,6 +169,7 @@ type drawnNumbers struct {
 type tape struct {
 	source *torch.Source
 	takes  []drawnNumbers
+	used   map[string]bool // the sites that a draw gives
 	values []float64
 }
 
@@ -212,10 +214,16 @@ func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int)
 	run := func(batch infer.Batch, source *torch.Source, given Values) Values {
 		out := Values{}
 		var order []string
+		r.used, r.Data = map[string]bool{}, nil
 		predict(q.Model, batch, source, finish(func(s *Site) {
 			if s.Kind == KindSample || s.Kind == KindDeterministic {
 				order = append(order, s.Name)
 				out[s.Name] = doubles(s.Value)
+			}
+			_, known := given[s.Name]
+			r.used[s.Name] = known && !s.redrawn && (s.Kind != KindDeterministic || stored[s.Name])
+			if s.redrawn {
+				r.Data = append(r.Data, s.Name)
 			}
 		}), fill(given, stored), redraw)
 		r.Sites = order
@@ -255,8 +263,14 @@ func (r *recordedPrediction) keep(posterior *draws.Draws, k int, t *tape, values
 	if k > 0 && !slices.Equal(r.takes, t.takes) {
 		return errors.New("it draws other numbers at one draw of the posterior than at another")
 	}
-	r.Given, r.takes = posterior.Sites(), t.takes
-	row := posterior.Row(0, k)
+	r.Given, r.takes = nil, t.takes
+	var row []float64
+	for _, s := range posterior.Sites() {
+		if r.used[s.Name] {
+			place := draws.Site{Name: s.Name, Shape: s.Shape, Offset: len(row), Size: s.Size}
+			r.Given, row = append(r.Given, place), append(row, posterior.Row(0, k)[s.Offset:s.Offset+s.Size]...)
+		}
+	}
 	r.values = append(r.values, row)
 	*points = append(*points, slices.Concat(row, t.values))
 	drawn := map[string][]float64{}

@@ -112,6 +112,7 @@ func (c *codec) body(takes *[]take, plan *ir.Plan) {
 func (c *codec) prediction(p *Prediction) {
 	c.sites(&p.Given)
 	many(c, &p.Sites, 1, c.text)
+	many(c, &p.Data, 1, c.text)
 	many(c, &p.Names, 1, c.text)
 	c.flags(&p.Free)
 	c.text(&p.Why)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -14,6 +15,7 @@ import (
 type Prediction struct {
 	Given []draws.Site // what the plan reads of a draw
 	Sites []string     // the predictions, in the order of the model
+	Data  []string     // those of them that were observed
 	Plan  *Plan        // for the data of the model
 	Rows  int          // of these data
 
@@ -57,6 +59,7 @@ type Predictor struct {
 	given   int
 	outputs []int // of the sites
 	params  [][]int
+	work    sync.Pool
 }
 
 // manyNumbers is about how many numbers a plan works on at once.
@@ -202,12 +205,13 @@ func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uin
 	if err != nil {
 		return err
 	}
-	dim := q.plan.Dim / q.many
-	w := &taking{q: q, m: m, x: make([]float64, q.plan.Dim), dim: dim, seed: seed}
-	for _, s := range q.plan.Outputs {
-		w.out = append(w.out, make([]float64, s.Len()))
+	w, _ := q.work.Get().(*taking)
+	if w == nil {
+		w = q.memory()
 	}
-	one := make([][]float64, len(q.outputs))
+	defer q.work.Put(w)
+	w.m, w.seed = m, seed
+	dim, one := w.dim, w.one
 	for from := 0; from < n; from += q.many {
 		for k := range q.many {
 			given(min(from+k, n-1), w.x[k*dim:][:q.given])
@@ -227,6 +231,15 @@ func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uin
 	return nil
 }
 
+func (q *Predictor) memory() *taking {
+	w := &taking{q: q, x: make([]float64, q.plan.Dim), dim: q.plan.Dim / q.many, one: make([][]float64, len(q.outputs)),
+		before: make([][]float64, 2*len(q.takes))}
+	for _, s := range q.plan.Outputs {
+		w.out = append(w.out, make([]float64, s.Len()))
+	}
+	return w
+}
+
 // taking is what one prediction works on.
 type taking struct {
 	q           *Predictor
@@ -234,6 +247,7 @@ type taking struct {
 	x           []float64 // a row for each draw
 	dim         int
 	out, before [][]float64
+	one         [][]float64 // the outputs of one draw
 	seed, first uint64
 }
 
@@ -251,7 +265,9 @@ func (w *taking) run() {
 
 // stream fills in the numbers that have no parameters.
 func (w *taking) stream() {
-	w.before = nil
+	for i := range w.before {
+		w.before[i] = w.before[i][:0]
+	}
 	for k := range w.q.many {
 		at, position := w.q.given, uint64(0)
 		for _, t := range w.q.takes {
@@ -299,9 +315,6 @@ func (w *taking) take() bool {
 
 // was remembers parameters, and says whether they are others than before.
 func (w *taking) was(slot int, now []float64) bool {
-	for len(w.before) <= slot {
-		w.before = append(w.before, nil)
-	}
 	same := slices.EqualFunc(w.before[slot], now, same)
 	w.before[slot] = append(w.before[slot][:0], now...)
 	return !same
