@@ -22,6 +22,11 @@
 // once, and its state is on disk before a request is answered, so that a process that was killed goes on where it was.
 // A second process on the same state is refused, a state that was damaged too, and SIGTERM lets requests in flight end.
 // Nothing is compiled at run time: the image of the Dockerfile has no compiler.
+//
+// Where nothing is updated, the file of -export is all that a service needs, and no libtorch:
+//
+//	go run ./examples/service -fit -export model.kelvin
+//	kelvin serve model.kelvin
 package main
 
 import (
@@ -42,11 +47,12 @@ import (
 )
 
 var (
-	fitting = flag.Bool("fit", false, "fit the model and store its draws")
-	folder  = flag.String("draws", "run.zarr", "the draws")
-	known   = flag.String("design", "design.json", "the design of the data")
-	state   = flag.String("state", "state.json", "the state of the filter")
-	address = flag.String("listen", "localhost:8080", "where to serve")
+	fitting  = flag.Bool("fit", false, "fit the model and store its draws")
+	folder   = flag.String("draws", "run.zarr", "the draws")
+	known    = flag.String("design", "design.json", "the design of the data")
+	state    = flag.String("state", "state.json", "the state of the filter")
+	exported = flag.String("export", "", "with -fit: write the model to this file too, for kelvin serve")
+	address  = flag.String("listen", "localhost:8080", "where to serve")
 )
 
 // readWait is how long a client may take to send a request.
@@ -62,6 +68,11 @@ func run(ctx context.Context) error {
 		}
 		if err := keep(*known, design); err != nil {
 			return err
+		}
+		if *exported != "" {
+			if err := export(*exported, d); err != nil {
+				return err
+			}
 		}
 		return store.WriteZarr(*folder, &store.Inference{Posterior: d}, store.ZarrOptions{})
 	}
