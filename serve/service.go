@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
@@ -47,6 +48,8 @@ type Service struct {
 	draining atomic.Bool
 	metrics  metrics
 	columns  sync.Pool
+	given    func(k int, to []float64)
+	sized    sync.Map // predictors that keep what they make of the draws, by number of rows
 }
 
 // defaultInterval is what the intervals of predictions have.
@@ -77,6 +80,10 @@ func (s *Service) Handler() (http.Handler, error) {
 			draws.ErrNoDraws)
 	case s.Bytes < 0 || s.Rows < 0 || s.Timeout < 0:
 		return nil, errors.New("serve.Service: Bytes, Rows and Timeout are at least 0, which is their default")
+	}
+	var err error
+	if s.given, err = s.Model.givenBy(s.Model.file.Draws); err != nil {
+		return nil, fmt.Errorf("serve.Service: %w", err)
 	}
 	s.start()
 	mux := http.NewServeMux()
@@ -211,7 +218,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	q, err := m.predictor(n)
+	q, kept, err := s.predictor(n)
 	if err != nil {
 		return nil, err
 	}
@@ -233,11 +240,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	}
 	all := s.room(size * total)
 	defer s.columns.Put(&all)
-	given, err := m.givenBy(m.file.Draws)
-	if err != nil {
-		return nil, err
-	}
-	err = q.Draw(total, given, s.Seed, 0, data, func(k int, outputs [][]float64) error {
+	each := func(k int, outputs [][]float64) error {
 		at := k
 		for _, i := range places {
 			for _, v := range outputs[i] {
@@ -246,12 +249,38 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 			}
 		}
 		return ctx.Err()
-	})
+	}
+	if kept {
+		err = q.DrawKept(total, s.Seed, 0, data, each)
+	} else {
+		err = q.Draw(total, s.given, s.Seed, 0, data, each)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return told(sites, all, n, total, in.Interval), nil
 }
+
+// predictor is the prediction for so many rows. That of a few rows keeps what it makes of the draws.
+func (s *Service) predictor(rows int) (q *portable.Predictor, kept bool, err error) {
+	if rows > mostRowsKept {
+		q, err = s.Model.predictor(rows)
+		return q, false, err
+	}
+	if q, ok := s.sized.Load(rows); ok {
+		return q.(*portable.Predictor), true, nil
+	}
+	if q, err = s.Model.file.Predictive.At(rows, manyDraws); err != nil {
+		return nil, false, err
+	}
+	if kept = q.Keep(s.Model.file.Draws.Total(), s.given, s.Seed, 0); kept {
+		s.sized.Store(rows, q)
+	}
+	return q, kept, nil
+}
+
+// mostRowsKept bounds the memory of predictors.
+const mostRowsKept = 8
 
 // room is memory for so many numbers.
 func (s *Service) room(n int) []float64 {

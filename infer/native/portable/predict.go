@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -53,13 +54,15 @@ type Predictor struct {
 	takes   []take
 	plan    *ir.Plan // of many draws at once
 	inputs  []ir.Slot
-	known   [][]float64 // by input: numbers of the file, nil for what a caller gives
-	machine *ir.Machine // nil where known are not all
+	known   [][]float64                // by input: numbers of the file, nil for what a caller gives
+	machine atomic.Pointer[ir.Machine] // for some inputs
+	file    bool                       // those of the file
 	many    int
 	given   int
 	outputs []int // of the sites
 	params  [][]int
 	work    sync.Pool
+	kept    [][]float64 // points of the draws of Keep, q.many in each
 }
 
 // manyNumbers is about how many numbers a plan works on at once.
@@ -112,7 +115,10 @@ func (p *Prediction) At(rows, most int) (*Predictor, error) {
 		q.known, complete = append(q.known, v), complete && v != nil
 	}
 	if complete {
-		q.machine, err = ir.NewMachine(q.plan, q.known)
+		var m *ir.Machine
+		m, err = ir.NewMachine(q.plan, q.known)
+		q.machine.Store(m)
+		q.file = true
 	}
 	return q, err
 }
@@ -173,7 +179,7 @@ func (q *Predictor) Outputs() (sites []draws.Site) {
 
 // with is the machine for the data of a caller, by name; data of the file serve where they give none.
 func (q *Predictor) with(data map[string][]float64) (*ir.Machine, error) {
-	inputs, other := slices.Clone(q.known), q.machine == nil
+	inputs, own := slices.Clone(q.known), q.file
 	for i, s := range q.inputs {
 		v, ok := data[s.Name]
 		switch {
@@ -185,21 +191,56 @@ func (q *Predictor) with(data map[string][]float64) (*ir.Machine, error) {
 		if err := fill(s, v); err != nil {
 			return nil, err
 		}
-		inputs[i], other = v, true
+		inputs[i], own = v, false
 	}
+	m := q.machine.Load()
 	switch {
-	case !other:
-		return q.machine, nil
-	case q.machine != nil:
-		return q.machine.With(inputs)
+	case own:
+		return m, nil
+	case m != nil:
+		return m.With(inputs)
 	}
-	return ir.NewMachine(q.plan, inputs)
+	m, err := ir.NewMachine(q.plan, inputs)
+	if err == nil {
+		q.machine.Store(m)
+	}
+	return m, err
+}
+
+// mostKept is how many numbers Keep keeps: 8 MB.
+const mostKept = 1 << 20
+
+// Keep keeps what [Predictor.Draw] makes of these draws and streams before it looks at the data, so that calls of
+// DrawKept are faster. It is false where that is too much. No other call may be under way.
+func (q *Predictor) Keep(n int, given func(k int, to []float64), seed, first uint64) bool {
+	blocks := (n + q.many - 1) / q.many
+	if blocks*q.plan.Dim > mostKept {
+		return false
+	}
+	for b := range blocks {
+		w := q.memory()
+		w.start(given, b*q.many, n, seed, first)
+		q.kept = append(q.kept, w.x)
+	}
+	return true
+}
+
+// DrawKept is Draw at the first n of the draws of Keep, with its arguments.
+func (q *Predictor) DrawKept(n int, seed, first uint64, data map[string][]float64,
+	each func(k int, outputs [][]float64) error) error {
+	return q.draw(n, nil, seed, first, data, each)
 }
 
 // Draw predicts at n draws: given has what [Prediction.Given] names of draw k, and the random numbers are those of
 // the stream (seed, first + k). It calls each with the outputs of one draw after the other, which are valid until it
 // returns.
 func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
+	each func(k int, outputs [][]float64) error) error {
+	return q.draw(n, given, seed, first, data, each)
+}
+
+// draw predicts at draws that are given, or kept where given is nil.
+func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
 	each func(k int, outputs [][]float64) error) error {
 	m, err := q.with(data)
 	if err != nil {
@@ -210,25 +251,35 @@ func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uin
 		w = q.memory()
 	}
 	defer q.work.Put(w)
-	w.m, w.seed = m, seed
-	dim, one := w.dim, w.one
+	w.m = m
 	for from := 0; from < n; from += q.many {
-		for k := range q.many {
-			given(min(from+k, n-1), w.x[k*dim:][:q.given])
+		if given != nil {
+			w.start(given, from, n, seed, first)
+		} else {
+			w.seed, w.first = seed, first+uint64(from)
+			copy(w.x, q.kept[from/q.many])
 		}
-		w.first = first + uint64(from)
 		w.run()
 		for k := range min(q.many, n-from) {
 			for i, o := range q.outputs {
 				size := len(w.out[o]) / q.many
-				one[i] = w.out[o][k*size : (k+1)*size]
+				w.one[i] = w.out[o][k*size : (k+1)*size]
 			}
-			if err := each(from+k, one); err != nil {
+			if err := each(from+k, w.one); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// start makes the points of the draws from a number on, of n.
+func (w *taking) start(given func(k int, to []float64), from, n int, seed, first uint64) {
+	for k := range w.q.many {
+		given(min(from+k, n-1), w.x[k*w.dim:][:w.q.given])
+	}
+	w.seed, w.first = seed, first+uint64(from)
+	w.stream()
 }
 
 func (q *Predictor) memory() *taking {
@@ -254,7 +305,9 @@ type taking struct {
 // run evaluates until the numbers of all draws are those of their parameters: once where none has any, and else once
 // more than such draws hang on each other.
 func (w *taking) run() {
-	w.stream()
+	for i := range w.before {
+		w.before[i] = w.before[i][:0]
+	}
 	for {
 		w.m.Eval(w.x, 1, nil, w.out)
 		if !w.take() {
@@ -265,9 +318,6 @@ func (w *taking) run() {
 
 // stream fills in the numbers that have no parameters.
 func (w *taking) stream() {
-	for i := range w.before {
-		w.before[i] = w.before[i][:0]
-	}
 	for k := range w.q.many {
 		at, position := w.q.given, uint64(0)
 		for _, t := range w.q.takes {
