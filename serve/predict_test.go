@@ -3,97 +3,20 @@
 package serve_test
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
-	"github.com/sugarme/gotch"
 )
 
-// posteriorAt are named draws of a program, in two chains.
-func posteriorAt(t testing.TB, p *ppl.Program, n int) *draws.Draws {
-	u, err := draws.New(p.Layout().Sites, nil, 2)
-	require.NoError(t, err)
-	for i, x := range points(2*n, u.Dim()) {
-		require.NoError(t, u.AppendChain(i/n, x, nil))
-	}
-	u.SetSpace(draws.Unconstrained)
-	named, err := p.Draws(u, p.Batch())
-	require.NoError(t, err)
-	return named
-}
-
-// predicted compares predictions for rows of a batch with those of ppl.Predictive, and returns the largest difference.
-func predicted(t *testing.T, loaded *serve.Model, m ppl.Model, posterior *draws.Draws, batch infer.Batch,
-	rows int) float64 {
-	const seed = 5
-	want, err := ppl.Predictive{Model: m, Batch: batch, Seed: seed}.Posterior(posterior)
-	require.NoError(t, err)
-	data := map[string][]float64{}
-	inputs, _, err := loaded.PredictInputs(rows)
-	require.NoError(t, err)
-	for _, s := range inputs {
-		require.Equal(t, s.Shape, batch[s.Name].Shape(), s.Name)
-		data[s.Name] = numbers(t, batch[s.Name])
-	}
-	got, err := loaded.Predict(nil, rows, data, seed)
-	require.NoError(t, err)
-	require.Len(t, got.Sites(), len(want))
-	worst := 0.0
-	for _, s := range got.Sites() {
-		var mine []float64
-		for chain := range posterior.Chains() {
-			for k := range posterior.Len(chain) {
-				mine = append(mine, got.Row(chain, k)[s.Offset:s.Offset+s.Size]...)
-			}
-		}
-		worst = max(worst, distance(t, mine, numbers(t, want[s.Name])))
-	}
-	return worst
-}
-
-func numbers(t *testing.T, x torch.Tensor) []float64 {
-	out, err := torch.ToSlice[float64](torch.Of(x.T().MustTotype(gotch.Double, false)))
-	require.NoError(t, err)
-	return out
-}
-
-// fitted is a program that was exported with draws, and loaded.
-func fitted(t *testing.T, p *ppl.Program, posterior *draws.Draws) *serve.Model {
-	var file bytes.Buffer
-	require.NoError(t, p.ExportFitted(&file, posterior, nil))
-	loaded, err := serve.Load(&file)
-	require.NoError(t, err)
-	return loaded
-}
-
-// Predictions of a loaded model are those of ppl.Predictive: the same numbers from the same streams.
-func TestPredictions(t *testing.T) {
-	free := map[string]bool{}
-	for _, m := range all(t) {
-		t.Run(m.Name, func(t *testing.T) {
-			p, err := m.Compile()
-			require.NoError(t, err)
-			posterior := posteriorAt(t, p, 20)
-			loaded := fitted(t, p, posterior)
-			free[m.Name] = loaded.FreeRows()
-			worst := predicted(t, loaded, p.Model(), posterior, p.Batch(), loaded.Rows())
-			t.Logf("%d sites; differences up to %.1e; rows free: %v", len(loaded.Values()), worst, loaded.FreeRows())
-			require.Less(t, worst, 1e-12)
-		})
-	}
-	require.Equal(t, map[string]bool{"beetles": true, "anscombe": true, "eight_schools": false,
-		"eight_schools_centred": false, "salmonella": false, "radon": true, "mixture": true, "lynx": true,
-		"hidden_markov": false, "wave_gp": false, "pima": true, "counts": true}, free)
-}
+// at is the first of two.
+func at[T, U any](first T, _ U) T { return first }
 
 // rowsOf has the rows of a batch again and again, so many in all.
 func rowsOf(t *testing.T, batch infer.Batch, n int) infer.Batch {
@@ -147,15 +70,15 @@ func TestPredictionsOfAnyRows(t *testing.T) {
 	p, err := ppl.Compile(kinds, infer.Batch{"x": vec(-1, 0.5, 2, 3), "p": vec(1, 2, 3, 4), "b": vec(0, 1, 1, 0),
 		"k": vec(1, 2, 3, 4), "c": vec(0, 1, 2, 1), "q": vec(0.1, 0.2, 0.3, 0.4), "m": m})
 	require.NoError(t, err)
-	posterior := posteriorAt(t, p, 300)
-	loaded := fitted(t, p, posterior)
+	posterior := at(infertest.PosteriorAt(t, p, 600))
+	loaded := at(infertest.Exported(t, p, posterior))
 	require.True(t, loaded.FreeRows())
 	inputs, known, err := loaded.PredictInputs(4)
 	require.NoError(t, err)
 	require.Len(t, inputs, 1)
 	require.Equal(t, []bool{true}, known)
 	for _, n := range []int{1, 2, 4, 7, 100} {
-		require.Less(t, predicted(t, loaded, kinds, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
+		require.Less(t, infertest.Predicted(t, loaded, kinds, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
 	}
 	_, err = loaded.Predict(nil, 3, nil, 1)
 	require.ErrorContains(t, err, `have no "x", of shape [3]`)
@@ -180,15 +103,15 @@ func TestPredictionsOfNewPlates(t *testing.T) {
 	require.NoError(t, err)
 	p, err := ppl.Compile(schools, m.Batch)
 	require.NoError(t, err)
-	whole := posteriorAt(t, p, 50)
+	whole := at(infertest.PosteriorAt(t, p, 100))
 	posterior, err := whole.Select("mu", "tau")
 	require.NoError(t, err)
-	loaded := fitted(t, p, posterior)
+	loaded := at(infertest.Exported(t, p, posterior))
 	require.True(t, loaded.FreeRows())
 	for _, n := range []int{1, 3, 8, 20} {
-		require.Less(t, predicted(t, loaded, schools, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
+		require.Less(t, infertest.Predicted(t, loaded, schools, posterior, rowsOf(t, p.Batch(), n), n), 1e-12, n)
 	}
-	_, err = fitted(t, p, whole).Predict(nil, 3, nil, 1)
+	_, err = at(infertest.Exported(t, p, whole)).Predict(nil, 3, nil, 1)
 	require.ErrorContains(t, err, "predicts its 8 alone")
 	require.ErrorContains(t, err, "Draws.Select")
 }
