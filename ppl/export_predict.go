@@ -18,9 +18,9 @@ import (
 // recordedDraws is how many draws a prediction is recorded and compared at.
 const recordedDraws = 4
 
-// rowsAtFirst is the first of the three numbers of rows that a prediction is recorded for, where plans have the form
-// that they have for most others.
-const rowsAtFirst = 5
+// rowsAtFirst is the first of the three numbers of rows that a prediction is recorded for: as many that no dimension of
+// the model is likely to have their size, and that small products are loops, as they are for most others.
+const rowsAtFirst = 37
 
 // portablePrediction is what the program predicts at draws of it, for its own data and, where it can be, for any number
 // of rows.

@@ -20,12 +20,15 @@ import (
 const stored = "testdata/eight_schools.kelvin"
 
 func load(t testing.TB, path string) *serve.Model {
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	m, err := serve.Load(f)
+	m, err := serve.Load(bytes.NewReader(read(t, path)))
 	require.NoError(t, err)
 	return m
+}
+
+func read(t testing.TB, path string) []byte {
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
 }
 
 // A stored file has the density of eight schools, written out here.

@@ -303,12 +303,12 @@ type taking struct {
 }
 
 // run evaluates until the numbers of all draws are those of their parameters: once where none has any, and else once
-// more than such draws hang on each other.
+// more than such draws hang on each other. A damaged plan, in which they hang on themselves, ends too.
 func (w *taking) run() {
 	for i := range w.before {
 		w.before[i] = w.before[i][:0]
 	}
-	for {
+	for range len(w.q.takes) + 2 {
 		w.m.Eval(w.x, 1, nil, w.out)
 		if !w.take() {
 			return
