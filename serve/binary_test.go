@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -90,11 +91,15 @@ func TestUpdate(t *testing.T) {
 	if !*update {
 		t.Skip("it writes a file where -update is given")
 	}
-	require.NoError(t, os.WriteFile("testdata/sales.kelvin", sales(t), 0o644))
+	file, want := sales(t)
+	require.NoError(t, os.WriteFile("testdata/sales.kelvin", file, 0o644))
+	text, err := json.Marshal(want)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("testdata/sales.json", text, 0o644))
 }
 
-// sales is a regression on a design, with draws.
-func sales(t *testing.T) []byte {
+// sales is a regression on a design, with draws, and what ppl.Predictive predicts for two rows at three draws.
+func sales(t *testing.T) ([]byte, map[string][]float64) {
 	hours, sold, shops := []float64{1, 2, 3, 4}, []float64{3, 5.5, 7, 9.5}, []string{"north", "south", "north", "south"}
 	table, err := data.NewTable(data.Column{Name: "hours", Numbers: hours}, data.Column{Name: "shop", Labels: shops},
 		data.Column{Name: "sold", Numbers: sold})
@@ -106,7 +111,7 @@ func sales(t *testing.T) []byte {
 	require.NoError(t, err)
 	tensors, err := batch.Of(frame)
 	require.NoError(t, err)
-	p, err := ppl.Compile(func(c *ppl.Ctx) {
+	model := func(c *ppl.Ctx) {
 		x := c.Data("x")
 		a, w := c.Sample("a", dist.Normal(0, 10)), c.Sample("w", dist.Normal(0, 10).Expand(x.Shape()[1]))
 		s := c.Sample("s", dist.HalfNormal(5))
@@ -115,7 +120,8 @@ func sales(t *testing.T) []byte {
 			c.Observe("y", dist.Normal(mean, s), c.Data("y"))
 			c.Observe("visits", dist.Poisson(mean.Exp()), torch.Of(c.Data("y").T().MustRound(false)))
 		})
-	}, tensors)
+	}
+	p, err := ppl.Compile(model, tensors)
 	require.NoError(t, err)
 	named, _ := infertest.PosteriorAt(t, p, 200)
 	posterior, err := named.Select("a", "w", "s")
@@ -123,5 +129,17 @@ func sales(t *testing.T) []byte {
 	require.NoError(t, posterior.Label("w", frame.Names))
 	var file bytes.Buffer
 	require.NoError(t, p.ExportFitted(&file, posterior, design))
-	return file.Bytes()
+	first, err := posterior.Slice(0, 3)
+	require.NoError(t, err)
+	first, err = first.Chain(0)
+	require.NoError(t, err)
+	x, err := torch.FromSlice([]float64{1.5, 1, 2, 0}, 2, 2)
+	require.NoError(t, err)
+	values, err := ppl.Predictive{Model: model, Batch: infer.Batch{"x": x, "y": torch.Zeros(2)}, Seed: 3}.Posterior(first)
+	require.NoError(t, err)
+	want := map[string][]float64{}
+	for _, name := range []string{"y", "mean", "visits"} {
+		want[name] = values[name].Values()
+	}
+	return file.Bytes(), want
 }

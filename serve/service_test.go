@@ -81,6 +81,26 @@ func TestService(t *testing.T) {
 	require.Contains(t, w.Body.String(), "kelvin_request_seconds_bucket{le=\"+Inf\"} 11\n")
 }
 
+// The library's predictions are those of any processor, to 4 units in the last place of their size.
+func TestPredictionsAnywhere(t *testing.T) {
+	m := load(t, "testdata/sales.kelvin")
+	var want map[string][]float64
+	require.NoError(t, json.Unmarshal(read(t, "testdata/sales.json"), &want))
+	got, err := m.Predict(nil, 2, map[string][]float64{"x": {1.5, 1, 2, 0}}, 3)
+	require.NoError(t, err)
+	worst := 0.0
+	for name, values := range want {
+		s, err := got.Site(name)
+		require.NoError(t, err)
+		for i, v := range values {
+			g := got.Row(0, i/s.Size)[s.Offset+i%s.Size]
+			worst = max(worst, math.Abs(g-v)/max(1, math.Abs(v)))
+		}
+	}
+	t.Logf("differences up to %.1f units in the last place", worst/0x1p-52)
+	require.LessOrEqual(t, worst, 4*0x1p-52)
+}
+
 // What is wrong with a request, and where, the answer says.
 func TestServiceRefuses(t *testing.T) {
 	m := load(t, "testdata/sales.kelvin")

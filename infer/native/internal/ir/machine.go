@@ -122,7 +122,8 @@ type memory struct {
 	round  func(float64) float64
 }
 
-// newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written.
+// newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written. Indices
+// are 0, which is within bounds, should a damaged plan read them before.
 func (m *Machine) newMemory(prologue bool) *memory {
 	w := &memory{buf: make([][]float64, len(m.plan.Buffers)), at: make([]int, m.dims), scalar: make([]float64, m.values),
 		vector: make([][]float64, m.values), blocks: make([]float64, m.registers*blockLen)}
@@ -133,7 +134,9 @@ func (m *Machine) newMemory(prologue bool) *memory {
 		case b.Kind == Prepared && prologue, b.Kind == Work, b.Kind == Value, b.Kind == Weight:
 			w.buf[i] = make([]float64, b.Len)
 			for k := range w.buf[i] {
-				w.buf[i][k] = math.NaN()
+				if b.Elem != I32 {
+					w.buf[i][k] = math.NaN()
+				}
 			}
 		}
 	}
