@@ -195,7 +195,8 @@ func (r *tape) ask(kind string, shape []int64, dtype gotch.DType, params ...torc
 		return t, err
 	}
 	if is, err := torch.DTypeOfTensor(t); err != nil || is != gotch.Double {
-		return t, errors.Join(err, fmt.Errorf("it draws %s numbers of type %v: a prediction in float64 is exported", kind, is))
+		return t, errors.Join(err, fmt.Errorf("it draws %s numbers of type %v: a prediction in float64 is exported", kind,
+			is))
 	}
 	values, err := torch.ToSlice[float64](t)
 	r.takes = append(r.takes, drawnNumbers{kind, len(values)})

@@ -23,13 +23,15 @@ func TestBrowser(t *testing.T) {
 		t.Skip("there is no chromium")
 	}
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "browser.wasm"), "./testdata/browser")
+	wasm := filepath.Join(dir, "browser.wasm")
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", wasm, "./testdata/browser")
 	build.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
-	for name, from := range map[string]string{"index.html": "testdata/browser/index.html", "sales.kelvin": "testdata/sales.kelvin",
+	for name, from := range map[string]string{"index.html": "testdata/browser/index.html",
+		"sales.kelvin": "testdata/sales.kelvin",
 		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib/wasm/wasm_exec.js")} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), read(t, from), 0o644))
 	}

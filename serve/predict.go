@@ -15,7 +15,7 @@ type predictors struct {
 	all sync.Map // by number of rows
 }
 
-// mostSizes is how many numbers of rows are kept ready.
+// mostRowsReady bounds the numbers of rows whose predictors are kept.
 const mostRowsReady = 64
 
 // manyDraws is how many draws are evaluated at once at most.
@@ -141,8 +141,8 @@ func (m *Model) givenBy(posterior *draws.Draws) (func(k int, to []float64), erro
 	}, nil
 }
 
-// PredictInputs are the data that a prediction for so many rows reads. Those that are not known have to be given; others
-// are those of the file where they are not.
+// PredictInputs are the data that a prediction for so many rows reads. Those that are not known have to be given;
+// others are those of the file where they are not.
 func (m *Model) PredictInputs(rows int) (sites []draws.Site, known []bool, err error) {
 	defer wrap("PredictInputs", &err)
 	q, err := m.predictor(rows)

@@ -1,5 +1,5 @@
-// Package philox is the generator of random numbers that samplers without libtorch share: Philox 4x32-10 (Salmon, Moraes,
-// Dror and Shaw 2011).
+// Package philox is the generator of random numbers that samplers without libtorch share: Philox 4x32-10 (Salmon,
+// Moraes, Dror and Shaw 2011).
 package philox
 
 // Unit makes a number of (0, 1) of two words: 52 bits and a half, so that it is exact and never 0 or 1.

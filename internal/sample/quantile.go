@@ -44,8 +44,8 @@ func Quantile(x []float64, p float64) float64 {
 	}
 }
 
-// Order moves the elements of x so far that [Quantile] of each p is what it is of x sorted. It takes linear time. With a
-// NaN all of x becomes NaN, as [Sort] has it.
+// Order moves the elements of x so far that [Quantile] of each p is what it is of x sorted. It takes linear time. With
+// a NaN all of x becomes NaN, as [Sort] has it.
 func Order(x []float64, p ...float64) {
 	if slices.ContainsFunc(x, math.IsNaN) {
 		Sort(x)

@@ -129,7 +129,8 @@ func (c *codec) prediction(p *Prediction) {
 func (p *Prediction) sized(rows int) (*ir.Plan, []take, error) {
 	switch {
 	case !p.Free && rows != p.Rows:
-		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone: %s", rows, p.Rows, p.Why)
+		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: this model predicts its %d alone: %s", rows, p.Rows,
+			p.Why)
 	case rows < max(p.Least, 1) || rows > maxRows:
 		return nil, nil, fmt.Errorf("portable: a prediction for %d rows: there are %d to %d", rows, max(p.Least, 1), maxRows)
 	}
@@ -147,9 +148,9 @@ func (p *Prediction) sized(rows int) (*ir.Plan, []take, error) {
 	return plan, takes, errors.Join(bounded(plan), plan.Check())
 }
 
-// Complete makes a prediction that can be written, of one that was recorded. Three others, for numbers of rows one after
-// the other, make the number free, of the data with the names; without them it is not. It is an error where their plans
-// differ in more than whole numbers, each a polynomial of degree 2 in the number of rows.
+// Complete makes a prediction that can be written, of one that was recorded. Three others, for numbers of rows one
+// after the other, make the number free, of the data with the names; without them it is not. It is an error where their
+// plans differ in more than whole numbers, each a polynomial of degree 2 in the number of rows.
 func (p *Prediction) Complete(names []string, three []*Prediction) error {
 	p.prune()
 	p.Free, p.Least, p.base = len(three) > 0, 1, p.Rows

@@ -122,8 +122,8 @@ type memory struct {
 	round  func(float64) float64
 }
 
-// newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written. Indices
-// are 0, which is within bounds, should a damaged plan read them before.
+// newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written.
+// Indices are 0, which is within bounds, should a damaged plan read them before.
 func (m *Machine) newMemory(prologue bool) *memory {
 	w := &memory{buf: make([][]float64, len(m.plan.Buffers)), at: make([]int, m.dims), scalar: make([]float64, m.values),
 		vector: make([][]float64, m.values), blocks: make([]float64, m.registers*blockLen)}
