@@ -810,6 +810,7 @@ var rows = []row{
 	{"models.NormalMixture.Build", models.NormalMixture.Build},
 	{"models.OrderedNormal", models.OrderedNormal},
 	{"models.PoissonRegression.Build", models.PoissonRegression.Build},
+	{"models.R2D2.Sample", models.R2D2.Sample},
 	{"models.Radon.Build", models.Radon.Build},
 	{"models.RadonSimulated", models.RadonSimulated},
 	{"models.SIR.Build", models.SIR.Build},
