@@ -111,7 +111,7 @@ func TestServiceRefuses(t *testing.T) {
 		`{"rows": []}`: "0 rows, expected 1 to 2",
 		`{"rows": [` + good + `,` + good + `,` + good + `]}`:                      "3 rows, expected 1 to 2",
 		`{"rows": [{"hours": 1}]}`:                                                "shop",
-		`{"rows": [{"hours": "1", "shop": "north"}]}`:                             `field "hours": got "1", expected a number`,
+		`{"rows": [{"hours": "1", "shop": "north"}]}`:                             `field "hours": got "1", expected`,
 		`{"rows": [{"hours": 1, "shop": "east"}]}`:                                "east",
 		`{"rows": [` + good + `, {"hours": 1}]}`:                                  "row 1 has 1 columns",
 		`{"rows": [` + good + `], "sites": ["z"]}`:                                `no "z"`,
