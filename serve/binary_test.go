@@ -24,6 +24,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
@@ -50,7 +51,12 @@ func TestBinary(t *testing.T) {
 		require.Empty(t, libraries, "it is static")
 		require.NoError(t, f.Close())
 	}
+	app := exec.Command("go", "build", "-o", filepath.Join(dir, "app"), "./testdata/app")
+	app.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	out, err = app.CombinedOutput()
+	require.NoError(t, err, string(out))
 	for _, m := range all(t) {
+		predictsAlike(t, program, m)
 		switch m.Name {
 		case "eight_schools", "radon", "beetles", "lynx":
 		default:
@@ -85,6 +91,32 @@ func TestBinary(t *testing.T) {
 	}
 }
 
+// predictsAlike makes sure that a static program has the bits of log density, gradient and predictions that this
+// process has, which TestModels compares with the library's.
+func predictsAlike(t *testing.T, program string, m models.Model) {
+	p, err := m.Compile()
+	require.NoError(t, err)
+	named, _ := infertest.PosteriorAt(t, p, 6)
+	loaded, file := infertest.Exported(t, p, named)
+	path := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, os.WriteFile(path, file, 0o644))
+	run := exec.Command(program, "-predict", path)
+	run.Env = []string{}
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, string(out))
+	grad := make([]float64, loaded.Dim())
+	want := fmt.Sprintf("%x\n", loaded.LogDensity(make([]float64, loaded.Dim()), grad))
+	predictions, err := loaded.Predict(nil, loaded.Rows(), nil, 5)
+	require.NoError(t, err)
+	for _, row := range append(predictions.Rows(), grad) {
+		for _, v := range row {
+			want += fmt.Sprintf("%x ", v)
+		}
+		want += "\n"
+	}
+	require.Equal(t, want, string(out), m.Name)
+}
+
 // With -update the file of version 2 in testdata is written, from which tests without libtorch begin. Those of version
 // 1 stay as they are: they must be read.
 func TestUpdate(t *testing.T) {
@@ -92,10 +124,10 @@ func TestUpdate(t *testing.T) {
 		t.Skip("it writes a file where -update is given")
 	}
 	file, want := sales(t)
-	require.NoError(t, os.WriteFile("testdata/sales.kelvin", file, 0o644))
+	require.NoError(t, os.WriteFile("testdata/app/model.kelvin", file, 0o644))
 	text, err := json.Marshal(want)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile("testdata/sales.json", text, 0o644))
+	require.NoError(t, os.WriteFile("testdata/app/predictions.json", text, 0o644))
 }
 
 // sales is a regression on a design, with draws, and what ppl.Predictive predicts for two rows at three draws.

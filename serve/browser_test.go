@@ -31,7 +31,7 @@ func TestBrowser(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
 	for name, from := range map[string]string{"index.html": "testdata/browser/index.html",
-		"sales.kelvin": "testdata/sales.kelvin",
+		"sales.kelvin": "testdata/app/model.kelvin",
 		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib/wasm/wasm_exec.js")} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), read(t, from), 0o644))
 	}
@@ -44,7 +44,7 @@ func TestBrowser(t *testing.T) {
 	require.NotNil(t, found, string(page))
 	got, err := strconv.ParseFloat(string(found[1]), 64)
 	require.NoError(t, err)
-	y, err := load(t, "testdata/sales.kelvin").Predict(nil, 1, map[string][]float64{"x": {1.5, 1}}, 3, "y")
+	y, err := load(t, "testdata/app/model.kelvin").Predict(nil, 1, map[string][]float64{"x": {1.5, 1}}, 3, "y")
 	require.NoError(t, err)
 	want, err := y.Mean("y")
 	require.NoError(t, err)

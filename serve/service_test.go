@@ -30,7 +30,7 @@ func ask(t *testing.T, h http.Handler, method, path, body string) (status int, o
 
 // A service answers with mean and interval of the predictions of each row, which are those of the draws.
 func TestService(t *testing.T) {
-	m := load(t, "testdata/sales.kelvin")
+	m := load(t, "testdata/app/model.kelvin")
 	h, err := (&serve.Service{Model: m, Seed: 3}).Handler()
 	require.NoError(t, err)
 	rows := []map[string]any{{"hours": 1.5, "shop": "south"}, {"hours": 2., "shop": "north"}}
@@ -83,9 +83,9 @@ func TestService(t *testing.T) {
 
 // The library's predictions are those of any processor, to 4 units in the last place of their size.
 func TestPredictionsAnywhere(t *testing.T) {
-	m := load(t, "testdata/sales.kelvin")
+	m := load(t, "testdata/app/model.kelvin")
 	var want map[string][]float64
-	require.NoError(t, json.Unmarshal(read(t, "testdata/sales.json"), &want))
+	require.NoError(t, json.Unmarshal(read(t, "testdata/app/predictions.json"), &want))
 	got, err := m.Predict(nil, 2, map[string][]float64{"x": {1.5, 1, 2, 0}}, 3)
 	require.NoError(t, err)
 	worst := 0.0
@@ -103,7 +103,7 @@ func TestPredictionsAnywhere(t *testing.T) {
 
 // What is wrong with a request, and where, the answer says.
 func TestServiceRefuses(t *testing.T) {
-	m := load(t, "testdata/sales.kelvin")
+	m := load(t, "testdata/app/model.kelvin")
 	h, err := (&serve.Service{Model: m, Rows: 2, Bytes: 200}).Handler()
 	require.NoError(t, err)
 	const good = `{"hours": 1, "shop": "north"}`
@@ -139,7 +139,7 @@ func TestServiceRefuses(t *testing.T) {
 
 // Clients at once get what one alone gets. A service whose context ends lets requests under way end.
 func TestServiceServes(t *testing.T) {
-	s := &serve.Service{Model: load(t, "testdata/sales.kelvin")}
+	s := &serve.Service{Model: load(t, "testdata/app/model.kelvin")}
 	l, err := net.Listen("tcp", "localhost:0")
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -189,7 +189,7 @@ func TestServiceServes(t *testing.T) {
 
 // A file with predictions and draws is written as it was read, and one with a wrong bit anywhere is an error.
 func TestDamagedPredictions(t *testing.T) {
-	good := read(t, "testdata/sales.kelvin")
+	good := read(t, "testdata/app/model.kelvin")
 	for i := 0; i < len(good); i += 7 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1

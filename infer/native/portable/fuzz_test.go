@@ -2,7 +2,6 @@ package portable
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -32,7 +31,7 @@ func light(p *Plan) bool {
 // Any bytes in the place of a body are an error, or a model that can be evaluated and that is written alike. The
 // checksum is left out, so that the fuzzer gets behind it.
 func FuzzBody(f *testing.F) {
-	files, err := filepath.Glob("../../../serve/testdata/*.kelvin")
+	files, err := exports()
 	if err != nil || len(files) == 0 {
 		f.Fatal("there are no files: ", err)
 	}
