@@ -388,10 +388,12 @@ func (r *recordedPrediction) compare(out *portable.Prediction, names []string) e
 	}
 	sites := q.Outputs()
 	return q.Draw(len(r.values), func(k int, to []float64) { copy(to, r.values[k]) }, 0, 0, data,
-		func(k int, got [][]float64) error {
-			for i, s := range sites {
-				if want := r.drawn[k][s.Name]; !near(got[i], want) {
-					return fmt.Errorf("site %q of %d rows: %w", s.Name, r.Rows, errDiffers)
+		func(from, some int, got [][]float64) error {
+			for k := range some {
+				for i, s := range sites {
+					if want := r.drawn[from+k][s.Name]; !near(got[i][k*s.Size:(k+1)*s.Size], want) {
+						return fmt.Errorf("site %q of %d rows: %w", s.Name, r.Rows, errDiffers)
+					}
 				}
 			}
 			return nil

@@ -71,16 +71,21 @@ func (m *Model) Predict(posterior *draws.Draws, rows int, data map[string][]floa
 	}
 	chain, first := 0, 0
 	row := make([]float64, 0, out.Dim())
-	err = q.Draw(posterior.Total(), given, seed, 0, data, func(k int, all [][]float64) error {
-		for k-first >= posterior.Len(chain) {
-			first += posterior.Len(chain)
-			chain++
+	err = q.Draw(posterior.Total(), given, seed, 0, data, func(from, some int, all [][]float64) error {
+		for k := range some {
+			for from+k-first >= posterior.Len(chain) {
+				first += posterior.Len(chain)
+				chain++
+			}
+			row = row[:0]
+			for j, i := range places {
+				row = append(row, all[i][k*wanted[j].Size:(k+1)*wanted[j].Size]...)
+			}
+			if err := out.AppendChain(chain, row, nil); err != nil {
+				return err
+			}
 		}
-		row = row[:0]
-		for _, i := range places {
-			row = append(row, all[i]...)
-		}
-		return out.AppendChain(chain, row, nil)
+		return nil
 	})
 	out.SetSpace(draws.Named)
 	return out, err

@@ -19,6 +19,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Service puts the predictions of a model, at the draws that were exported with it, behind HTTP. Its handlers are
@@ -237,12 +238,16 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	}
 	all := s.room(size * total)
 	defer s.columns.Put(&all)
-	each := func(k int, outputs [][]float64) error {
-		at := k
-		for _, i := range places {
-			for _, v := range outputs[i] {
-				all[at] = v
-				at += total
+	each := func(from, some int, outputs [][]float64) error {
+		columns := all
+		for j, i := range places {
+			size := sites[j].Size
+			for e := range size {
+				column := columns[from : from+some]
+				for k := range column {
+					column[k] = outputs[i][k*size+e]
+				}
+				columns = columns[total:]
 			}
 		}
 		return ctx.Err()
@@ -314,7 +319,7 @@ func told(sites []draws.Site, all []float64, n, total int, interval float64) []m
 
 func figuresOf(x []float64, interval float64) figures {
 	low, high := (1-interval)/2, (1+interval)/2
-	mean, _ := sample.Moments(x)
+	mean := floats.Sum(x) / float64(len(x))
 	sample.Order(x, low, high)
 	return figures{mean, sample.Quantile(x, low), sample.Quantile(x, high)}
 }

@@ -89,7 +89,7 @@ func predict(f *File, rows int) {
 			to[i] = 0.5
 		}
 	}
-	each := func(int, [][]float64) error { return nil }
+	each := func(int, int, [][]float64) error { return nil }
 	if err := q.Draw(5, given, 1, 2, data, each); err == nil && q.Keep(5, given, 1, 2) {
 		_ = q.DrawKept(5, 1, 2, data, each)
 	}

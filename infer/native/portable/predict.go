@@ -227,21 +227,21 @@ func (q *Predictor) Keep(n int, given func(k int, to []float64), seed, first uin
 
 // DrawKept is Draw at the first n of the draws of Keep, with its arguments.
 func (q *Predictor) DrawKept(n int, seed, first uint64, data map[string][]float64,
-	each func(k int, outputs [][]float64) error) error {
+	each func(k, some int, outputs [][]float64) error) error {
 	return q.draw(n, nil, seed, first, data, each)
 }
 
 // Draw predicts at n draws: given has what [Prediction.Given] names of draw k, and the random numbers are those of
-// the stream (seed, first + k). It calls each with the outputs of one draw after the other, which are valid until it
-// returns.
+// the stream (seed, first + k). It calls each with the outputs of some draws from k on, a row for each, which are valid
+// until it returns.
 func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
-	each func(k int, outputs [][]float64) error) error {
+	each func(k, some int, outputs [][]float64) error) error {
 	return q.draw(n, given, seed, first, data, each)
 }
 
 // draw predicts at draws that are given, or kept where given is nil.
 func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
-	each func(k int, outputs [][]float64) error) error {
+	each func(k, some int, outputs [][]float64) error) error {
 	m, err := q.with(data)
 	if err != nil {
 		return err
@@ -260,14 +260,12 @@ func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uin
 			copy(w.x, q.kept[from/q.many])
 		}
 		w.run()
-		for k := range min(q.many, n-from) {
-			for i, o := range q.outputs {
-				size := len(w.out[o]) / q.many
-				w.one[i] = w.out[o][k*size : (k+1)*size]
-			}
-			if err := each(from+k, w.one); err != nil {
-				return err
-			}
+		some := min(q.many, n-from)
+		for i, o := range q.outputs {
+			w.one[i] = w.out[o][:some*(len(w.out[o])/q.many)]
+		}
+		if err := each(from, some, w.one); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -298,7 +296,7 @@ type taking struct {
 	x           []float64 // a row for each draw
 	dim         int
 	out, before [][]float64
-	one         [][]float64 // the outputs of one draw
+	one         [][]float64 // the outputs of some draws
 	seed, first uint64
 }
 

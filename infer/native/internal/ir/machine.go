@@ -20,6 +20,7 @@ type Machine struct {
 	dims, values, registers int // of the largest step
 	shared                  [][]float64
 	prologue                []step
+	early                   map[int]bool // buffers of the prologue
 	gradient                bool
 	calls                   *sync.Pool
 }
@@ -57,6 +58,10 @@ func NewMachine(p *Plan, inputs [][]float64) (*Machine, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	m.early = map[int]bool{}
+	for _, s := range Leaves(p.Prologue) {
+		s.Accesses(func(buf, _ int, _ bool) { m.early[buf] = true })
 	}
 	m.gradient = slices.ContainsFunc(p.Buffers, func(b Buffer) bool { return b.Kind == Grad })
 	m.calls = &sync.Pool{New: func() any { return m.newMemory(false) }}
@@ -131,7 +136,8 @@ func (m *Machine) newMemory(prologue bool) *memory {
 		switch {
 		case b.Kind == Const:
 			w.buf[i] = b.Data
-		case b.Kind == Prepared && prologue, b.Kind == Work, b.Kind == Value, b.Kind == Weight:
+		case prologue && (b.Kind == Prepared || b.Kind == Work && m.early[i]),
+			!prologue && (b.Kind == Work || b.Kind == Value || b.Kind == Weight):
 			w.buf[i] = make([]float64, b.Len)
 			for k := range w.buf[i] {
 				if b.Elem != I32 {
