@@ -115,6 +115,9 @@ func (s *Service) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		return err
 	}
+	if l == nil {
+		return errors.New("serve.Service: there is no listener")
+	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.Timeout,
 		IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}
 	stopped := make(chan error, 1)

@@ -25,6 +25,15 @@ func (s *Source) Ask(f func(kind string, shape []int64, dtype gotch.DType, param
 	s.ask = f
 }
 
+// answer is that of the function of Ask.
+func (s *Source) answer(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error) {
+	t, err := s.ask(kind, shape, dtype, params...)
+	if err == nil && t.t == nil {
+		err = misuse("the function of Source.Ask has given no tensor, and no error, for %s numbers", kind)
+	}
+	return t, err
+}
+
 // samples are what sample draws, by number.
 var samples = []string{"log gamma", "poisson", "binomial", "multinomial", "von mises"}
 
@@ -59,7 +68,7 @@ func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.D
 		return Tensor{}, errNoSource
 	}
 	if s.ask != nil {
-		return s.ask(kinds[kind], shape, dtype)
+		return s.answer(kinds[kind], shape, dtype)
 	}
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
@@ -178,7 +187,7 @@ func (s *Source) sample(op int, a Tensor, b *ts.Tensor) (Tensor, error) {
 		if b != nil {
 			params = append(params, wrap(b))
 		}
-		return s.ask(samples[op], nil, gotch.Double, params...)
+		return s.answer(samples[op], nil, gotch.Double, params...)
 	}
 	return from(ts.KelvinSample(op, a.T(), b, s.level, s.seeds()))
 }

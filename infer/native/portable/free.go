@@ -152,6 +152,11 @@ func (p *Prediction) sized(rows int) (*ir.Plan, []take, error) {
 // after the other, make the number free, of the data with the names; without them it is not. It is an error where their
 // plans differ in more than whole numbers, each a polynomial of degree 2 in the number of rows.
 func (p *Prediction) Complete(names []string, three []*Prediction) error {
+	for _, r := range append([]*Prediction{p}, three...) {
+		if r == nil || r.Plan == nil || r.Plan.plan == nil {
+			return errors.New("portable: a prediction has no plan")
+		}
+	}
 	p.prune()
 	p.Free, p.Least, p.base = len(three) > 0, 1, p.Rows
 	for _, s := range p.Plan.plan.Inputs {

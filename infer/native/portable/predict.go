@@ -213,10 +213,14 @@ const mostKept = 1 << 20
 // Keep keeps what [Predictor.Draw] makes of these draws and streams before it looks at the data, so that calls of
 // DrawKept are faster. It is false where that is too much. No other call may be under way.
 func (q *Predictor) Keep(n int, given func(k int, to []float64), seed, first uint64) bool {
+	if q.plan == nil || given == nil || n < 0 {
+		return false
+	}
 	blocks := (n + q.many - 1) / q.many
 	if blocks*q.plan.Dim > mostKept {
 		return false
 	}
+	q.kept = nil
 	for b := range blocks {
 		w := q.memory()
 		w.start(given, b*q.many, n, seed, first)
@@ -242,6 +246,13 @@ func (q *Predictor) Draw(n int, given func(k int, to []float64), seed, first uin
 // draw predicts at draws that are given, or kept where given is nil.
 func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uint64, data map[string][]float64,
 	each func(k, some int, outputs [][]float64) error) error {
+	switch blocks := (n + max(q.many, 1) - 1) / max(q.many, 1); {
+	case q.plan == nil:
+		return errors.New("portable: Prediction.At has not made the predictor")
+	case n < 0, given == nil && blocks > len(q.kept), each == nil:
+		return fmt.Errorf("portable: %d draws, of which %d are kept, and none is given, or nothing is called", n,
+			len(q.kept)*q.many)
+	}
 	m, err := q.with(data)
 	if err != nil {
 		return err
