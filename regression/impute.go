@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/data"
+	"github.com/kelvin-ppl/kelvin/diag/loo"
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -165,4 +167,19 @@ func (g fromDraw) impute(i imputation, d dist.Distribution, x torch.Tensor) torc
 		z = g.sample(i.column+"_missing", nil).IndexSelect(0, torch.New(place))
 	}
 	return torch.Where(torch.New(known), x, z)
+}
+
+// LogLikelihood is the log density of the outcome of each row under each draw of the posterior, as
+// [ppl.Program.LogLikelihood]: columns of mi() are none.
+func (m *Model) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
+	d, err := m.Program.LogLikelihood(posterior)
+	if err != nil || len(m.imputed) == 0 {
+		return d, err
+	}
+	return d.Select(m.outcome)
+}
+
+// LOO is leave-one-out cross-validation of the outcome, as [ppl.Program.LOO].
+func (m *Model) LOO(posterior *draws.Draws) (*loo.Result, error) {
+	return m.Program.LOO(posterior, m.outcome)
 }

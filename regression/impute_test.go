@@ -73,6 +73,13 @@ func TestMissingCovariates(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, of("b[mi(x)]"), slope.Row(0, 9)[0], 1e-6)
 
+	loglik, err := m.LogLikelihood(d)
+	require.NoError(t, err)
+	accuracy, err := m.LOO(d)
+	require.NoError(t, err)
+	require.Equal(t, len(y), loglik.Dim())
+	require.Len(t, accuracy.Pointwise, len(y))
+
 	f.Params = nil
 	m, err = f.Fit(table)
 	require.NoError(t, err)

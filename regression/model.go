@@ -319,6 +319,9 @@ func (g inModel) impute(i imputation, d dist.Distribution, x torch.Tensor) (full
 }
 func (inModel) known(string) (torch.Tensor, bool) { return torch.Tensor{}, false }
 
+// ScaledNormals names none of the effects of groups: the data have chosen their forms.
+func (m *Model) ScaledNormals() ([]string, error) { return nil, nil }
+
 // Draws maps draws on unconstrained space to named values, with labels.
 func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
 	d, err := m.Program.Draws(unconstrained, batch)
