@@ -5,7 +5,7 @@ SHELL := bash
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: setup demo test test-fast test-slow test-race chaos lint names bench results bench-peers bench-peers-quick \
-	gpu memory deployed test-libtorch doctor clean
+	gpu memory deployed portable test-libtorch doctor clean
 
 # Finds or installs libtorch, adapts gotch in the user's cache, writes go.work, and builds once. Done already, it takes
 # seconds.
@@ -42,6 +42,20 @@ test-race: setup
 VERSION ?=
 test-libtorch:
 	$(GO) run ./internal/wheeltest -version '$(VERSION)'
+
+# The rooms that use models without libtorch are built for other platforms, and their tests run where there is an
+# emulator: qemu-aarch64 for arm64, node for WebAssembly. TestBrowser wants chromium.
+PORTABLE = ./serve ./store ./data ./diag ./draws ./infer/hmc/kernel ./infer/native/portable ./cmd/kelvin
+portable: export CGO_ENABLED = 0
+portable: export GOWORK = off
+portable:
+	for p in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
+		GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build $(PORTABLE) || exit 1; done
+	GOOS=js GOARCH=wasm $(GO) build $(filter-out ./cmd/kelvin,$(PORTABLE))
+	if command -v qemu-aarch64; then GOARCH=arm64 $(GO) test -exec qemu-aarch64 ./serve ./infer/native/portable; fi
+	if command -v node; then GOOS=js GOARCH=wasm $(GO) test -exec "$$($(GO) env GOROOT)/lib/wasm/go_js_wasm_exec" \
+		-run 'Stored|Anywhere|Service$$|Refuses|With|Temperature' ./serve; fi
+	$(GO) test -tags slow -run Browser ./serve
 
 # What kills, damage and misuse do, as docs/reliability.md has it, which this writes. ONLY=kills runs the checks of that
 # name.

@@ -58,6 +58,15 @@ func (d *Design) Names() []string {
 	return names
 }
 
+// Columns are the columns of a table that [Design.Frame] needs, without the outcome, in alphabetical order.
+func (d *Design) Columns() (out []string) {
+	for _, v := range d.variables {
+		out = append(out, v.column)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Levels are the levels of a factor, in the order of their indices; nil for a number or what the design does not have.
 func (d *Design) Levels(column string) []string {
 	for _, v := range append(slices.Clone(d.variables), d.outcome) {

@@ -45,7 +45,7 @@ func TestBlocks(t *testing.T) {
 		{"gradient-free.md", "../infer/mcmc/example_test.go", "../infer/mcmc/example_test.go"},
 		{"blocks.md", "../infer/gibbs/example_test.go", "../infer/gibbs/example_test.go"},
 		{"microcanonical.md", "../infer/hmc/microcanonical_example_test.go", ""},
-		{"deploy.md", "../serve/example_test.go", "../serve/testdata/means/main.go"},
+		{"deploy.md", "../serve/example_test.go", "../serve/testdata/app/main.go ../serve/testdata/means/main.go"},
 		{"../README.md", first, "../examples/regression"},
 		{"../CONTRIBUTING.md", recipes, recipes},
 	} {

@@ -28,6 +28,7 @@ type Program struct {
 	sums     *enumerator // sums them out; nil where there are none
 
 	model   Model
+	open    Model // whose plates take their sizes from the data at hand
 	batch   infer.Batch
 	layout  *infer.Layout
 	latents map[string]*latent
@@ -112,7 +113,7 @@ func compile(m Model, batch infer.Batch, keep bool) (*Program, error) {
 		e := &execution{batch: batch}
 		err := torch.Do(func(*torch.Scope) error {
 			run(m, e, []Handler{&compiler{program: p, recorder: newRecorder(), attempt: attempt}})
-			p.model = withSizes(m, e.sizes.told)
+			p.open, p.model = m, withSizes(m, e.sizes.told)
 			return nil
 		})
 		if err == nil {

@@ -1,12 +1,14 @@
 package ppl
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
@@ -23,22 +25,37 @@ import (
 // What is written was compared with the program at four points. A model that cannot be compiled is refused, with the
 // site and the operation, and so is one with a Density or a solution of differential equations: functions stay where
 // they are. What the model reads besides its batch is a constant of the file.
-func (p *Program) Export(w io.Writer) error {
-	if p.layout == nil {
-		return fmt.Errorf("ppl.Export: Compile has not made the program: %w", infer.ErrConfig)
+func (p *Program) Export(w io.Writer) error { return p.export("Export", w, nil, nil) }
+
+// ExportFitted is [Program.Export] with draws of the program's posterior, from which package serve predicts, and the
+// design that makes the data of a prediction from rows, a [data.Design]; nil where the rows are the data. Of the draws
+// the named values are written, and no statistics.
+func (p *Program) ExportFitted(w io.Writer, posterior *draws.Draws, design *data.Design) error {
+	if posterior == nil || posterior.Total() == 0 {
+		return fmt.Errorf("ppl.ExportFitted: %w", draws.ErrNoDraws)
 	}
-	f, err := p.portable()
+	return p.export("ExportFitted", w, posterior, design)
+}
+
+func (p *Program) export(doing string, w io.Writer, posterior *draws.Draws, design *data.Design) error {
+	if p.layout == nil {
+		return fmt.Errorf("ppl.%s: Compile has not made the program: %w", doing, infer.ErrConfig)
+	}
+	f, err := p.portable(posterior)
+	if err == nil && design != nil {
+		f.Design, err = json.Marshal(design)
+	}
 	if err == nil {
 		err = f.Write(w)
 	}
 	if err != nil {
-		return fmt.Errorf("ppl.Export: %w", err)
+		return fmt.Errorf("ppl.%s: %w", doing, err)
 	}
 	return nil
 }
 
 // portable is the program as what is written.
-func (p *Program) portable() (*portable.File, error) {
+func (p *Program) portable(posterior *draws.Draws) (*portable.File, error) {
 	start, err := p.Init(p.batch, FromUniform, 4, 1)
 	if err != nil {
 		return nil, err
@@ -63,7 +80,34 @@ func (p *Program) portable() (*portable.File, error) {
 	if f.Pointwise, err = p.portableValues(pointwise, points); err != nil {
 		f.Pointwise, f.NoLikelihood = nil, err.Error()
 	}
+	if f.Draws = posterior; posterior == nil {
+		if posterior, err = p.drawsAt(points); err != nil {
+			return nil, err
+		}
+	}
+	f.Predictive, err = p.portablePrediction(posterior)
+	switch {
+	case err != nil && f.Draws != nil:
+		return nil, fmt.Errorf("the predictions: %w", err)
+	case err != nil:
+		f.Predictive, f.NoPrediction = nil, err.Error()
+	}
 	return f, nil
+}
+
+// drawsAt are named draws at points of unconstrained space.
+func (p *Program) drawsAt(points [][]float64) (*draws.Draws, error) {
+	d, err := draws.New(p.layout.Sites, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range points {
+		if err := d.AppendChain(0, x, nil); err != nil {
+			return nil, err
+		}
+	}
+	d.SetSpace(draws.Unconstrained)
+	return p.Draws(d, p.batch)
 }
 
 // portableDensity is the log density at T = 1, on the scale of the sum over data, with its gradient.
@@ -89,8 +133,13 @@ func (p *Program) portableDensity(start infer.Params, points [][]float64) (*port
 	return plan, nil
 }
 
+// planMachine evaluates a plan: value and gradient at x, and outputs.
+type planMachine interface {
+	Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64
+}
+
 // portableCode is a function as a plan, and what runs that.
-func portableCode(code *native.Func) (plan *portable.Plan, machine *portable.Machine, err error) {
+func portableCode(code *native.Func) (plan *portable.Plan, machine planMachine, err error) {
 	if plan, err = code.Portable(); err == nil {
 		machine, err = plan.Machine()
 	}
@@ -178,7 +227,7 @@ func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float
 }
 
 // sameValues compares the outputs of a machine with the model's.
-func (p *Program) sameValues(take func(*Site) torch.Tensor, machine *portable.Machine, sites []draws.Site,
+func (p *Program) sameValues(take func(*Site) torch.Tensor, machine planMachine, sites []draws.Site,
 	x []float64) error {
 	aux := make([][]float64, len(sites))
 	for i, s := range sites {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -30,7 +31,7 @@ func clock(b *testing.B, f func()) {
 func BenchmarkGradient(b *testing.B) {
 	for _, m := range all(b) {
 		p, loaded, _ := exported(b, m)
-		x, grad := points(1, loaded.Dim())[0], make([]float64, loaded.Dim())
+		x, grad := infertest.Points(1, loaded.Dim())[0], make([]float64, loaded.Dim())
 		b.Run(m.Name+"/go", func(b *testing.B) {
 			clock(b, func() { loaded.LogDensity(x, grad) })
 		})

@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 )
@@ -14,8 +16,17 @@ import (
 // Model is an exported model with its data. It is immutable, and safe for concurrent use.
 type Model struct {
 	file                      portable.File
-	density, named, pointwise *portable.Machine
+	density, named, pointwise machine
 	values, likelihood        []draws.Site
+
+	design *data.Design
+	ready  *predictors
+}
+
+// machine evaluates a plan: value and gradient at x, and outputs. It is safe for concurrent use.
+type machine interface {
+	Dim() int
+	Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64
 }
 
 // ErrFile is what the error of a file that is damaged, cut or no export wraps.
@@ -33,7 +44,13 @@ func Load(r io.Reader) (m *Model, err error) {
 }
 
 func newModel(f portable.File) (m *Model, err error) {
-	m = &Model{file: f}
+	m = &Model{file: f, ready: &predictors{}}
+	if len(f.Design) > 0 {
+		m.design = &data.Design{}
+		if err := json.Unmarshal(f.Design, m.design); err != nil {
+			return nil, fmt.Errorf("%w: %w", err, ErrFile)
+		}
+	}
 	m.density, err = f.Density.Machine()
 	if err == nil {
 		m.named, m.values, err = maker(f.Named)
@@ -92,11 +109,11 @@ func wrap(doing string, err *error) {
 }
 
 // maker is what makes named numbers at a point, and their places.
-func maker(p *portable.Plan) (m *portable.Machine, sites []draws.Site, err error) {
+func maker(p *portable.Plan) (made machine, sites []draws.Site, err error) {
 	if sites, err = p.Sites(); err == nil {
-		m, err = p.Machine()
+		made, err = p.Machine()
 	}
-	return m, sites, err
+	return made, sites, err
 }
 
 // Dim is the number of parameters on unconstrained space.
@@ -165,7 +182,7 @@ func (m *Model) LogLikelihood(x []float64) (map[string][]float64, error) {
 }
 
 // outputs evaluates what a machine makes at a point.
-func outputs(m *portable.Machine, sites []draws.Site, x []float64) map[string][]float64 {
+func outputs(m machine, sites []draws.Site, x []float64) map[string][]float64 {
 	out, aux := make(map[string][]float64, len(sites)), make([][]float64, len(sites))
 	for i, s := range sites {
 		aux[i] = make([]float64, s.Size)

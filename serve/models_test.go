@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/dist"
-	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/infertest"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/serve"
@@ -75,87 +74,33 @@ func exported(t testing.TB, m models.Model) (*ppl.Program, *serve.Model, []byte)
 	return p, loaded, file.Bytes()
 }
 
-// points are on unconstrained space.
-func points(n, d int) [][]float64 {
-	rng := rand.New(rand.NewPCG(7, uint64(d)))
-	out := make([][]float64, n)
-	for i := range out {
-		for range d {
-			out[i] = append(out[i], 0.7*rng.NormFloat64())
-		}
-	}
-	return out
-}
-
-// distance is the largest difference, in units of the largest number.
-func distance(t *testing.T, got, want []float64) float64 {
-	require.Len(t, got, len(want))
-	scale, worst := 1e-3, 0.0
-	for i, v := range want {
-		if g := got[i]; v-v != 0 || g-g != 0 {
-			require.True(t, g == v || g != g && v != v, "%v and %v", g, v)
-			continue
-		}
-		scale, worst = max(scale, math.Abs(v)), max(worst, math.Abs(got[i]-v))
-	}
-	return worst / scale
-}
-
-// A loaded model has the log density, the gradient, the values and the log likelihoods of the program.
+// A loaded model has the log density, the gradient, the values, the log likelihoods and the predictions of the program.
 func TestModels(t *testing.T) {
+	free := map[string]bool{}
 	for _, m := range all(t) {
 		t.Run(m.Name, func(t *testing.T) {
-			p, loaded, file := exported(t, m)
-			start, err := p.Start(p.Batch(), 2, 1)
+			p, err := m.Compile()
 			require.NoError(t, err)
-			code, _, err := infer.Compile(p.Target().Summed(), start, p.Batch(), native.Options{Tier: native.VM})
-			require.NoError(t, err)
-			named, err := draws.New(loaded.Values(), nil, 1)
-			require.NoError(t, err)
-			unconstrained, err := draws.New(p.Layout().Sites, nil, 1)
-			require.NoError(t, err)
-			var worst, bits float64
-			at := points(20, loaded.Dim())
-			for _, x := range at {
-				want, got := make([]float64, len(x)), make([]float64, len(x))
-				v, err := code.Eval(x, 1, want)
-				require.NoError(t, err)
-				u := loaded.LogDensity(x, got)
-				worst = max(worst, distance(t, []float64{u}, []float64{v}), distance(t, got, want))
-				if u == v {
-					bits++
-				}
-				require.NoError(t, unconstrained.AppendChain(0, x, nil))
-			}
-			require.Less(t, worst, 1e-12)
-			t.Logf("%d bytes; differences up to %.1e; %v of 20 log densities have the same bits", len(file), worst, bits)
-			want, err := p.Draws(unconstrained, p.Batch())
-			require.NoError(t, err)
-			got, err := loaded.Draws(unconstrained)
-			require.NoError(t, err)
-			require.Equal(t, want.Sites(), got.Sites())
-			require.Equal(t, want.Space(), got.Space())
-			for k := range at {
-				require.Less(t, distance(t, got.Row(0, k), want.Row(0, k)), 1e-13)
-				require.NoError(t, named.AppendChain(0, want.Row(0, k), nil))
-			}
+			named, unconstrained := infertest.PosteriorAt(t, p, 20)
+			loaded, file := infertest.Exported(t, p, named)
+			free[m.Name] = loaded.FreeRows()
+			d := infertest.Compare(t, loaded, p, named, unconstrained)
+			t.Logf("%d bytes; differences up to %.1e", len(file), d)
+			require.Less(t, d.Density, 1e-12)
+			require.Less(t, d.Values, 1e-13)
+			require.Less(t, d.LogLikelihood, 1e-10)
+			require.Less(t, d.Predictions, 1e-12)
+			_, err = loaded.LogLikelihood(unconstrained.Rows()[0])
 			if m.Name == "hidden_markov" { // a Factor
-				_, err := loaded.LogLikelihood(at[0])
 				require.ErrorContains(t, err, "observes nothing")
-				return
-			}
-			likelihood, err := p.LogLikelihood(named)
-			require.NoError(t, err)
-			for k, x := range at {
-				got, err := loaded.LogLikelihood(x)
+			} else {
 				require.NoError(t, err)
-				require.Len(t, got, len(likelihood.Sites()))
-				for _, s := range likelihood.Sites() {
-					require.Less(t, distance(t, got[s.Name], likelihood.Row(0, k)[s.Offset:s.Offset+s.Size]), 1e-10, s.Name)
-				}
 			}
 		})
 	}
+	require.Equal(t, map[string]bool{"beetles": true, "anscombe": true, "eight_schools": false,
+		"eight_schools_centred": false, "salmonella": false, "radon": true, "mixture": true, "lynx": true,
+		"hidden_markov": false, "wave_gp": false, "pima": true, "counts": true}, free)
 }
 
 // A model on other data, whole numbers and indices among them, is the program on those.
@@ -176,7 +121,7 @@ func TestOtherData(t *testing.T) {
 	_, want, _ := exported(t, m)
 	got, err := loaded.With(data)
 	require.NoError(t, err)
-	for _, x := range points(5, want.Dim()) {
+	for _, x := range infertest.Points(5, want.Dim()) {
 		grad, other := make([]float64, len(x)), make([]float64, len(x))
 		require.Equal(t, want.LogDensity(x, grad), got.LogDensity(x, other))
 		require.Equal(t, grad, other)

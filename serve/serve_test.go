@@ -20,12 +20,15 @@ import (
 const stored = "testdata/eight_schools.kelvin"
 
 func load(t testing.TB, path string) *serve.Model {
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer func() { _ = f.Close() }()
-	m, err := serve.Load(f)
+	m, err := serve.Load(bytes.NewReader(read(t, path)))
 	require.NoError(t, err)
 	return m
+}
+
+func read(t testing.TB, path string) []byte {
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return b
 }
 
 // A stored file has the density of eight schools, written out here.
@@ -136,9 +139,9 @@ func TestDamaged(t *testing.T) {
 	}
 	_, err = serve.Load(bytes.NewReader(append(bad, 0)))
 	require.ErrorIs(t, err, serve.ErrFile)
-	bad[16] = 2
+	bad[16] = 3
 	_, err = serve.Load(bytes.NewReader(bad))
-	require.ErrorContains(t, err, "version 2")
+	require.ErrorContains(t, err, "version 3")
 }
 
 // Other data of the same shapes take the place of the exported ones.

@@ -238,3 +238,36 @@ func TestUniformsAreInsideTheInterval(t *testing.T) {
 		}
 	})
 }
+
+// A source that asks has the numbers that it is given, of each kind, and an error where it is given none.
+func TestSourceAsks(t *testing.T) {
+	var kinds []string
+	s := torch.NewSource(1, 2)
+	own := torch.NewSource(1, 2)
+	s.Ask(func(kind string, shape []int64, dtype gotch.DType, params ...torch.Tensor) (torch.Tensor, error) {
+		kinds = append(kinds, kind)
+		if kind == "uniform" {
+			return torch.Tensor{}, nil
+		}
+		if len(params) > 0 {
+			return own.LogGamma(params[0])
+		}
+		return own.Normal(shape, dtype, torch.CPU)
+	})
+	got, err := s.Normal([]int64{3}, gotch.Double, torch.CPU)
+	require.NoError(t, err)
+	alpha := torch.New([]float64{0.5, 2})
+	gamma, err := s.LogGamma(alpha)
+	require.NoError(t, err)
+	other := torch.NewSource(1, 2)
+	want, err := other.Normal([]int64{3}, gotch.Double, torch.CPU)
+	require.NoError(t, err)
+	require.Equal(t, want.Values(), got.Values())
+	want, err = other.LogGamma(alpha)
+	require.NoError(t, err)
+	require.Equal(t, want.Values(), gamma.Values())
+	_, err = s.Uniform([]int64{1}, gotch.Double, torch.CPU)
+	require.ErrorContains(t, err, "no tensor, and no error, for uniform numbers")
+	require.Equal(t, []string{"normal", "log gamma", "uniform"}, kinds)
+	require.Panics(t, func() { s.Seed() })
+}

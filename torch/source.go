@@ -11,8 +11,31 @@ import (
 // for each of the evaluations, and its numbers are theirs. It is not safe for several goroutines at once.
 type Source struct {
 	streams *Streams
-	level   int64 // of the vmap that the source belongs to; 0 outside
+	level   int64   // of the vmap that the source belongs to; 0 outside
+	ask     answers // nil for the stream's own numbers
 }
+
+// answers gives the numbers of a draw.
+type answers = func(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error)
+
+// Ask makes the source ask f for each draw, in the place of its stream: "normal" and "uniform" have a shape, and "log
+// gamma", "poisson", "binomial", "multinomial" and "von mises" their parameters. [Source.Seed] is then an error. It is
+// for whoever records what a model draws.
+func (s *Source) Ask(f func(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error)) {
+	s.ask = f
+}
+
+// answer is that of the function of Ask.
+func (s *Source) answer(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error) {
+	t, err := s.ask(kind, shape, dtype, params...)
+	if err == nil && t.t == nil {
+		err = misuse("the function of Source.Ask has given no tensor, and no error, for %s numbers", kind)
+	}
+	return t, err
+}
+
+// samples are what sample draws, by number.
+var samples = []string{"log gamma", "poisson", "binomial", "multinomial", "von mises"}
 
 // errNoSource is the error of a draw from a source that is nil, or that nothing made.
 var errNoSource = misuse("the source of random numbers is nil: use NewSource, or that of the model")
@@ -44,6 +67,9 @@ func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.D
 	if s == nil || s.streams == nil {
 		return Tensor{}, errNoSource
 	}
+	if s.ask != nil {
+		return s.answer(kinds[kind], shape, dtype)
+	}
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 	}
@@ -62,6 +88,9 @@ func (s *Source) Seed() uint64 { return s.seeds()[0] }
 func (s *Source) seeds() []uint64 {
 	if s == nil || s.streams == nil {
 		panic(errNoSource)
+	}
+	if s.ask != nil {
+		panic(misuse("a seed was asked of a source that records: its numbers would be those of another generator"))
 	}
 	out := make([]uint64, len(s.streams.Chains))
 	for k, chain := range s.streams.Chains {
@@ -152,6 +181,13 @@ func (s *Source) Multinomial(count, weights Tensor) (Tensor, error) {
 func (s *Source) sample(op int, a Tensor, b *ts.Tensor) (Tensor, error) {
 	if s == nil || s.streams == nil {
 		return Tensor{}, errNoSource
+	}
+	if s.ask != nil {
+		params := []Tensor{a}
+		if b != nil {
+			params = append(params, wrap(b))
+		}
+		return s.answer(samples[op], nil, gotch.Double, params...)
 	}
 	return from(ts.KelvinSample(op, a.T(), b, s.level, s.seeds()))
 }

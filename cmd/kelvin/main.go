@@ -7,6 +7,7 @@
 //	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
 //	kelvin diagnose FILE...  say in words whether stored draws can be trusted
 //	kelvin report FILE...    write a page with plots of stored draws
+//	kelvin serve FILE        put an exported model behind HTTP
 //	kelvin fit FILE FORMULA  fit a regression to a CSV file: draws, report, pictures in a folder
 //	kelvin predict DIR FILE  predict new rows with such a fit
 //	kelvin effects DIR       what a column does to the outcome
@@ -53,6 +54,7 @@ usage:
   kelvin summary FILE...  print means, intervals and diagnostics of stored draws
   kelvin diagnose FILE... say in words whether stored draws can be trusted
   kelvin report FILE...   write a page with plots of stored draws
+  kelvin serve FILE       put an exported model, with its draws, behind HTTP
 
   kelvin fit data.csv 'y ~ x + (1 | g)' [flags]
                           fit a regression: priors, summary and findings, and a folder with draws, report and pictures
@@ -105,6 +107,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.doctor(ctx, rest)
 	case "compile":
 		return a.compile(ctx, rest)
+	case "serve":
+		return a.serve(ctx, rest)
 	case "version", "-version", "--version":
 		return a.version(ctx, rest)
 	case "help", "-h", "-help", "--help":
@@ -116,8 +120,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if command, ok := stored[name]; ok {
 		return a.stored(command, rest)
 	}
-	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, version and help, "+
-		"for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare "+
+	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, serve, version and "+
+		"help, for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare "+
 		"and code\n",
 		name)
 	return exitUsage

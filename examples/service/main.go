@@ -24,6 +24,11 @@
 // takes no more connections; those that it has not taken by then are reset, and nothing of them is counted. All other
 // requests are answered.
 // Nothing is compiled at run time: the image of the Dockerfile has no compiler.
+//
+// Where nothing is updated, the file of -export is all that a service needs, and no libtorch:
+//
+//	go run ./examples/service -fit -export model.kelvin
+//	kelvin serve model.kelvin
 package main
 
 import (
@@ -44,11 +49,12 @@ import (
 )
 
 var (
-	fitting = flag.Bool("fit", false, "fit the model and store its draws")
-	folder  = flag.String("draws", "run.zarr", "the draws")
-	known   = flag.String("design", "design.json", "the design of the data")
-	state   = flag.String("state", "state.json", "the state of the filter")
-	address = flag.String("listen", "localhost:8080", "where to serve")
+	fitting  = flag.Bool("fit", false, "fit the model and store its draws")
+	folder   = flag.String("draws", "run.zarr", "the draws")
+	known    = flag.String("design", "design.json", "the design of the data")
+	state    = flag.String("state", "state.json", "the state of the filter")
+	exported = flag.String("export", "", "with -fit: write the model to this file too, for kelvin serve")
+	address  = flag.String("listen", "localhost:8080", "where to serve")
 )
 
 const (
@@ -68,6 +74,11 @@ func run(ctx context.Context) error {
 		}
 		if err := keep(*known, design); err != nil {
 			return err
+		}
+		if *exported != "" {
+			if err := export(*exported, d); err != nil {
+				return err
+			}
 		}
 		return store.WriteZarr(*folder, &store.Inference{Posterior: d}, store.ZarrOptions{})
 	}

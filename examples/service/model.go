@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -10,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/ppl"
 )
 
@@ -44,8 +46,8 @@ func learn(t *data.Table) (*data.Design, error) {
 	return data.Spec{Terms: []data.Term{{Column: "hours"}, {Column: "shop"}}, Outcome: data.Term{Column: "sold"}}.Fit(t)
 }
 
-// fit samples the posterior of the days.
-func fit(ctx context.Context) (*draws.Draws, *data.Design, error) {
+// compiled is the model of the days, with their design.
+func compiled() (*ppl.Program, *data.Design, error) {
 	table, err := sales()
 	if err != nil {
 		return nil, nil, err
@@ -63,9 +65,24 @@ func fit(ctx context.Context) (*draws.Draws, *data.Design, error) {
 		return nil, nil, err
 	}
 	program, err := ppl.Compile(regression, tensors)
+	return program, design, err
+}
+
+// fit samples the posterior of the days.
+func fit(ctx context.Context) (*draws.Draws, *data.Design, error) {
+	program, design, err := compiled()
 	if err != nil {
 		return nil, nil, err
 	}
 	d, err := infer.Sample(ctx, program, hmc.NUTS{}, infer.Options{Draws: 250, Seed: 1, Observer: infer.Silent})
 	return d, design, err
+}
+
+// export writes the model with its draws and its design to a file that needs no libtorch.
+func export(path string, d *draws.Draws) error {
+	program, design, err := compiled()
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(path, func(w io.Writer) error { return program.ExportFitted(w, d, design) })
 }

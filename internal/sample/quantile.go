@@ -44,6 +44,50 @@ func Quantile(x []float64, p float64) float64 {
 	}
 }
 
+// Order moves the elements of x so far that [Quantile] of each p is what it is of x sorted. It takes linear time. With
+// a NaN all of x becomes NaN, as [Sort] has it.
+func Order(x []float64, p ...float64) {
+	if slices.ContainsFunc(x, math.IsNaN) {
+		Sort(x)
+		return
+	}
+	for _, q := range p {
+		j := int(float64(len(x)-1) * q)
+		for _, k := range []int{j, min(j+1, len(x)-1)} {
+			nth(x, k)
+		}
+	}
+}
+
+// nth moves the element of rank k to its place, those below before it and those above behind it (Hoare 1961).
+func nth(x []float64, k int) {
+	for lo, hi := 0, len(x)-1; lo < hi; {
+		a, b, c := x[lo], x[lo+(hi-lo)/2], x[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}
+
 // ClopperPearson is the interval of the probability of an event that was seen in k of n trials (Clopper and Pearson
 // 1934, Biometrika 26).
 func ClopperPearson(k, n int, level float64) (low, high float64) {

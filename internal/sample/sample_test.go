@@ -93,3 +93,31 @@ func TestQuantileProperties(t *testing.T) {
 		}
 	}
 }
+
+// Order puts the quantiles where a sort puts them, also among equal and infinite numbers, and for a few.
+func TestOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 300; n += 1 + n/10 {
+		for round := range 20 {
+			x := make([]float64, n)
+			for i := range x {
+				switch x[i] = rng.NormFloat64(); round % 4 {
+				case 1:
+					x[i] = math.Round(x[i])
+				case 2:
+					x[i] = float64(i)
+				case 3:
+					x[i] /= math.Round(2 * rng.Float64())
+				}
+			}
+			p := []float64{rng.Float64(), 0, 1, 0.5, rng.Float64()}
+			sorted := slices.Clone(x)
+			Sort(sorted)
+			Order(x, p...)
+			for _, q := range p {
+				want, got := Quantile(sorted, q), Quantile(x, q)
+				require.True(t, got == want || same(got, want), "%d numbers, round %d, at %v: %v, %v", n, round, q, got, want)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/internal/philox"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +23,7 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 		{[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, [2]uint32{0xa4093822, 0x299f31d0},
 			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	} {
-		w0, w1, w2, w3 := philox(c.counter[0], c.counter[1], c.counter[2], c.counter[3], c.key[0], c.key[1])
+		w0, w1, w2, w3 := philox.Words(c.counter[0], c.counter[1], c.counter[2], c.counter[3], c.key[0], c.key[1])
 		assert.Equal(t, c.want, [4]uint32{w0, w1, w2, w3})
 	}
 }
@@ -55,8 +56,8 @@ func TestStream(t *testing.T) {
 		require.Equal(t, one.Position, many.Position)
 		require.Equal(t, one.Float64(), many.Float64())
 	}
-	require.Equal(t, 0.5/(1<<52), unit(0, 0))
-	require.Less(t, unit(math.MaxUint32, math.MaxUint32), 1.0)
+	require.Equal(t, 0.5/(1<<52), philox.Unit(0, 0))
+	require.Less(t, philox.Unit(math.MaxUint32, math.MaxUint32), 1.0)
 	const n = 200000
 	var u1, u2, z1, z2, z4, e1, e2 float64
 	s := newStream(1, 0)

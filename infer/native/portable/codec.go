@@ -17,6 +17,8 @@ type codec struct {
 	reading bool
 	parts   int // of a plan that is read so far
 	err     error
+
+	free *free // nil for a plan of one size
 }
 
 // errCut says that bytes end too early, or count what is not there.
@@ -28,6 +30,7 @@ func (c *codec) ints(all ...*int) {
 	for _, p := range all {
 		if !c.reading {
 			c.b = binary.AppendVarint(c.b, int64(*p))
+			c.free.written(*p)
 			continue
 		}
 		v, n := binary.Varint(c.b)
@@ -35,7 +38,7 @@ func (c *codec) ints(all ...*int) {
 			c.fail()
 			v, n = 0, 0
 		}
-		*p, c.b = int(v), c.b[n:]
+		*p, c.b = c.free.read(int(v)), c.b[n:]
 	}
 }
 
@@ -195,7 +198,10 @@ func (c *codec) plan(p *ir.Plan) {
 		enum(c, &b.Kind, ir.Aux)
 		enum(c, &b.Elem, ir.I32)
 		c.ints(&b.Len, &b.Slot)
-		if b.Kind == ir.Const {
+		switch {
+		case b.Kind == ir.Const && c.free != nil:
+			c.runs(&b.Data, b.Len)
+		case b.Kind == ir.Const:
 			c.numbers(&b.Data, b.Len)
 		}
 	})
@@ -225,20 +231,29 @@ func (c *codec) end() error {
 	return c.err
 }
 
-// encoded are the bytes of the inputs of plans, each once, and those of the plans; nil is empty.
-func encoded(plans ...*Plan) []string {
+// encoded are the bytes of the inputs of plans, each once, and those of the plans and of a prediction; nil is empty.
+func encoded(p *Prediction, plans ...*Plan) []string {
 	var all []input
 	parts := []string{""}
+	add := func(p *Plan) {
+		for i, s := range p.plan.Inputs {
+			if !slices.ContainsFunc(all, func(in input) bool { return in.slot.Name == s.Name }) {
+				all = append(all, input{s, p.inputs[i]})
+			}
+		}
+	}
 	for _, p := range plans {
 		c := &codec{}
 		if p != nil {
 			c.plan(p.plan)
-			for i, s := range p.plan.Inputs {
-				if !slices.ContainsFunc(all, func(in input) bool { return in.slot.Name == s.Name }) {
-					all = append(all, input{s, p.inputs[i]})
-				}
-			}
+			add(p)
 		}
+		parts = append(parts, string(c.b))
+	}
+	if p != nil {
+		c := &codec{}
+		c.prediction(p)
+		add(p.Plan)
 		parts = append(parts, string(c.b))
 	}
 	c := &codec{}
@@ -247,20 +262,25 @@ func encoded(plans ...*Plan) []string {
 	return parts
 }
 
-// decoded are the plans that were encoded; those of no bytes are nil.
-func decoded(parts []string) (plans []*Plan, err error) {
+// decoded are the plans that were encoded, those of no bytes nil, and the prediction where there is one more part.
+func decoded(parts []string) (plans []*Plan, p *Prediction, err error) {
 	var data []input
 	c := &codec{b: []byte(parts[0]), reading: true}
 	many(c, &data, 1, c.input)
 	err = c.end()
-	for _, b := range parts[1:] {
-		var p *Plan
-		if b != "" && err == nil {
-			p, err = decode([]byte(b), data)
+	for i, b := range parts[1:] {
+		var plan *Plan
+		switch {
+		case err != nil || b == "":
+		case i < 3:
+			plan, err = decode([]byte(b), data)
+		default:
+			p = &Prediction{}
+			err = p.decode([]byte(b), data)
 		}
-		plans = append(plans, p)
+		plans = append(plans, plan)
 	}
-	return plans, err
+	return plans, p, err
 }
 
 // decode reads a plan and checks it.
@@ -270,6 +290,27 @@ func decode(b []byte, data []input) (*Plan, error) {
 	if err := c.end(); err != nil {
 		return nil, err
 	}
+	return planWith(p, data)
+}
+
+// decode reads a prediction and checks it for the rows of the model.
+func (p *Prediction) decode(b []byte, data []input) error {
+	c := &codec{b: b, reading: true}
+	c.prediction(p)
+	if err := c.end(); err != nil {
+		return err
+	}
+	plan, takes, err := p.sized(p.Rows)
+	if err != nil {
+		return err
+	}
+	p.takes = takes
+	p.Plan, err = planWith(plan, data)
+	return err
+}
+
+// planWith is a plan with its inputs.
+func planWith(p *ir.Plan, data []input) (*Plan, error) {
 	var inputs [][]float64
 	for _, s := range p.Inputs {
 		i := slices.IndexFunc(data, func(in input) bool { return in.slot.Name == s.Name })

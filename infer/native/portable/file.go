@@ -15,11 +15,11 @@ import (
 // File is an exported model. Its bytes are
 //
 //	16 bytes   "kelvin export\r\n\x00"
-//	uint32     the version of the format, 1
+//	uint32     the version of the format: 1, or 2 with Predictive or Draws
 //	uint64     the length of the body
-//	body       five parts, each with its length before it:
+//	body       five parts, each with its length before it, and of version 2 two more:
 //	           JSON of the fields that are no plan; the data, tensors by name; the plans of Density, Named and
-//	           Pointwise (empty for nil)
+//	           Pointwise (empty for nil); Predictive; the numbers of Draws
 //	32 bytes   SHA-256 of all before
 //
 // with numbers little-endian. In a plan whole numbers are signed varints as in encoding/binary, others the bits of
@@ -37,11 +37,79 @@ type File struct {
 	// Density is log prior + log likelihood + weight · log |Jacobian|. The Sites of Named are the named values at a
 	// point, those of Pointwise the log likelihood of each datum; Pointwise may be nil.
 	Density, Named, Pointwise *Plan `json:"-"`
+
+	// Predictive is what the model predicts; it may be nil, and NoPrediction says why.
+	Predictive   *Prediction `json:"-"`
+	NoPrediction string      `json:"no_prediction,omitempty"`
+
+	// Draws are those of the posterior, without statistics, and Design is what makes the data of a prediction from rows:
+	// JSON of a data.Design. Both may be nil.
+	Draws  *draws.Draws    `json:"-"`
+	Design json.RawMessage `json:"design,omitempty"`
+	Drawn  *drawn          `json:"draws,omitempty"`
+}
+
+// drawn is how draws lie in their part of a file.
+type drawn struct {
+	Sites   []draws.Site      `json:"sites"`
+	Lengths []int             `json:"lengths"` // of the chains
+	Attrs   map[string]string `json:"attrs,omitempty"`
+}
+
+// pack makes the numbers of the draws.
+func (f *File) pack() []byte {
+	if f.Draws == nil {
+		return nil
+	}
+	f.Drawn = &drawn{Sites: f.Draws.Sites(), Attrs: f.Draws.Attrs()}
+	c := &codec{}
+	for chain := range f.Draws.Chains() {
+		f.Drawn.Lengths = append(f.Drawn.Lengths, f.Draws.Len(chain))
+		for k := range f.Draws.Len(chain) {
+			row := f.Draws.Row(chain, k)
+			c.numbers(&row, len(row))
+		}
+	}
+	return c.b
+}
+
+// unpack makes the draws of their numbers.
+func (f *File) unpack(b string) error {
+	if f.Drawn == nil {
+		if b != "" {
+			return errCut
+		}
+		return nil
+	}
+	d, err := draws.New(f.Drawn.Sites, nil, len(f.Drawn.Lengths))
+	if err != nil {
+		return fmt.Errorf("portable: the draws: %w", err)
+	}
+	c := &codec{b: []byte(b), reading: true}
+	for chain, n := range f.Drawn.Lengths {
+		if n < 0 || n > len(c.b)/8/max(d.Dim(), 1) {
+			return errCut
+		}
+		for range n {
+			var row []float64
+			c.numbers(&row, d.Dim())
+			if err := d.AppendChain(chain, row, nil); err != nil {
+				return fmt.Errorf("portable: the draws: %w", err)
+			}
+		}
+	}
+	for name, v := range f.Drawn.Attrs {
+		d.SetAttr(name, v)
+	}
+	d.SetSpace(draws.Named)
+	f.Draws = d
+	return c.end()
 }
 
 const (
 	magic   = "kelvin export\r\n\x00"
-	version = 1
+	version = 2
+	parts   = 5 // of version 1
 	head    = len(magic) + 4 + 8
 	maxBody = 1 << 31
 )
@@ -58,18 +126,27 @@ func (f *File) Write(w io.Writer) error {
 	if w == nil || f.Density == nil || f.Named == nil {
 		return errors.New("portable: a file needs plans, and something to write to")
 	}
+	numbers := f.pack()
 	about, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("portable: %w", err)
 	}
 	body := &codec{}
-	for _, p := range append([]string{string(about)}, encoded(f.Density, f.Named, f.Pointwise)...) {
+	all, form := append([]string{string(about)}, encoded(f.Predictive, f.Density, f.Named, f.Pointwise)...), uint32(1)
+	if f.Predictive != nil || f.Draws != nil {
+		form = version
+		if f.Predictive == nil {
+			all = append(all, "")
+		}
+		all = append(all, string(numbers))
+	}
+	for _, p := range all {
 		body.text(&p)
 	}
 	if len(body.b) > maxBody {
 		return fmt.Errorf("portable: the model has %d bytes, and a file takes %d", len(body.b), maxBody)
 	}
-	out := binary.LittleEndian.AppendUint32([]byte(magic), version)
+	out := binary.LittleEndian.AppendUint32([]byte(magic), form)
 	out = append(binary.LittleEndian.AppendUint64(out, uint64(len(body.b))), body.b...)
 	sum := sha256.Sum256(out)
 	_, err = w.Write(append(out, sum[:]...))
@@ -85,8 +162,8 @@ func Read(r io.Reader) (*File, error) {
 	if _, err := io.ReadFull(r, b); err != nil || string(b[:len(magic)]) != magic {
 		return nil, damaged("the file does not begin as an export does")
 	}
-	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
-		return nil, damaged("the file has version %d of the format, and this program reads %d", v, version)
+	if v := binary.LittleEndian.Uint32(b[len(magic):]); v < 1 || v > version {
+		return nil, damaged("the file has version %d of the format, and this program reads 1 to %d", v, version)
 	}
 	n := binary.LittleEndian.Uint64(b[len(magic)+4:])
 	if n > maxBody {
@@ -114,24 +191,38 @@ func Read(r io.Reader) (*File, error) {
 
 // readBody reads the parts.
 func readBody(b []byte) (*File, error) {
-	var parts [5]string
+	all := make([]string, parts, parts+2)
 	c := &codec{b: b, reading: true}
-	for i := range parts {
-		c.text(&parts[i])
+	for i := range all {
+		c.text(&all[i])
+	}
+	if len(c.b) > 0 {
+		all = all[:cap(all)]
+		c.text(&all[parts])
+		c.text(&all[parts+1])
 	}
 	if err := c.end(); err != nil {
 		return nil, err
 	}
 	f := &File{}
-	if err := json.Unmarshal([]byte(parts[0]), f); err != nil {
+	if err := json.Unmarshal([]byte(all[0]), f); err != nil {
 		return nil, fmt.Errorf("portable: the description: %w", err)
 	}
-	plans, err := decoded(parts[1:])
+	plans, p, err := decoded(all[1:min(len(all), parts+1)])
 	if err != nil {
 		return nil, err
 	}
 	if f.Density, f.Named, f.Pointwise = plans[0], plans[1], plans[2]; f.Density == nil || f.Named == nil {
 		return nil, errCut
+	}
+	f.Predictive = p
+	if len(all) > parts {
+		err = f.unpack(all[parts+1])
+	} else if f.Drawn != nil {
+		err = errCut
+	}
+	if err != nil {
+		return nil, err
 	}
 	return f, f.check()
 }

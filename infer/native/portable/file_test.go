@@ -12,10 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// exports are files of both versions.
+func exports() ([]string, error) {
+	one, err := filepath.Glob("../../../serve/testdata/*.kelvin")
+	return append(one, "../../../serve/testdata/app/model.kelvin"), err
+}
+
 // A file that is read is written to the same bytes, its plans take other data of their shapes alone, and a file with
 // one other byte is refused.
 func TestFiles(t *testing.T) {
-	files, err := filepath.Glob("../../../serve/testdata/*.kelvin")
+	files, err := exports()
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, name := range files {

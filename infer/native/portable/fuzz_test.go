@@ -2,7 +2,6 @@ package portable
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
@@ -32,7 +31,7 @@ func light(p *Plan) bool {
 // Any bytes in the place of a body are an error, or a model that can be evaluated and that is written alike. The
 // checksum is left out, so that the fuzzer gets behind it.
 func FuzzBody(f *testing.F) {
-	files, err := filepath.Glob("../../../serve/testdata/*.kelvin")
+	files, err := exports()
 	if err != nil || len(files) == 0 {
 		f.Fatal("there are no files: ", err)
 	}
@@ -63,5 +62,35 @@ func FuzzBody(f *testing.F) {
 			x := make([]float64, m.Dim())
 			m.Eval(x, 1, make([]float64, m.Dim()), aux)
 		}
+		for _, rows := range []int{1, 3, 1000} {
+			predict(file, rows)
+		}
 	})
+}
+
+// predict draws predictions of a file, where they take little time and memory.
+func predict(f *File, rows int) {
+	if f.Predictive == nil {
+		return
+	}
+	q, err := f.Predictive.At(rows, 3)
+	if err != nil || !light(&Plan{plan: q.plan}) {
+		return
+	}
+	data := map[string][]float64{}
+	sites, known := q.Inputs()
+	for i, s := range sites {
+		if !known[i] {
+			data[s.Name] = make([]float64, s.Size)
+		}
+	}
+	given := func(_ int, to []float64) {
+		for i := range to {
+			to[i] = 0.5
+		}
+	}
+	each := func(int, int, [][]float64) error { return nil }
+	if err := q.Draw(5, given, 1, 2, data, each); err == nil && q.Keep(5, given, 1, 2) {
+		_ = q.DrawKept(5, 1, 2, data, each)
+	}
 }

@@ -51,25 +51,13 @@ func NewPlan(p *ir.Plan, inputs [][]float64) (*Plan, error) {
 	return &Plan{p, inputs}, nil
 }
 
-// Machine is a plan with its batch, ready to run. It is safe for concurrent use.
-type Machine struct{ machine *ir.Machine }
-
-// Machine makes a machine of a plan: it runs what depends on the batch alone.
-func (p *Plan) Machine() (*Machine, error) {
+// Machine makes a machine of a plan: it runs what depends on the batch alone. It is safe for concurrent use.
+func (p *Plan) Machine() (*ir.Machine, error) {
 	m, err := ir.NewMachine(p.plan, p.inputs)
 	if err != nil {
 		return nil, fmt.Errorf("portable: %w", err)
 	}
-	return &Machine{m}, nil
-}
-
-// Dim is the number of parameters.
-func (m *Machine) Dim() int { return m.machine.Dim() }
-
-// Eval is the value at x with the gradient in grad, both of Dim numbers: log density + weight · log |Jacobian|. It
-// fills aux, a slice for each of Sites. It is NaN where the density has none.
-func (m *Machine) Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64 {
-	return m.machine.Eval(x, weight, grad, aux)
+	return m, nil
 }
 
 // Sites are what the plan makes besides value and gradient: its outputs, one after the other.
@@ -99,18 +87,25 @@ func (p *Plan) With(data map[string][]float64) (*Plan, error) {
 		if !ok {
 			continue
 		}
-		if len(v) != len(inputs[i]) {
-			return nil, fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v),
-				len(inputs[i]), s.Shape)
-		}
-		for k, x := range v {
-			if !holds(s.Elem, x) {
-				return nil, fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
-			}
+		if err := fill(s, v); err != nil {
+			return nil, err
 		}
 		inputs[i] = slices.Clone(v)
 	}
 	return &Plan{p.plan, inputs}, nil
+}
+
+// fill makes sure that numbers are those of an input.
+func fill(s ir.Slot, v []float64) error {
+	if len(v) != s.Len() {
+		return fmt.Errorf("portable: the data %q have %d numbers, expected %d, of shape %v", s.Name, len(v), s.Len(), s.Shape)
+	}
+	for k, x := range v {
+		if !holds(s.Elem, x) {
+			return fmt.Errorf("portable: number %d of the data %q is %v, which its type cannot hold", k, s.Name, x)
+		}
+	}
+	return nil
 }
 
 // holds says whether elements of a type can be a number.

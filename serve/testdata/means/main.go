@@ -2,11 +2,14 @@
 // is the program of docs/deploy.md, which builds with CGO_ENABLED=0.
 //
 //	means FILE
+//	means -predict FILE    prints the log density at 0 and the predictions of the draws in the file instead
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -15,22 +18,34 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: means FILE")
+	predicting := flag.Bool("predict", false, "predict")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: means [-predict] FILE")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	do := sample
+	if *predicting {
+		do = predict
+	}
+	if err := run(flag.Arg(0), do); err != nil {
 		fmt.Fprintln(os.Stderr, "means:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string) error {
+// run calls a function with an open file.
+func run(path string, do func(io.Reader) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
+	return do(file)
+}
+
+// sample prints the posterior of draws that are made anew.
+func sample(file io.Reader) error {
 	model, err := serve.Load(file)
 	if err != nil {
 		return err
@@ -45,6 +60,27 @@ func run(path string) error {
 	}
 	for _, r := range table.Rows {
 		fmt.Printf("%s %.6g %.6g %.6g\n", r.Name, r.Mean, r.SD, r.MCSEMean)
+	}
+	return nil
+}
+
+// predict prints all bits of numbers.
+func predict(file io.Reader) error {
+	model, err := serve.Load(file)
+	if err != nil {
+		return err
+	}
+	grad := make([]float64, model.Dim())
+	fmt.Printf("%x\n", model.LogDensity(make([]float64, model.Dim()), grad))
+	predictions, err := model.Predict(nil, model.Rows(), nil, 5)
+	if err != nil {
+		return err
+	}
+	for _, row := range append(predictions.Rows(), grad) {
+		for _, v := range row {
+			fmt.Printf("%x ", v)
+		}
+		fmt.Println()
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 )
 
@@ -18,7 +19,10 @@ type Machine struct {
 	main                    []step
 	dims, values, registers int // of the largest step
 	shared                  [][]float64
-	calls                   sync.Pool
+	prologue                []step
+	early                   map[int]bool // buffers of the prologue
+	gradient                bool
+	calls                   *sync.Pool
 }
 
 // step is a part of a plan. It is false where an index of the batch is wrong.
@@ -48,28 +52,39 @@ var ErrCall = errors.New("it calls a function in C, which cannot leave its proce
 // NewMachine takes a plan that was checked and the numbers of each of its inputs, and runs what depends on these alone.
 func NewMachine(p *Plan, inputs [][]float64) (*Machine, error) {
 	m := &Machine{plan: p, registers: 1} // of broadcasts
-	prologue, err := m.steps(p.Prologue)
-	if err == nil {
+	var err error
+	if m.prologue, err = m.steps(p.Prologue); err == nil {
 		m.main, err = m.steps(p.Steps)
 	}
 	if err != nil {
 		return nil, err
 	}
-	w := m.newMemory()
-	for i, b := range p.Buffers {
+	m.early = map[int]bool{}
+	for _, s := range Leaves(p.Prologue) {
+		s.Accesses(func(buf, _ int, _ bool) { m.early[buf] = true })
+	}
+	m.gradient = slices.ContainsFunc(p.Buffers, func(b Buffer) bool { return b.Kind == Grad })
+	m.calls = &sync.Pool{New: func() any { return m.newMemory(false) }}
+	return m.With(inputs)
+}
+
+// With is the machine with other inputs.
+func (m *Machine) With(inputs [][]float64) (*Machine, error) {
+	out := *m
+	w := m.newMemory(true)
+	for i, b := range m.plan.Buffers {
 		if b.Kind == Input {
 			w.buf[i] = inputs[b.Slot]
 		}
 	}
-	for _, s := range prologue {
+	for _, s := range m.prologue {
 		if !s.run(w) {
 			return nil, errors.New("the batch has an index that is negative, not whole, or not below the size of what it " +
 				"selects from")
 		}
 	}
-	m.shared = w.buf
-	m.calls.New = func() any { return m.newMemory() }
-	return m, nil
+	out.shared = w.buf
+	return &out, nil
 }
 
 // steps are steps in the form that the machine runs.
@@ -113,20 +128,22 @@ type memory struct {
 	round  func(float64) float64
 }
 
-// newMemory makes the memory of a call. It is NaN: nothing may be read before it is written.
-func (m *Machine) newMemory() *memory {
+// newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written.
+// Indices are 0, which is within bounds, should a damaged plan read them before.
+func (m *Machine) newMemory(prologue bool) *memory {
 	w := &memory{buf: make([][]float64, len(m.plan.Buffers)), at: make([]int, m.dims), scalar: make([]float64, m.values),
 		vector: make([][]float64, m.values), blocks: make([]float64, m.registers*blockLen)}
 	for i, b := range m.plan.Buffers {
 		switch {
-		case m.shared != nil && (b.Kind == Const || b.Kind == Input || b.Kind == Prepared):
-			w.buf[i] = m.shared[i]
 		case b.Kind == Const:
 			w.buf[i] = b.Data
-		case b.Kind != Input && b.Kind != X && b.Kind != Grad && b.Kind != Aux:
+		case prologue && (b.Kind == Prepared || b.Kind == Work && m.early[i]),
+			!prologue && (b.Kind == Work || b.Kind == Value || b.Kind == Weight):
 			w.buf[i] = make([]float64, b.Len)
 			for k := range w.buf[i] {
-				w.buf[i][k] = math.NaN()
+				if b.Elem != I32 {
+					w.buf[i][k] = math.NaN()
+				}
 			}
 		}
 	}
@@ -150,10 +167,11 @@ func (m *memory) rounded(x float64) float64 {
 func (m *Machine) Dim() int { return m.plan.Dim }
 
 // Eval is the value at x with the gradient in grad, both of Dim numbers: log density + weight · log |Jacobian|. It
-// fills aux, a slice for each of the plan's outputs. It is NaN where the density has none.
+// fills aux, a slice for each of the plan's outputs. It is NaN where the density has none. A plan without a gradient
+// takes nil for it.
 func (m *Machine) Eval(x []float64, weight float64, grad []float64, aux [][]float64) float64 {
 	plan := m.plan
-	if len(x) != plan.Dim || len(grad) != plan.Dim || len(aux) != len(plan.Outputs) {
+	if len(x) != plan.Dim || len(grad) != plan.Dim && (grad != nil || m.gradient) || len(aux) != len(plan.Outputs) {
 		panic(fmt.Sprintf("portable: %d numbers, room for %d of the gradient and %d outputs, expected %d, %d and %d",
 			len(x), len(grad), len(aux), plan.Dim, plan.Dim, len(plan.Outputs)))
 	}
@@ -163,6 +181,8 @@ func (m *Machine) Eval(x []float64, weight float64, grad []float64, aux [][]floa
 	var value []float64
 	for i, b := range plan.Buffers {
 		switch b.Kind {
+		case Input, Prepared:
+			w.buf[i] = m.shared[i]
 		case X:
 			w.buf[i] = x
 		case Grad:

@@ -49,6 +49,47 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// Many evaluations at once are those one by one. Sums may be added up in another order.
+func TestMany(t *testing.T) {
+	cases := append(irtest.Cases(), irtest.Divergent())
+	for seed := range uint64(500) {
+		cases = append(cases, irtest.Random(seed))
+	}
+	compared := 0
+	for _, c := range cases {
+		const n = 3
+		many := c.Plan.Many(n)
+		require.NoError(t, many.Check(), c.Name)
+		one, err := ir.NewMachine(c.Plan, c.Inputs)
+		require.NoError(t, err, c.Name)
+		all, err := ir.NewMachine(many, c.Inputs)
+		require.NoError(t, err, c.Name)
+		room := func(p *ir.Plan) (aux [][]float64) {
+			for _, s := range p.Outputs {
+				aux = append(aux, make([]float64, s.Len()))
+			}
+			return aux
+		}
+		var x []float64
+		want := room(many)
+		for k := range n {
+			at, aux := make([]float64, len(c.X)), room(c.Plan)
+			for i, v := range c.X {
+				at[i] = v * (1 + 0.01*float64(k))
+			}
+			one.Eval(at, c.Weight, make([]float64, len(at)), aux)
+			x = append(x, at...)
+			for i, a := range aux {
+				compared += copy(want[i][k*len(a):], a)
+			}
+		}
+		got := room(many)
+		all.Eval(x, c.Weight, make([]float64, len(x)), got)
+		require.NoError(t, irtest.Differ(irtest.Result{Aux: got}, irtest.Result{Aux: want}, 2e-11), c.Name)
+	}
+	require.Greater(t, compared, 1000)
+}
+
 // Round reaches what each kind of step computes: with a larger number in the place of each, outputs differ.
 func TestRound(t *testing.T) {
 	for _, c := range irtest.Cases() {

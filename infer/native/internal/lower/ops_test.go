@@ -132,6 +132,21 @@ var opCases = map[string]opCase{
 	"amax": unaryCase(func(x *ts.Tensor) *ts.Tensor {
 		return view(x, 4, 6).MustAmax([]int64{1}, false, false)
 	}),
+	"argmax": unaryCase(func(x *ts.Tensor) *ts.Tensor {
+		y := view(x, 4, 6)
+		top := y.MustArgmax([]int64{1}, true, false).MustTotype(gotch.Double, false)
+		return top.MustMul(y, false).MustAdd(y.MustRound(false).MustArgmax([]int64{-1}, true, false), false)
+	}),
+	"index at the point": unaryCase(func(x *ts.Tensor) *ts.Tensor {
+		y := view(x, 4, 6).MustDetach(false)
+		best := y.MustArgmax([]int64{1}, true, false)
+		rows, last := y.MustArgmax([]int64{0}, false, false), y.MustNarrow(1, 0, 3, false)
+		out := y.MustGather(1, best, false, false).MustMul(view(x, 4, 6), false)
+		out = out.MustAdd(y.MustIndexSelect(0, rows, false).MustSum(gotch.Double, false), false)
+		out = out.MustAdd(y.MustIndexSelect(1, rows.MustRemainder(ts.IntScalar(6), false), false).MustMax(false), false)
+		return out.MustAdd(last.MustGather(0, last.MustArgmax([]int64{0}, true, false), false, false).MustSum(gotch.Double,
+			false), false)
+	}),
 	"amin": unaryCase(func(x *ts.Tensor) *ts.Tensor {
 		return view(x, 4, 6).MustAmin([]int64{0}, false, false)
 	}),

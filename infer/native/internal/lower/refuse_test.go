@@ -98,8 +98,12 @@ func TestRefusals(t *testing.T) {
 		}, "index_copy", "not understood"},
 		"an index that depends on the parameters": {func(x, y torch.Tensor) torch.Tensor {
 			ix := x.Gt(0).T().MustTotype(gotch.Int64, false)
-			return torch.Of(y.T().MustIndexSelect(0, ix, false)).Sum().Mul(x.Sum())
-		}, "index_select", "depends on the parameters"},
+			return torch.Of(y.T().MustIndexAdd(0, ix, x.T(), false)).Square().Sum()
+		}, "index_add", "depends on the parameters"},
+		"such an index to many elements": {func(x, y torch.Tensor) torch.Tensor {
+			ix := x.Gt(0).T().MustTotype(gotch.Int64, false)
+			return torch.Zeros(2000).Add(y.Sum()).IndexSelect(0, torch.Of(ix)).Sum().Mul(x.Sum())
+		}, "index_select", "chooses from 2000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := points(2, 2, 1, 9)

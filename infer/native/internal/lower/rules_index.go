@@ -152,6 +152,18 @@ func (l *lowering) take(a array, d int, ix array) array {
 	if slices.Contains(sizes, 0) {
 		return array{sizes: sizes}
 	}
+	if l.moves(ix) {
+		for range d {
+			ix = ix.insert(0)
+		}
+		for range len(a.sizes) - d {
+			ix = ix.insert(len(ix.sizes))
+		}
+		for range rank {
+			a = a.insert(d)
+		}
+		return l.chosen(a, d+rank, ix)
+	}
 	r := l.g.ref(a)
 	if r.ix != nil {
 		refuse("an index is not resolved")
@@ -174,6 +186,14 @@ func (l *lowering) gather(a array, d int, ix array) array {
 	if ix.n() == 0 {
 		return array{sizes: ix.sizes}
 	}
+	if l.moves(ix) {
+		for k, n := range ix.sizes {
+			if k != d {
+				a = a.narrow(k, 0, n)
+			}
+		}
+		return l.chosen(a.insert(d), d+1, ix.insert(d+1))
+	}
 	r := l.g.ref(a)
 	at := l.indices(ix, a.sizes[d])
 	out := ref{v: r.v, off: r.off, scale: r.strides[d], strides: slices.Clone(r.strides)}
@@ -182,6 +202,30 @@ func (l *lowering) gather(a array, d int, ix array) array {
 		out.ix = &at
 	}
 	return single(ix.sizes, l.g.pointwise(copyOf, ix.sizes, out))
+}
+
+// moves says whether an index depends on the point.
+func (l *lowering) moves(ix array) bool { return l.g.ref(ix).v.stage == perPoint }
+
+// mostChosen is from how many elements an index that depends on the point may choose.
+const mostChosen = 1 << 10
+
+// chosen are the elements of the lines of a, along dimension d, that an index says which has one element there: the sum
+// over the line of what is at the index. It is NaN where the index is none of the line's.
+func (l *lowering) chosen(a array, d int, ix array) array {
+	n := a.sizes[d]
+	if n > mostChosen {
+		refuse("an index depends on the parameters, and chooses from %d elements; from %d it may", n, mostChosen)
+	}
+	sizes, places := slices.Repeat([]int{1}, len(a.sizes)), make([]float64, n)
+	for i := range places {
+		places[i] = float64(i)
+	}
+	sizes[d] = n
+	here := l.of(ir.Eq, ix, single(sizes, whole(l.g.constant(places), sizes)))
+	sum := l.g.reduce(ir.Sum, l.choose(here, a, l.num(0)), []int{d}, false)
+	none := l.of(ir.Not, l.g.reduce(ir.MaxOf, here, []int{d}, false))
+	return l.choose(none, l.num(math.NaN()), sum)
 }
 
 // addAt adds slices of src to those of a that an index of one dimension says.

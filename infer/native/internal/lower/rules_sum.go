@@ -21,6 +21,25 @@ var sumRules = map[string]rule{
 	},
 	"max": func(l *lowering, c *Call) { l.extreme(c, 1) },
 	"min": func(l *lowering, c *Call) { l.extreme(c, -1) },
+	"argmax": func(l *lowering, c *Call) {
+		if !c.has(1) {
+			refuse("the place in all dimensions at once is not understood")
+		}
+		a := l.in(c, 0)
+		d := a.dim(c.int(1, 0))
+		sizes, places := make([]int, len(a.sizes)), make([]float64, a.sizes[d])
+		for i := range sizes {
+			sizes[i] = 1
+		}
+		sizes[d] = len(places)
+		for i := range places {
+			places[i] = -float64(i)
+		}
+		// The first of the largest, of which NaN is one.
+		largest := l.of(ir.Or, l.of(ir.Eq, a, l.g.reduce(ir.MaxOf, a, []int{d}, true)), l.of(ir.IsNaN, a))
+		first := l.choose(largest, single(sizes, whole(l.g.constant(places), sizes)), l.num(math.Inf(-1)))
+		l.out(c, 0, l.neg(l.g.reduce(ir.MaxOf, first, []int{d}, c.flag(2))))
+	},
 	"any": func(l *lowering, c *Call) {
 		hits := l.g.reduce(ir.MaxOf, l.of(ir.Ne, l.in(c, 0), l.num(0)), dimsOf(c, 1), keepOf(c, 2))
 		l.out(c, 0, hits)
