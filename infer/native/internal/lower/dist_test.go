@@ -231,12 +231,17 @@ var densities = map[string]density{
 			dist.InverseGamma(u.pos().Mul(8), 1).(dist.CDFer).CDF(u.pos(6)).Sum())
 	},
 	"Censored": func(u *unknowns, d data) torch.Tensor {
-		d3 := dist.Censored(dist.Gamma(u.pos(), u.pos(6)), 0.2, 2.5)
-		return logp(d.unit.Mul(3).AtLeast(0.2).AtMost(2.5), d3).Add(
-			logp(d.counts.AtMost(3), dist.Censored(dist.NegativeBinomial(u.pos(6), u.pos()), 0, 3)))
+		return logp(d.unit.Mul(3).AtLeast(0.2).AtMost(2.5), dist.Censored(dist.Gamma(u.pos(), u.unit(6).Mul(9)), 0.2, 2.5))
+	},
+	"Censored counts": func(u *unknowns, d data) torch.Tensor {
+		return logp(d.counts.AtMost(3), dist.Censored(dist.NegativeBinomial(u.pos(6), u.pos()), 0, 3))
 	},
 	"Binned": func(u *unknowns, d data) torch.Tensor {
-		return logp(d.class, dist.Binned(dist.SkewNormal(u.real(6), u.pos(), u.real()), torch.New([]float64{-1, 0.5})))
+		return logp(d.class, dist.Binned(dist.Logistic(u.real(6), u.pos()), torch.New([]float64{-1, 0.5})))
+	},
+	"tails of the skew normal distribution": func(u *unknowns, d data) torch.Tensor {
+		skew := dist.SkewNormal(u.real(6).Tanh(), u.unit().Add(0.5), u.real().Tanh().Mul(3))
+		return weighed(dist.LogCDF(skew, d.y)).Add(weighed(dist.LogSurvival(skew, d.y)))
 	},
 	"incomplete beta functions": func(u *unknowns, d data) torch.Tensor {
 		x, beta := u.unit(6), dist.Beta(u.pos(6), u.pos())
