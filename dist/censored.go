@@ -170,14 +170,15 @@ type binnedDist struct {
 	bins int64
 }
 
-// Binned is the distribution of the bin in which a number x of distribution d lies: 0 up to the first cut, k from above
-// cut k to cut k + 1, and so on. cuts has the K − 1 ends between K bins, which rise, along its last dimension; its other
-// dimensions broadcast against the batch of d, so that each datum may have cuts of its own:
+// Binned is the distribution of the bin in which a number x of distribution d lies: 0 up to the first cut, k from
+// above cut k to cut k + 1, and so on. cuts has the K − 1 ends between K bins, which rise, along its last dimension;
+// its other dimensions broadcast against the batch of d, so that each datum may have cuts of its own:
 //
 //	log p(k) = log P(cut k < X ≤ cut k+1)
 //
-// computed as [LogInterval]. It is for grouped data, and for times that are known to be between two visits: the last one
-// before the event and the first one after, as cuts of shape [N, 2] with infinity where there was none, observed as 1.
+// computed as [LogInterval]. It is for grouped data, and for times that are known to be between two visits: the last
+// one before the event and the first one after, as cuts of shape [N, 2] with infinity where there was none, observed
+// as 1.
 func Binned(d Distribution, cuts any) (made Distribution) {
 	defer orMisfit(&made)
 	const family = "Binned"

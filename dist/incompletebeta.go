@@ -78,8 +78,8 @@ func betaPower(a, b, x, y torch.Tensor) torch.Tensor {
 //
 //	g(δ) = (a + b) log(1 + y (e^δ − 1)) − b δ
 //
-// which is convex and changes over lengths of δ of 1 or less: Gauss and Legendre's rule of 64 points on the part where g
-// is below betaDrop leaves 1e-13.
+// which is convex and changes over lengths of δ of 1 or less: Gauss and Legendre's rule of 64 points on the part where
+// g is below betaDrop leaves 1e-13.
 func betaIntegral(a, b, x, y torch.Tensor) torch.Tensor {
 	m := a.Add(betaLift)
 	last := betaLast(constant(m), constant(b), x, y)

@@ -45,6 +45,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
+	"github.com/kelvin-ppl/kelvin/models/survival"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression"
@@ -943,6 +944,9 @@ var rows = []row{
 	{"weights.LoRA.Attach", weights.LoRA.Attach},
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
+	{"survival.Cox.LogPartial", survival.Cox.LogPartial},
+	{"survival.LogLogistic", survival.LogLogistic},
+	{"survival.PiecewiseExponential", survival.PiecewiseExponential},
 	{"(*ode.Error).Error", (*ode.Error).Error},
 	{"(*ode.Error).RecoverAsError", (*ode.Error).RecoverAsError},
 	{"(*ode.System).Report", (*ode.System).Report},

@@ -35,8 +35,8 @@ func (m Cox) LogPartial(eta torch.Tensor) torch.Tensor {
 	return events.Sub(risk.Log()).Sub(top).Sum()
 }
 
-// coxTerms has, for each event, its place among the sorted, the ends of those at risk and of those tied with it, and the
-// share of the latter that is taken off.
+// coxTerms has, for each event, its place among the sorted, the ends of those at risk and of those tied with it, and
+// the share of the latter that is taken off.
 type coxTerms struct {
 	event, riskEnd, tiedStart, tiedEnd []int64
 	share                              []float64

@@ -21,8 +21,8 @@ func LogLogistic(scale, shape any) dist.Distribution {
 }
 
 // PiecewiseExponential is the law of a time whose hazard is constant between breaks: breaks, of shape [K − 1], rise and
-// are above 0, and rates, of shape [K] or [N, K] and above 0, has the hazard before the first break, between the first and
-// the second, and so on. With the cumulative hazard H
+// are above 0, and rates, of shape [K] or [N, K] and above 0, has the hazard before the first break, between the first
+// and the second, and so on. With the cumulative hazard H
 //
 //	log p(t) = log rate(t) − H(t)
 //
