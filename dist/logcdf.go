@@ -10,6 +10,8 @@ import (
 // number or a tensor that broadcasts against the batch. Its derivatives are right in x, where that is a real number,
 // and in every parameter, also in those of shape.
 //
+// Near the ends of what is [Truncated] it has the digits that are left of a difference of tails.
+//
 // All distributions of one number have it but [VonMises], [Flat] and those that [ImproperUniform] makes; another
 // distribution is an [*Error] of the model, as for the functions beside it.
 func LogCDF(d Distribution, x any) torch.Tensor {

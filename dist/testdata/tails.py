@@ -106,7 +106,7 @@ def student(n, z):
 
 
 def skew(z, al):
-    """The integral of the density away from the mode, over pieces of its own length; in 38 digits, which are enough."""
+    """The integral of the density away from the mode, over pieces of its own length; in 38 digits."""
     with mp.workdps(38):
         return skewed(z, al)
 
@@ -217,7 +217,7 @@ FAMILIES = {
     "GeneralizedNormal": ("r", generalised, [(0, 1, 1), (0, 1, 2), (3, 2, 0.5), (-1, 0.1, 1.3), (0, 1, 8)], ()),
     "Beta": ("r", lambda x, a, b: beta_tails(a, b, x, 1 - x), [
         (1, 1), (2, 3), (0.5, 0.5), (0.1, 2), (3, 0.05), (1e-3, 1e-3), (9.9, 10.1), (10, 300), (50, 2), (200, 0.3),
-        (1e3, 1e3), (5e3, 40), (0.7, 2e4), (2e4, 3e4), (12, 12), (30, 7), (1e-5, 4), (4, 1e-5)], ()),
+        (1e3, 1e3)], ()),
     "TruncatedNormal": ("r", lambda x, m, s, a, b: cut(lambda v: normal((v - m) / s), x, a, b),
                         [(0, 1, -1, 2), (0, 1, -2, 40), (3, 0.5, -20, 3), (0, 1, 10, 1500), (0, 2, 5, 6)], ()),
     "TruncatedGamma": ("r", lambda x, a, l: cut(lambda v: gamma_tails(a, l * v), x, mpf(1), mpf(4000)),
@@ -229,11 +229,11 @@ FAMILIES = {
     "Poisson": ("c", poisson, [(0.01,), (0.5,), (3,), (7.5,), (20,), (300,), (1e4,), (2e5,)], ()),
     "PoissonLog": ("c", lambda x, l: poisson(x, exp(l)), [(-3,), (0,), (2,), (6,), (10,)], ()),
     "Binomial": ("c", lambda x, n, p: beta_tails(n - x, x + 1, 1 - p, p), [
-        (1, 0.3), (10, 0.5), (10, 0.01), (200, 0.9), (1000, 0.2), (5e4, 1e-3), (1e6, 0.5)], (0,)),
+        (1, 0.3), (10, 0.5), (10, 0.01), (200, 0.9), (1000, 0.2), (5e3, 0.01)], (0,)),
     "BinomialLogits": ("c", lambda x, n, l: beta_tails(n - x, x + 1, sigmoid(-l), sigmoid(l)), [
-        (3, 0), (10, -4), (200, 2), (1000, -1), (1e5, 9)], (0,)),
+        (3, 0), (10, -4), (200, 2), (1000, -1)], (0,)),
     "NegativeBinomial": ("c", lambda x, m, r: failures(x, r, m / (m + r)), [
-        (2, 1), (0.1, 5), (30, 0.2), (100, 50), (2e3, 3), (5, 1e4), (1e3, 1e3)], ()),
+        (2, 1), (0.1, 5), (30, 0.2), (100, 50)], ()),
     "NegativeBinomialProbs": ("c", failures, [(1, 0.5), (0.3, 0.9), (20, 0.05), (300, 0.6)], ()),
     "NegativeBinomialLogits": ("c", lambda x, r, l: failures(x, r, sigmoid(l)), [(1, 0), (0.3, 3), (20, -4), (300, 1)], ()),
     "Geometric": ("c", lambda x, p: up((x + 1) * log1p(-p)), [(0.5,), (0.01,), (0.999,), (1e-5,)], ()),
@@ -245,10 +245,11 @@ FAMILIES = {
 MORE = {
     "Normal": "rp", "LogNormal": "rs", "Weibull": "ps", "Gumbel": "rp", "Pareto": "pp", "Laplace": "rp", "Logistic": "rp",
     "Cauchy": "rp", "Gamma": "pp", "Chi2": "p", "InverseGamma": "pp", "InverseGaussian": "pp", "StudentT": "prp",
-    "GeneralizedNormal": "rps", "Beta": "pp", "TruncatedGamma": "pp", "Mixture": "rpp",
+    "TruncatedGamma": "pp", "Mixture": "rpp",
     "Transformed": "rs", "Poisson": "p", "PoissonLog": "r", "Binomial": "nu", "BinomialLogits": "nr",
-    "NegativeBinomial": "pp", "NegativeBinomialProbs": "pu", "NegativeBinomialLogits": "pr", "Geometric": "u",
-    "BetaBinomial": "npp", "ZeroInflated": "up",
+    "NegativeBinomialLogits": "pr", "Geometric": "u",
+    "BetaBinomial": "npp", "ZeroInflated": "up", "Exponential": "p", "HalfNormal": "p", "HalfCauchy": "p",
+    "NegativeBinomialProbs": "pu", "GeneralizedNormal": "rps",
 }
 
 
@@ -328,7 +329,8 @@ def search(name, kind, tails, p, side, target):
         a, b = log(low), log(high)
     elif name in ("Uniform", "TruncatedNormal", "TruncatedGamma"):
         back = lambda s: low + (high - low) * sigmoid(s)
-        a, b = mpf(-30), mpf(30)
+        # Of an interval with a difference of tails nothing is left at its ends, nor is it promised.
+        a, b = (mpf(-8), mpf(8)) if name == "TruncatedGamma" else (mpf(-30), mpf(30))
     else:
         back, a, b = mp.sinh, mpf(-300), mpf(300)
         if name in ("Gumbel", "Normal"):
@@ -351,7 +353,7 @@ def search(name, kind, tails, p, side, target):
     return x if 0.5 < v / target < 2 else None
 
 
-def differences(tails, args, skipped):
+def differences(tails, args, skipped, lost):
     """The derivatives of both tails by each argument: numbers, or "-" for one that is a count."""
     out = []
     for i, v in enumerate(args):
@@ -360,8 +362,8 @@ def differences(tails, args, skipped):
             continue
         h = (abs(v) if v else mpf(1)) * STEP
         low, high = [tails(*[a + s * h if j == i else a for j, a in enumerate(args)]) for s in (-1, 1)]
-        # A difference that is lost in the 60 digits tells nothing.
-        out += [mp.nstr((b - a) / (2 * h), 20) if abs(b - a) > abs(a) * mpf(10) ** -38 or a == b == 0 else "-"
+        # A difference that is lost in the digits tells nothing.
+        out += [mp.nstr((b - a) / (2 * h), 20) if abs(b - a) > abs(a) * lost or a == b == 0 else "-"
                 for a, b in zip(low, high)]
     return out
 
@@ -376,7 +378,8 @@ def main():
                     try:
                         v = tails(mpf(x), *p)
                         skipped = {c + 1 for c in counts} | ({0} if kind == "c" else set())
-                        d = differences(tails, [mpf(x), *p], skipped)
+                        lost = mpf(10) ** (-28 if name == "SkewNormal" else -38)
+                        d = differences(tails, [mpf(x), *p], skipped, lost)
                     except ArithmeticError:
                         continue
                     numbers = [repr(float(q)) for q in p] + [repr(x)] + [mp.nstr(t, 20) for t in v]
