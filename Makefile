@@ -79,17 +79,20 @@ bench: setup
 results: setup
 	$(GO) run ./bench/results -only '$(ONLY)'
 
-# What needs a GPU, in one go: what is found, the tests, agreement with main memory, times, and ResNet-20 of its
-# published size for a few epochs. PYTHON is one with PyTorch.
+# What needs a GPU, in one go and about nine minutes: what is found, the tests, the tables of docs/results.md, and
+# ResNet-20 of its published size with filter response normalisation by SGD and by SGHMC at T = 1 and 0.01, each for
+# EPOCHS passes over 20,000 images: as many as five minutes allow by the table. PYTHON is one with PyTorch, DATA a
+# folder of CIFAR-10; without it the images are made up.
+EPOCHS ?= 16
 gpu: setup
 	$(GO) run ./cmd/kelvin doctor
-	$(GO) run ./bench/gpu -python $(or $(PYTHON),python3)
 	$(GO) test -count=1 ./internal/cuda ./torch ./bench/gpu
 	$(GO) test -count=1 -run TestDevices ./examples/papers/atmc
-	$(GO) run ./bench/compare -device cuda
-	for norm in batch frn; do $(GO) run ./examples/papers/atmc -device cuda -dir out/atmc-gpu-$$norm -net resnet20 \
-		-norm $$norm -depth 20 -filters 16 -whole -images 2560 -tests 1000 -batch 128 -epochs 4 -cycle 1 -seeds 1 || \
-		exit 1; done
+	$(if $(PYTHON),PATH="$(dir $(PYTHON)):$$PATH") $(GO) run ./bench/results -only gpu
+	for run in "-only SGD" "-only SGHMC -prepared -temperature 1" "-only SGHMC -prepared -temperature 0.01"; do \
+		$(GO) run ./examples/papers/atmc -device cuda $(if $(DATA),-data $(DATA)) -dir "out/atmc-gpu/$$run" -net resnet20 \
+		-norm frn -depth 20 -filters 16 -whole -augment=false -images 20000 -tests 10000 -batch 128 -epochs $(EPOCHS) \
+		-cycle $$(($(EPOCHS) / 8)) -start $$(($(EPOCHS) / 2)) -seeds 1 -momentum-sghmc 0.98 $$run || exit 1; done
 
 # Kelvin beside Stan, nutpie, NumPyro, BlackJAX, Pyro and posteriors, which the first run installs in the user's cache;
 # POSTERIORDB is a checkout of posteriordb. bench-peers-quick is shorter.

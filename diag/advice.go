@@ -85,6 +85,7 @@ type adviser struct {
 	dim    int     // of the draws
 	target float64 // the acceptance that the user set for the run; 0 where that is not known
 	given  bool    // the user set the step size
+	scaled string  // latent normal variables of unknown scale, where the draws name them
 	// The run noted that the density has no end, which is the cause of what else is wrong.
 	endless bool
 	// undefined says that a note is about gradients that are NaN where the density is finite.
@@ -92,11 +93,12 @@ type adviser struct {
 }
 
 // The kind of the note about a density without an end, and attributes: the target of the acceptance that the user set,
-// and that the user set the step size.
+// latent normal variables of unknown scale, and that the user set the step size.
 const (
 	endless    = "endless" // the kind of the note
 	undefined  = "undefined_gradient"
 	attrTarget = "target_accept"
+	attrScaled = "scaled_normals"
 	attrStep   = "step_size"
 	given      = "given"
 )
@@ -236,7 +238,12 @@ func (a adviser) of(code Code, times float64) string {
 
 // smallerSteps is the advice on steps that are too large.
 func (a adviser) smallerSteps() string {
-	const otherwise = "If divergences stay, reparametrise (hierarchies: non-centred) or use tighter priors."
+	remedy := "reparametrise (hierarchies: non-centred, as ppl.Reparam writes them) or use tighter priors."
+	if a.scaled != "" {
+		remedy = "write " + a.scaled + " non-centred (ppl.Reparam), let ppl.AutoReparam choose the form, or use tighter " +
+			"priors."
+	}
+	otherwise := "If divergences stay, " + remedy
 	set, next := a.set("TargetAccept", "0.95"), "then 0.99"
 	switch smaller := a.set("Variance", "1e-4"); {
 	case a.given && a.set("StepSize", "") != "":
@@ -249,8 +256,8 @@ func (a adviser) smallerSteps() string {
 	case set == "":
 		return "Use smaller steps. " + otherwise
 	case a.target >= 0.99:
-		return fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy. Reparametrise "+
-			"(hierarchies: non-centred, as ppl.Reparam writes them) or use tighter priors.", a.target)
+		return fmt.Sprintf("This run had TargetAccept: %g already, and still smaller steps are no remedy: ", a.target) +
+			remedy
 	case a.target >= 0.95:
 		return fmt.Sprintf("This run had TargetAccept: %g. Set %s. ", a.target, a.set("TargetAccept", "0.99")) + otherwise
 	}

@@ -121,7 +121,7 @@ func TestAdviceKnowsTheTarget(t *testing.T) {
 	require.Contains(t, advice("0.95"), "This run had TargetAccept: 0.95. Set hmc.NUTS{TargetAccept: 0.99}.")
 	for _, high := range []string{"0.99", "0.999"} {
 		require.Contains(t, advice(high), "This run had TargetAccept: "+high+" already")
-		require.Contains(t, advice(high), "Reparametrise")
+		require.Contains(t, advice(high), "no remedy: reparametrise")
 		require.NotContains(t, advice(high), "Set ")
 		require.NotContains(t, advice(high), "0.95")
 	}

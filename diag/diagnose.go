@@ -85,6 +85,7 @@ func Diagnose(d *draws.Draws, opt DiagnoseOptions) (*Report, error) {
 	g.endless = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == endless })
 	g.undefined = slices.ContainsFunc(d.Notes(), func(n draws.Note) bool { return n.Kind == undefined && n.Serious })
 	g.given = d.Attrs()[attrStep] == given
+	g.scaled = d.Attrs()[attrScaled]
 	g.cold = cold(d.Attrs()[draws.AttrTemperature], g.traces(draws.StatTemperature))
 	g.lengths()
 	g.sampler()

@@ -130,6 +130,27 @@ func blocks(text string) []string {
 	}
 }
 
+// The examples that the README lists are there.
+func TestExamplesExist(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "| `go run ./examples/...` | |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile("(?m)^\\| ((?:`[a-z_/]+`(?:, )?)+) \\|").FindAllStringSubmatch(table, -1)
+	if len(rows) < 25 {
+		t.Fatalf("only %d rows of examples were found", len(rows))
+	}
+	for _, row := range rows {
+		for _, name := range strings.Split(row[1], ", ") {
+			if _, err := os.Stat(filepath.Join("..", "examples", strings.Trim(name, "`"), "main.go")); err != nil {
+				t.Errorf("README: %v", err)
+			}
+		}
+	}
+}
+
 // The files that the page of the design names are there.
 func TestFilesExist(t *testing.T) {
 	text, err := os.ReadFile("design.md")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/raw"
@@ -105,6 +106,11 @@ func (s *session) describe(r *Result) {
 	s.attributes(d)
 	if t, ok := s.transform.(interface{ Cold(from, to int64) bool }); ok && t.Cold(int64(s.o.Warmup), s.updates) {
 		d.SetAttr(draws.AttrTemperature, "0")
+	}
+	if p, ok := s.program.(interface{ ScaledNormals() ([]string, error) }); ok && happened(d, draws.StatDivergent) {
+		if names, err := p.ScaledNormals(); err == nil && len(names) > 0 { // without them the advice names no variable
+			d.SetAttr("scaled_normals", strings.Join(names, ", "))
+		}
 	}
 	if noter, ok := s.transform.(Noter); ok {
 		summary := RunSummary{Updates: s.updates, Held: s.held, Undefined: s.compilation.undefined.count,

@@ -1,8 +1,10 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/ppl"
@@ -28,6 +30,21 @@ type Horseshoe struct {
 	Global any
 	Slab   float64 // scale of the largest coefficients; 0 is no slab
 	SlabDF float64 // degrees of freedom of the slab; 0 is 4
+}
+
+// R2D2 is the prior of coefficients β of features of unit variance by the share of the variance that they explain
+// (Zhang, Naughton, Bondell and Reich 2022, "Bayesian regression using a prior on the model fit: the R2-D2 shrinkage
+// prior"; in the form of brms):
+//
+//	βᵢ = zᵢ σ √(φᵢ R²/(1 − R²)),  zᵢ ~ Normal(0, 1)
+//	R² ~ Beta(Mean·Precision, (1 − Mean)·Precision),  φ ~ Dirichlet(Concentration)
+//
+// A small Concentration lets few coefficients have most of the share.
+type R2D2 struct {
+	Mean          float64 // of R², between 0 and 1; 0 is 1/2
+	Precision     float64 // of R², greater than 0; 0 is 2, with which R² is uniform for a Mean of 1/2
+	Concentration float64 // greater than 0; 0 is 1/2
+	Noise         any     // σ, a number or a tensor of shape [] greater than 0; nil is 1
 }
 
 // GlobalScale is the Global at which the prior expects about relevant of the features to have coefficients that are not
@@ -87,4 +104,36 @@ func (h Horseshoe) Sample(c *ppl.Ctx, name string, n int) torch.Tensor {
 		scale = scale.Div(scale.Square().Div(slab).Add(1).Sqrt())
 	}
 	return c.Deterministic(name, c.Sample(name+"_raw", vector(dist.Normal(0, 1))).Mul(scale))
+}
+
+// Sample declares n coefficients and returns them, of shape [n]. Its sites are name_r2 (R²), name_shares (φ, of two
+// coefficients and more) and name_raw (z); name is a Deterministic. A mistake in the fields is a [ppl.SiteError] of the
+// function that runs the model.
+func (r R2D2) Sample(c *ppl.Ctx, name string, n int) torch.Tensor {
+	fail := func(format string, args ...any) {
+		panic(&ppl.SiteError{Site: name, Distribution: "R2D2", Message: fmt.Sprintf(format, args...)})
+	}
+	r.Mean, r.Precision = cmp.Or(r.Mean, 0.5), cmp.Or(r.Precision, 2)
+	r.Concentration = cmp.Or(r.Concentration, 0.5)
+	switch {
+	case n < 1:
+		fail("%d coefficients are asked for: there must be at least 1", n)
+	case !(r.Mean > 0 && r.Mean < 1):
+		fail("Mean is %v: it must be between 0 and 1, or 0 for 1/2", r.Mean)
+	case !(r.Precision > 0) || math.IsInf(r.Precision, 1):
+		fail("Precision is %v: it must be greater than 0, or 0 for 2", r.Precision)
+	case !(r.Concentration > 0) || math.IsInf(r.Concentration, 1):
+		fail("Concentration is %v: it must be greater than 0, or 0 for 1/2", r.Concentration)
+	}
+	if r.Noise == nil {
+		r.Noise = 1
+	}
+	r2 := c.Sample(name+"_r2", dist.Beta(r.Mean*r.Precision, (1-r.Mean)*r.Precision)).Unsqueeze(-1)
+	scale := r2.Div(torch.Of(1).Sub(r2)).Sqrt().Mul(r.Noise)
+	if n > 1 {
+		shares := c.Sample(name+"_shares", dist.Dirichlet(torch.New(slices.Repeat([]float64{r.Concentration}, n))))
+		scale = scale.Mul(shares.Sqrt())
+	}
+	raw := c.Sample(name+"_raw", dist.Independent(dist.Normal(0, 1).Expand(int64(n)), 1))
+	return c.Deterministic(name, raw.Mul(scale))
 }

@@ -87,7 +87,7 @@ func AutoReparam(ctx context.Context, m Model, batch infer.Batch, pilot infer.Me
 	if err != nil {
 		return nil, err
 	}
-	names, err := plain.scaledNormals()
+	names, err := plain.ScaledNormals()
 	if err != nil {
 		return fail(err)
 	}
@@ -126,8 +126,9 @@ func AutoReparam(ctx context.Context, m Model, batch infer.Batch, pilot infer.Me
 	return Compile(PartlyCentred(m, shares), batch)
 }
 
-// scaledNormals are the latent normal variables whose scale differs between two points.
-func (p *Program) scaledNormals() (names []string, err error) {
+// ScaledNormals are the latent normal variables whose scale is unknown: those that [AutoReparam] may write in another
+// form. They are found by the scales at two points.
+func (p *Program) ScaledNormals() (names []string, err error) {
 	scales := [2]map[string][]float64{{}, {}}
 	for k, by := range []float64{0.3, -0.5} {
 		err := torch.Do(func(*torch.Scope) error {

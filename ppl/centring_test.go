@@ -106,3 +106,21 @@ func TestAutoReparam(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mu[]", fixed.Layout().String())
 }
+
+// A run that diverged in a funnel names the variable whose scale is unknown, and what to write.
+func TestAdviceNamesTheFunnel(t *testing.T) {
+	p, err := ppl.Compile(func(c *ppl.Ctx) {
+		tau := c.Sample("tau", dist.HalfCauchy(5))
+		c.Sample("theta", dist.Normal(0, tau).Expand(8))
+		c.Sample("other", dist.Normal(0, 2).Expand(8))
+	}, nil)
+	require.NoError(t, err)
+	names, err := p.ScaledNormals()
+	require.NoError(t, err)
+	require.Equal(t, []string{"theta"}, names)
+	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Seed: 1, Observer: infer.Silent})
+	require.NoError(t, err)
+	report, err := diag.Diagnose(d, diag.DiagnoseOptions{})
+	require.NoError(t, err)
+	require.Contains(t, report.String(), "write theta non-centred (ppl.Reparam)")
+}

@@ -36,12 +36,17 @@ func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 
 // LOO is leave-one-out cross-validation of the model on its data by Pareto-smoothed importance sampling: [loo.LOO] of
 // [Program.LogLikelihood] with the relative efficiencies of its chains. The observations are those of all observed
-// variables, in the order of the sites of LogLikelihood; those that a mask leaves out are not among them. Chains of
-// different lengths are cut to the shortest.
-func (p *Program) LOO(posterior *draws.Draws) (*loo.Result, error) {
+// variables, in the order of the sites of LogLikelihood, or of the sites that are named; those that a mask leaves out
+// are not among them. Chains of different lengths are cut to the shortest.
+func (p *Program) LOO(posterior *draws.Draws, sites ...string) (*loo.Result, error) {
 	likelihood, err := p.LogLikelihood(posterior)
 	if err != nil {
 		return nil, err
+	}
+	if len(sites) > 0 {
+		if likelihood, err = likelihood.Select(sites...); err != nil {
+			return nil, fmt.Errorf("ppl.LOO: %w", err)
+		}
 	}
 	if likelihood.MinLen() != likelihood.MaxLen() {
 		if likelihood, err = likelihood.Slice(0, likelihood.MinLen()); err != nil {

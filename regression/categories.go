@@ -33,6 +33,10 @@ type Categorical struct{}
 // of counts of sum n, the categories.
 type Multinomial struct{}
 
+// Dirichlet is shares of a whole, above 0 and of sum 1: cbind(a, b, c) ~ x, where a, b and c are columns of shares.
+// Their means have the predictors of Categorical, and phi is the precision: Dirichlet(μ phi). Link: logit.
+type Dirichlet struct{}
+
 func (f Cumulative) spec() *spec {
 	s := ordinal("cumulative", f.Link, func(a args) []any {
 		lower, upper := thresholdTails(a, f.Link)
@@ -82,10 +86,18 @@ func (Categorical) spec() *spec {
 }
 
 func (Multinomial) spec() *spec {
-	return &spec{name: "multinomial", links: []string{"logit"}, nominal: true, trials: true, allowed: ofTrials,
-		logits: args.stacked,
-		dist:   func(a args) dist.Distribution { return dist.MultinomialLogits(a.trials, a.stacked()) },
-		mean:   func(a args) torch.Tensor { return a.stacked().Softmax(-1).Mul(a.trials.Unsqueeze(-1)) }}
+	return &spec{name: "multinomial", links: []string{"logit"}, nominal: true, several: true, trials: true,
+		allowed: ofTrials, logits: args.stacked,
+		dist: func(a args) dist.Distribution { return dist.MultinomialLogits(a.trials, a.stacked()) },
+		mean: func(a args) torch.Tensor { return a.stacked().Softmax(-1).Mul(a.trials.Unsqueeze(-1)) }}
+}
+
+func (Dirichlet) spec() *spec {
+	return &spec{name: "dirichlet", links: []string{"logit"}, params: []string{"phi"}, nominal: true, several: true,
+		allowed: unit, logits: args.stacked,
+		dist: func(a args) dist.Distribution {
+			return dist.Dirichlet(a.stacked().Softmax(-1).Mul(a.of["phi"].Unsqueeze(-1)))
+		}}
 }
 
 // ordinal is a family of ordered categories by the logits of each.

@@ -28,7 +28,7 @@ func (m *Model) Covariates() []string {
 // Predictors are the columns that predictions read: those of the formulas but for the outcome itself.
 func (m *Model) Predictors() []string {
 	all := map[string]*formula.Formula{}
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		f := *p.design.Formula()
 		f.Outcome.Value = formula.Expr{}
 		all[p.param] = &f
@@ -42,8 +42,8 @@ func (m *Model) Observed() []float64 { return slices.Clone(m.rows.Y) }
 // Table has the rows that the model was fitted to, without those that were dropped.
 func (m *Model) Table() *data.Table { return m.table }
 
-// Categorical says whether what is expected is of categories, and not a mean.
-func (m *Model) Categorical() bool { return m.family.logits != nil }
+// Categorical says whether what is expected is a number for each category or outcome, and not a mean.
+func (m *Model) Categorical() bool { return m.wide() }
 
 // Whole says whether a column has whole numbers alone: numbers of trials, and levels of mo().
 func (m *Model) Whole(column string) bool {

@@ -28,7 +28,7 @@ type Comparison struct {
 // posterior: draws of a site of the column's name, with an element for each pair of levels, or for each level of By.
 // (Arel-Bundock, Greifer and Heiss 2024, Journal of Statistical Software 111: average comparisons.)
 func (m *Model) Compare(posterior *draws.Draws, rows Rows, c Comparison) (*draws.Draws, error) {
-	column, err := m.tableOf(rows).Column(c.Column)
+	rows, column, err := m.where(rows, c.Column)
 	if err != nil {
 		return nil, fmt.Errorf("regression.Compare: %w", err)
 	}
@@ -124,7 +124,7 @@ func (c Comparison) wrong(field string, value any, allowed string) error {
 // Slope is the derivative of the expected outcome in a column of numbers, averaged over rows or those of each level of
 // by: draws of a site of the column's name. It is a central difference with a step of 1e-4 standard deviations.
 func (m *Model) Slope(posterior *draws.Draws, rows Rows, column, by string) (*draws.Draws, error) {
-	of, err := m.tableOf(rows).Column(column)
+	rows, of, err := m.where(rows, column)
 	switch {
 	case err != nil:
 	case of.Labels != nil:
@@ -161,8 +161,9 @@ func (m *Model) Average(posterior *draws.Draws, rows Rows, by string) (*draws.Dr
 func (m *Model) averages(name string, posterior *draws.Draws, rows Rows, site, by string, parts []part,
 	f func(v []float64) float64) (*draws.Draws, error) {
 	fail := func(err error) (*draws.Draws, error) { return nil, fmt.Errorf("regression.%s: %w", name, err) }
-	if m.family.logits != nil { // the mean over their probabilities is the same whatever they are
-		return fail(fmt.Errorf("the family %s has a probability for each category and no mean: use Expected", m.family.name))
+	if m.wide() { // the mean over probabilities of categories is the same whatever they are
+		return fail(fmt.Errorf("the family %s has an expected value for each category or outcome: use Expected",
+			m.family.name))
 	}
 	table := m.tableOf(rows)
 	groups, labels, err := levelsOf(table, by)
@@ -274,12 +275,13 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 		case slices.Contains(outcome, name) && !slices.Contains(m.Predictors(), name):
 			continue
 		case name == column && c.Labels == nil:
+			c.Numbers = present(c.Numbers)
 			low, high := slices.Min(c.Numbers), slices.Max(c.Numbers)
 			c.Numbers = floats.Span(make([]float64, n), low, high)
 		case name == column:
 			c.Labels = slices.Clone(c.Levels)
 		case c.Labels == nil:
-			mean, _ := sample.Moments(c.Numbers)
+			mean, _ := sample.Moments(present(c.Numbers))
 			if m.Whole(name) {
 				mean = math.Round(mean)
 			}
@@ -290,6 +292,25 @@ func (m *Model) Grid(column string, steps int) (*data.Table, error) {
 		columns = append(columns, c)
 	}
 	return data.NewTable(columns...)
+}
+
+// where are the rows in which a column has a value, and the column there.
+func (m *Model) where(rows Rows, column string) (Rows, data.Column, error) {
+	c, err := m.tableOf(rows).Column(column)
+	if len(present(c.Numbers)) == len(c.Numbers) {
+		return rows, c, err
+	}
+	var at []int
+	for i, v := range c.Numbers {
+		if !math.IsNaN(v) {
+			at = append(at, i)
+		}
+	}
+	if rows.Table, err = m.tableOf(rows).Rows(at...); err != nil {
+		return rows, c, err
+	}
+	c, err = rows.Table.Column(column)
+	return rows, c, err
 }
 
 func (m *Model) tableOf(rows Rows) *data.Table {

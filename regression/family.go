@@ -10,9 +10,8 @@ import (
 
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
-// [NegativeBinomial], [Geometric], [Cumulative], [Sequential], [Adjacent],
-// [Categorical], [Multinomial], [VonMises], [Quantile], or [ZeroInflated] or [Hurdle]
-// of another one.
+// [NegativeBinomial], [Geometric], [Cumulative], [Sequential], [Adjacent], [Categorical], [Multinomial], [Dirichlet],
+// [VonMises], [Quantile], or [ZeroInflated] or [Hurdle] of another one.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
 // where a family has several. μ is its inverse at the linear predictor η.
@@ -99,6 +98,8 @@ type spec struct {
 	ordinal bool     // the outcome is one of ordered categories
 	free    bool     // thresholds of ordered categories are in any order
 	nominal bool     // the outcome is of categories without an order
+	several bool     // the outcome is a column for each category
+	joint   bool     // the outcome is several numbers with correlated residuals
 	hurdle  bool     // the outcome is 0, or of the family's law
 	wrong   string   // what is wrong with a field
 	allowed outcome
@@ -117,7 +118,7 @@ type args struct {
 	mu     torch.Tensor            // the inverse link of eta
 	of     map[string]torch.Tensor // the other parameters by name
 	trials torch.Tensor
-	logits []any // of categories without an order, the predictor of each
+	logits []any // the predictor of each category without an order, or of each outcome
 }
 
 // parameter is a parameter of families beside the mean: where it lies, and its prior where it has no formula.

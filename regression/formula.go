@@ -16,13 +16,18 @@ type Formula struct {
 	// Mean says what the outcome depends on: "recall ~ age + treatment*dose + s(hour) + (1 + dose | clinic)".
 	Mean string
 	// Params are formulas of other parameters of the family, by name: {"sigma": "~ age"}. They are on the scale of the
-	// parameter's link: log for those above 0, logit for zi and hu.
+	// parameter's link: log for those above 0, logit for zi and hu. Of several outcomes, mvbind(y, z), they are formulas
+	// of the means of some, in the place of that of all. A column with missing values that the mean has as mi(x) is
+	// imputed, as N(η, sigma_x), and {"x": "~ z"} is the formula of η; "~ 1" is the default.
 	Params map[string]string
 	Family Family  // nil means Gaussian{}
 	Priors Priors  // in the place of the defaults
 	Eta    float64 // of the LKJ priors of correlations; 0 means 1, which is uniform
 	// Horseshoe is the prior of all coefficients of the mean, for many columns of which few matter. Nil is none.
 	Horseshoe *models.Horseshoe
+	// R2D2 is another such prior, of all coefficients by the R² that they explain together; with families that have a
+	// sigma, of the variance beside sigma². Nil is none.
+	R2D2 *models.R2D2
 	// DropMissing leaves out rows with missing values in columns of the formulas; [Model.Dropped] counts them. Without
 	// it they are an error.
 	DropMissing bool
@@ -48,12 +53,17 @@ func (f Formula) Fit(table *data.Table) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := m.checkParams(incomplete(parsed)); err != nil {
+		return nil, err
+	}
 	if table == nil || table.Len() == 0 {
 		return nil, fmt.Errorf("%s: the table has no rows", typeName)
 	}
 	if f.DropMissing {
 		before := table.Len()
-		columns := m.columns(parsed)
+		columns := slices.DeleteFunc(m.columns(parsed), func(name string) bool {
+			return slices.Contains(incomplete(parsed), name)
+		})
 		complete, _, err := table.DropMissing(columns...)
 		if err != nil {
 			return nil, err
@@ -81,10 +91,27 @@ func (m *Model) checkFields() error {
 	case !(m.formula.Eta >= 0):
 		return fail("Eta", m.formula.Eta, "it must be above 0, or 0 for 1")
 	}
+	if m.formula.Horseshoe != nil && m.formula.R2D2 != nil {
+		return fail("R2D2", "set", "it does not go with Horseshoe: the coefficients have one prior")
+	}
+	return nil
+}
+
+// checkParams checks the names of Params.
+func (m *Model) checkParams(imputed []string) error {
+	for _, name := range imputed {
+		if slices.Contains(m.family.params, name) {
+			return &infer.FieldError{Type: typeName, Field: "Mean", Value: fmt.Sprintf("with mi(%s)", name),
+				Allowed: "the column has the name of a parameter of the family: rename it"}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.formula.Params)) {
-		if !slices.Contains(s.params, name) {
-			return fail("Params", fmt.Sprintf("of %q", name),
-				fmt.Sprintf("the parameters of %s beside its mean are %q", s.name, s.params))
+		if of := m.family; !slices.Contains(of.params, name) && !slices.Contains(imputed, name) {
+			allowed := fmt.Sprintf("the parameters of %s beside its mean are %q", of.name, of.params)
+			if of.joint {
+				allowed = fmt.Sprintf("formulas are of the outcomes %q", of.params)
+			}
+			return &infer.FieldError{Type: typeName, Field: "Params", Value: fmt.Sprintf("of %q", name), Allowed: allowed}
 		}
 	}
 	return nil
@@ -102,6 +129,9 @@ func (m *Model) parse() (map[string]*formula.Formula, error) {
 			Allowed: "it needs an outcome before the ~, as in y ~ x"}
 	}
 	out[""] = mean
+	if err := m.join(mean.Outcome); err != nil {
+		return nil, err
+	}
 	for name, text := range m.formula.Params {
 		f, err := formula.Parse(text)
 		if err != nil {

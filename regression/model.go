@@ -26,6 +26,9 @@ import (
 //	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
+//	x_missing    the missing values of a column of mi(x), which has the sites above with _x at the end
+//	rescor       the correlations of the residuals of several outcomes, each of which has the sites above with its name
+//	             at the end
 //
 // and what these are made of: L_g, z_g, z_s(x), z_gp(x), and unit_b where the scales of the priors of b are small.
 type Model struct {
@@ -33,6 +36,7 @@ type Model struct {
 	formula    Formula
 	family     *spec
 	predictors []*predictor // the mean's first
+	imputed    []imputation // the columns of mi()
 	outcome    string
 	levels     []string // of an outcome that is a factor
 	categories int      // of ordered ones
@@ -110,13 +114,16 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 				p.centred = p.informed(m.working(true), rows.Added["trials"])
 			}
 		}
-		if m.family.nominal {
+		if m.family.nominal && name == "" {
 			m.forEachCategory(p)
 			continue
 		}
 		m.predictors = append(m.predictors, p)
 	}
-	return nil
+	if m.family.joint {
+		m.forEachOutcome()
+	}
+	return m.learnImputed(parsed, table, options)
 }
 
 // forEachCategory copies the predictor of the formula for each category but the first.
@@ -157,7 +164,7 @@ func (p *predictor) learn() error {
 // compile runs the model once for its priors and labels, and compiles it.
 func (m *Model) compile() (err error) {
 	batch := infer.Batch{}
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		if err := m.add(batch, p.rows, p); err != nil {
 			return err
 		}
@@ -191,13 +198,23 @@ type weights struct {
 // args are the parameters of the outcome's law, by row.
 func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tensor) {
 	p := m.predictors[0]
-	if m.family.nominal {
-		return m.nominal(g, data), w, rest
-	}
-	e := p.sites(g, m)
+	data = m.impute(g, data)
 	a.of = map[string]torch.Tensor{}
+	switch {
+	case m.family.joint:
+		return m.jointly(g, data), w, rest
+	case m.family.nominal:
+		m.nominal(&a, g, data)
+		return a, w, rest
+	}
+	if r := m.formula.R2D2; r != nil && m.family.scaled { // the prior of the coefficients is a share of the variance
+		a.of["sigma"] = m.parameter(g, "sigma", data)
+	}
+	e := p.sites(g, m, a.of["sigma"])
 	for _, name := range m.family.params {
-		a.of[name] = m.parameter(g, name, data)
+		if _, there := a.of[name]; !there {
+			a.of[name] = m.parameter(g, name, data)
+		}
 	}
 	if m.family.trials {
 		a.trials = data("trials")
@@ -215,17 +232,19 @@ func (m *Model) args(g getter, data dataOf) (a args, w weights, rest torch.Tenso
 	return a, w, rest
 }
 
-// nominal are the logits of categories without an order.
-func (m *Model) nominal(g getter, data dataOf) (a args) {
+// nominal adds the logits of categories without an order, and the parameters beside them.
+func (m *Model) nominal(a *args, g getter, data dataOf) {
 	a.logits = []any{nil}
-	for _, p := range m.predictors {
-		a.logits = append(a.logits, g.each(p.eta(p.sites(g, m), data)))
+	for _, p := range m.predictors[:m.categories-1] {
+		a.logits = append(a.logits, g.each(p.eta(p.sites(g, m, torch.Tensor{}), data)))
 	}
 	a.logits[0] = a.logits[1].(torch.Tensor).Mul(0)
+	for _, name := range m.family.params {
+		a.of[name] = m.parameter(g, name, data)
+	}
 	if m.family.trials {
 		a.trials = data("trials")
 	}
-	return a
 }
 
 // parameter is one beside the mean.
@@ -236,7 +255,7 @@ func (m *Model) parameter(g getter, name string, data dataOf) torch.Tensor {
 	of := parameters[name]
 	for _, p := range m.predictors[1:] {
 		if p.param == name {
-			return inverse(of.link, g.each(p.eta(p.sites(g, m), data)))
+			return inverse(of.link, g.each(p.eta(p.sites(g, m, torch.Tensor{}), data)))
 		}
 	}
 	return m.scalar(g, isParameter, name, of.says(m.scale), func() dist.Distribution { return of.prior(m.scale) })
@@ -294,7 +313,14 @@ func (g inModel) sample(site string, d func() dist.Distribution) torch.Tensor {
 func (g inModel) keep(site string, value torch.Tensor)      { g.c.Deterministic(site, value) }
 func (inModel) grown(_ string, e groupEffects) torch.Tensor { return e.r }
 func (inModel) each(eta torch.Tensor) torch.Tensor          { return eta }
-func (inModel) known(string) (torch.Tensor, bool)           { return torch.Tensor{}, false }
+func (g inModel) impute(i imputation, d dist.Distribution, x torch.Tensor) (full torch.Tensor) {
+	g.c.Plate("rows", 0, func(c *ppl.Ctx) { full = c.Impute(i.column, d, x, i.missing) })
+	return full
+}
+func (inModel) known(string) (torch.Tensor, bool) { return torch.Tensor{}, false }
+
+// ScaledNormals names none of the effects of groups: the data have chosen their forms.
+func (m *Model) ScaledNormals() ([]string, error) { return nil, nil }
 
 // Draws maps draws on unconstrained space to named values, with labels.
 func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {

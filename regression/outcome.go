@@ -10,6 +10,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"gonum.org/v1/gonum/floats"
 )
 
 // learnOutcome checks the outcome against the family.
@@ -32,10 +33,12 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
 		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
 			"trunc()")
-	case f.Outcome.Several() != (s.name == "multinomial"):
-		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, and no others " +
-			"of it")
-	case m.levels != nil && s.logits == nil && !(s.name == "bernoulli" && len(m.levels) == 2):
+	case f.Outcome.Several() != (s.several || s.joint):
+		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, their shares, " +
+			"cbind(a, b), of dirichlet, and no others of these")
+	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
+		return fail("of several outcomes only weights(w) stands right of the bar")
+	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
 		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
@@ -48,11 +51,18 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
-		if s.logits != nil && y != math.Trunc(y) {
+		if s.logits != nil && !s.several && y != math.Trunc(y) {
 			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
 		}
 	}
-	if s.logits != nil {
+	if s.name == "dirichlet" {
+		for i, k := 0, len(m.levels); i < rows.N; i++ {
+			if sum := floats.Sum(rows.Y[i*k : (i+1)*k]); math.Abs(sum-1) > 1e-6 {
+				return fail("row %d: its shares have the sum %g, which must be 1", i+1, sum)
+			}
+		}
+	}
+	if s.logits != nil || s.joint {
 		m.categories, m.lowest = len(m.levels), 0
 		if m.levels == nil {
 			m.categories, m.lowest = int(high-low)+1, low
@@ -62,7 +72,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		}
 	}
 	m.scale = 1
-	if s.scaled {
+	if s.scaled && !s.joint {
 		if _, sd := sample.Moments(rows.Y); sd > 0 && s.linked() == "identity" {
 			m.scale = sd
 		}
@@ -72,7 +82,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 
 // centre is the link of the mean outcome.
 func (m *Model) centre() float64 {
-	if m.family.logits != nil {
+	if m.family.logits != nil || m.family.joint {
 		return 0
 	}
 	y := m.working(false)

@@ -33,7 +33,8 @@ type dataOf = func(key string) torch.Tensor
 type value func(a args, source *torch.Source, data dataOf) torch.Tensor
 
 // Expected is the mean of the outcome for each row, under each draw of the posterior: draws of the site "mean", [rows].
-// Of categories it has [rows, categories], their probabilities, or expected counts of Multinomial.
+// Of categories it has [rows, categories], their probabilities, or expected counts of Multinomial; of several outcomes
+// [rows, outcomes].
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
 		switch {
@@ -48,16 +49,15 @@ func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error
 
 // Linear is the linear predictor η of each row, under each draw: draws of the site "eta", [rows].
 func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
-	if m.family.nominal {
-		return nil, fmt.Errorf("regression.Linear: the family %s has a predictor for each category: use Expected",
-			m.family.name)
+	if m.family.nominal || m.family.joint {
+		return nil, fmt.Errorf("regression.Linear: there is a predictor for each category or outcome: use Expected")
 	}
 	return m.predict("Linear", "eta", posterior, rows,
 		func(a args, _ *torch.Source, _ dataOf) torch.Tensor { return a.eta })
 }
 
 // Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows];
-// of Multinomial [rows, categories].
+// of Multinomial, Dirichlet and several outcomes [rows, their number].
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Predict", m.outcome, posterior, rows,
 		func(a args, source *torch.Source, data dataOf) torch.Tensor {
@@ -84,14 +84,15 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 	switch {
 	case site == "R2":
 		shape, size = nil, 1
-	case m.family.logits != nil && site == "mean", m.family.name == "multinomial" && site != "log density":
+	case m.wide() && site == "mean", (m.family.several || m.family.joint) && site != "log density":
 		shape, size = append(shape, int64(m.categories)), n*m.categories
 	}
 	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: size}}, nil, posterior.Chains())
 	if err != nil {
 		return fail(err)
 	}
-	of := predictions{m: m, posterior: posterior, batch: batch, n: n, unseen: unseen, rows: rows, f: f}
+	of := predictions{m: m, posterior: posterior, batch: batch, n: n, unseen: unseen, rows: rows, f: f,
+		missing: m.missingIn(rows.Table)}
 	block := max(1, blockSize/(size+posterior.Dim()))
 	for chain := range posterior.Chains() {
 		for from := 0; from < posterior.Len(chain); from += block {
@@ -122,7 +123,7 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		return nil, nil, 0, errors.New("DrawNew and MeanNew are both set: new levels are drawn, or have the mean effect")
 	}
 	batch, unseen, n := infer.Batch{}, map[string]int{}, m.rows.N
-	for _, p := range m.predictors {
+	for _, p := range m.all() {
 		of := p.rows
 		if rows.Table != nil {
 			var err error
@@ -166,6 +167,7 @@ type predictions struct {
 	batch     infer.Batch
 	n         int
 	unseen    map[string]int
+	missing   map[string][]int // rows of a table without a value of mi()
 	rows      Rows
 	f         value
 }
@@ -267,8 +269,8 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 // R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
 // The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
-	if m.family.logits != nil || m.bounds {
-		return nil, fmt.Errorf("regression.R2: it is not defined for categories and truncated outcomes")
+	if m.wide() || m.bounds {
+		return nil, fmt.Errorf("regression.R2: it is not defined for categories, several outcomes and truncated ones")
 	}
 	out, err := m.predict("R2", "R2", posterior, Rows{},
 		func(a args, _ *torch.Source, _ dataOf) torch.Tensor {

@@ -241,6 +241,12 @@ func TestModelAndPredictionsAgree(t *testing.T) {
 	}
 	table, err := table.With(labels("second", other...))
 	require.NoError(t, err)
+	dose := make([]float64, table.Len())
+	for i := range dose {
+		dose[i] = math.Sin(float64(3 * i))
+	}
+	table, err = table.With(numbers("dose", dose...))
+	require.NoError(t, err)
 	y, err := table.Column("y")
 	require.NoError(t, err)
 	for _, f := range []regression.Formula{
@@ -250,7 +256,8 @@ func TestModelAndPredictionsAgree(t *testing.T) {
 		{Mean: "y ~ offset(log(age)) + scale(age)"}, {Mean: "y ~ age + (1 | clinic/treatment)"},
 		{Mean: "y ~ age + (1 + age || clinic)"}, {Mean: "y ~ (1 | mm(clinic, second))"},
 		{Mean: "y ~ (1 | clinic) + (0 + age | clinic)"}, {Mean: "y ~ (0 + treatment | clinic)"},
-		{Mean: "y ~ age", Horseshoe: &models.Horseshoe{}},
+		{Mean: "y ~ age", Horseshoe: &models.Horseshoe{}}, {Mean: "y ~ age*treatment", R2D2: &models.R2D2{Mean: 0.3}},
+		{Mean: "y ~ t2(age, dose, k = 3)"},
 		{Mean: "y ~ age", Params: map[string]string{"sigma": "~ s(age) + (1 | clinic)"}},
 	} {
 		t.Run(f.Mean, func(t *testing.T) {
@@ -302,7 +309,7 @@ func TestEffectsOfCategories(t *testing.T) {
 	require.NoError(t, err)
 	d := sampled(t, m, 6)
 	_, err = m.Compare(d, regression.Rows{}, regression.Comparison{Column: "treatment"})
-	require.ErrorContains(t, err, "regression.Compare: the family categorical has a probability for each category")
+	require.ErrorContains(t, err, "regression.Compare: the family categorical has an expected value for each category")
 	_, err = m.Slope(d, regression.Rows{}, "age", "")
 	require.ErrorContains(t, err, "regression.Slope: the family categorical")
 	_, err = m.Average(d, regression.Rows{}, "")

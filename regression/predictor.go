@@ -2,8 +2,10 @@ package regression
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -27,7 +29,7 @@ type predictor struct {
 	means  []float64     // of the columns of X
 	sds    []float64     // of them
 	group  [][]float64   // standard deviations of the columns of each group
-	spans  []float64     // of each smooth: its standard deviation, a mean over rows, for coefficients of variance 1
+	spans  []span        // of each smooth
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
 	process []process // of each smooth that is a Gaussian process
@@ -45,6 +47,8 @@ type getter interface {
 	known(site string) (torch.Tensor, bool)
 	// grown are the effects of the levels of a group, with those that only a prediction has.
 	grown(name string, e groupEffects) torch.Tensor
+	// impute has the values of a column with those that are missing, of the law d.
+	impute(i imputation, d dist.Distribution, x torch.Tensor) torch.Tensor
 	// each is a predictor for each row, where it may be one for all.
 	each(eta torch.Tensor) torch.Tensor
 }
@@ -71,21 +75,35 @@ func (p *predictor) suffix() string {
 	return "_" + p.param
 }
 
-// sites declares the coefficients.
-func (p *predictor) sites(g getter, m *Model) (e effects) {
+// sites declares the coefficients. sigma is the standard deviation of the residuals, where a prior needs it.
+func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 	suffix := p.suffix()
 	names := p.design.Names()
 	e.intercept = torch.Of(0)
 	switch {
 	case len(names) == 0:
 	case p.param == "" && m.formula.Horseshoe != nil:
-		e.b = p.shrunk(g, m)
+		e.b = p.shrunk(g, m, "Horseshoe", p.scale, func(c *ppl.Ctx, n int) torch.Tensor {
+			return m.formula.Horseshoe.Sample(c, "horseshoe", n)
+		})
+	case p.param == "" && m.formula.R2D2 != nil:
+		scale := p.scale
+		if sigma != (torch.Tensor{}) {
+			scale = 1
+		}
+		e.b = p.shrunk(g, m, "R2D2", scale, func(c *ppl.Ctx, n int) torch.Tensor {
+			r := *m.formula.R2D2
+			if sigma != (torch.Tensor{}) {
+				r.Noise = sigma
+			}
+			return r.Sample(c, "r2d2", n)
+		})
 	default:
 		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
 	}
 	if p.design.Intercept() && !p.plain {
-		e.intercept = p.intercept(g, m, e.b)
+		e.intercept = p.intercept(g, m)
 	}
 	for i, gd := range p.design.Groups() {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
@@ -93,35 +111,50 @@ func (p *predictor) sites(g getter, m *Model) (e effects) {
 	for i, s := range p.design.Smooths() {
 		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
 	}
+	if p.design.Intercept() && !p.plain && p.centres() {
+		at := e.intercept
+		if len(p.means) > 0 {
+			at = at.Sub(e.b.Dot(torch.New(p.means)))
+		}
+		for i, s := range p.design.Smooths() {
+			if s.Kind == "mi" {
+				at = at.Sub(e.smooths[i].Mul(p.spans[i].mean))
+			}
+		}
+		g.keep("intercept"+suffix, at)
+	}
 	return e
 }
 
-// shrunk are coefficients with the horseshoe prior, on columns of unit variance.
-func (p *predictor) shrunk(g getter, m *Model) torch.Tensor {
+// centres says whether columns are less their means.
+func (p *predictor) centres() bool {
+	return len(p.means) > 0 || slices.ContainsFunc(p.design.Smooths(), func(s formula.SmoothDesign) bool {
+		return s.Kind == "mi"
+	})
+}
+
+// shrunk are coefficients with a joint prior that shrinks them, of columns of unit variance, times a scale.
+func (p *predictor) shrunk(g getter, m *Model, name string, scale float64,
+	prior func(c *ppl.Ctx, n int) torch.Tensor) torch.Tensor {
 	m.note(isCoefficient, "b", p.design.Names())
-	m.describe("b", fmt.Sprintf("Horseshoe of columns of unit variance, times %.3g", p.scale))
+	m.describe("b", fmt.Sprintf("%s of columns of unit variance, times %.3g", name, scale))
 	if b, ok := g.known("b"); ok {
 		return b
 	}
-	z := m.formula.Horseshoe.Sample(g.(inModel).c, "horseshoe", len(p.means))
-	b := z.Mul(torch.New(over(p.scale, p.sds)))
+	b := prior(g.(inModel).c, len(p.means)).Mul(torch.New(over(scale, p.sds)))
 	g.keep("b", b)
 	return b
 }
 
-// intercept declares the intercept at the means, and where all columns are 0.
-func (p *predictor) intercept(g getter, m *Model, b torch.Tensor) torch.Tensor {
+// intercept declares the intercept at the means.
+func (p *predictor) intercept(g getter, m *Model) torch.Tensor {
 	suffix := p.suffix()
 	site, r := "intercept"+suffix, isIntercept
-	if m.note(r, site); len(p.means) > 0 {
+	if m.note(r, site); p.centres() {
 		site, r = "intercept_centred"+suffix, isNeeded
 	}
-	at := m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
+	return m.scalar(g, r, site, fmt.Sprintf("Normal(%.3g, %.3g)", p.centre, 2.5*p.scale),
 		func() dist.Distribution { return dist.Normal(p.centre, 2.5*p.scale) }, "intercept"+suffix)
-	if len(p.means) > 0 {
-		g.keep("intercept"+suffix, at.Sub(b.Dot(torch.New(p.means))))
-	}
-	return at
 }
 
 // levels declares the coefficients of a group.
@@ -231,9 +264,12 @@ func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 		}
 	}
 	for i, s := range p.design.Smooths() {
-		if z := data(p.data("z%d", i)); s.Kind == "mo" {
+		switch z := data(p.data("z%d", i)); s.Kind {
+		case "mo":
 			out = out.Add(e.smooths[i].IndexSelect(0, z))
-		} else {
+		case "mi":
+			out = out.Add(z.Sub(p.spans[i].mean).Mul(e.smooths[i]))
+		default:
 			out = out.Add(z.MatMul(e.smooths[i]))
 		}
 	}

@@ -39,14 +39,19 @@ func (f process) basis(z []float64) (flat []float64, err error) {
 	return flat, err
 }
 
+// span is the standard deviation of a smooth, a mean over rows, for coefficients of variance 1; of mi also the mean.
+type span struct{ mean, sd float64 }
+
 // learnSmooth takes what the default priors of a smooth need, and the functions of a Gaussian process.
 func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
-	span, of := 1.0, process{}
+	span, of := span{sd: 1}, process{}
 	switch s.Kind {
-	case "s": // the standard deviation, a mean over rows, for coefficients of variance 1
-		span = floats.Norm(z, 2) / math.Sqrt(float64(p.rows.N))
+	case "s", "t2": // the standard deviation, a mean over rows, for coefficients of variance 1
+		span.sd = floats.Norm(z, 2) / math.Sqrt(float64(p.rows.N))
 	case "mo":
-		_, span = sample.Moments(z)
+		_, span.sd = sample.Moments(z)
+	case "mi":
+		span.mean, span.sd = sample.Moments(present(z))
 	case "gp":
 		x := make([][]float64, len(z))
 		for i, v := range z {
@@ -71,9 +76,13 @@ func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
 
 // smooth declares the coefficients of a smooth.
 func (p *predictor) smooth(g getter, m *Model, i int, s formula.SmoothDesign) torch.Tensor {
-	name, class, scale := s.Name+p.suffix(), "sd_smooth"+p.suffix(), over(2.5*p.scale, p.spans[i:i+1])[0]
-	if s.Kind == "mo" {
+	name, class, scale := s.Name+p.suffix(), "sd_smooth"+p.suffix(), over(2.5*p.scale, []float64{p.spans[i].sd})[0]
+	switch s.Kind {
+	case "mo":
 		return p.monotonic(g, m, s, scale)
+	case "mi":
+		return m.scalar(g, isCoefficient, element("b"+p.suffix(), s.Name), fmt.Sprintf("Normal(0, %.3g)", scale),
+			func() dist.Distribution { return dist.Normal(0, scale) }, "b"+p.suffix())
 	}
 	sd := m.scalar(g, isSD, "sd_"+name, fmt.Sprintf("HalfNormal(%.3g)", scale),
 		func() dist.Distribution { return dist.HalfNormal(scale) }, class)
@@ -121,6 +130,8 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 	indices func(key string, index []int64)) error {
 	key, s := p.data("z%d", i), p.design.Smooths()[i]
 	switch s.Kind {
+	case "mi":
+		numbers(key, z)
 	case "mo":
 		index := make([]int64, len(z))
 		for i, v := range z {

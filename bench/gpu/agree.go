@@ -7,8 +7,6 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/infer/optim"
-	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -72,6 +70,7 @@ const (
 	densities = 1e-12
 	sums      = 1e-10
 	updates   = 1e-8
+	updates32 = 1e-4
 )
 
 // agreements are those of all rooms.
@@ -250,7 +249,7 @@ func families() (list []agreement) {
 	return list
 }
 
-// programs are gradients of the models, mapped over three chains, and some updates of methods on eight schools.
+// programs are gradients of the models, mapped over three chains, and updates of every method on one of them.
 func programs() (list []agreement, err error) {
 	all, err := models.All()
 	if err != nil {
@@ -262,7 +261,7 @@ func programs() (list []agreement, err error) {
 			return nil, err
 		}
 		list = append(list, agreement{"models: " + m.Name, sums, func(device gotch.Device) ([]float64, error) {
-			g, start, batch, err := placed(p, 3, device)
+			g, start, batch, err := placed(p, 3, device, gotch.Double)
 			if err != nil {
 				return nil, err
 			}
@@ -272,51 +271,17 @@ func programs() (list []agreement, err error) {
 				return []torch.Tensor{values, e.Grad}
 			})
 		}})
-		if m.Name != "eight_schools" {
+		if m.Name != "beetles" {
 			continue
 		}
-		rate := infer.Constant(1e-3)
-		for _, u := range []struct {
-			name   string
-			method infer.Method
-		}{
-			{"SGD", optim.SGD{LR: rate, Momentum: 0.9}}, {"Adam", optim.Adam{LR: rate}},
-			{"SGLD", sgmcmc.SGLD{LR: rate}},
-			{"PSGLD", sgmcmc.PSGLD{LR: rate}}, {"SGHMC", sgmcmc.SGHMC{LR: rate}}, {"BAOA", sgmcmc.BAOA{LR: rate}},
-			{"SGNHT", sgmcmc.SGNHT{LR: rate}}, {"ATMC", sgmcmc.ATMC{LR: rate}},
-		} {
-			list = append(list, agreement{"infer: 20 updates of " + u.name, updates,
-				func(device gotch.Device) ([]float64, error) {
-					_, start, batch, err := placed(p, 3, device)
-					if err != nil {
-						return nil, err
-					}
-					transform, err := u.method.Build(p.Target())
-					if err != nil {
-						return nil, err
-					}
-					state, err := infer.Init(transform, start, 4)
-					if err != nil {
-						return nil, err
-					}
-					for range 20 {
-						next, _, err := transform.Update(state, batch)
-						if err != nil {
-							return nil, err
-						}
-						infer.Free(state)
-						state = next
-					}
-					defer infer.Free(state)
-					return state.Position().Values()
-				}})
-		}
+		list = append(list, methods(p)...)
 	}
 	return list, nil
 }
 
 // placed is a program's gradient, with a start of some chains and the data on a device.
-func placed(p infer.Program, chains int, device gotch.Device) (infer.Gradient, infer.Params, infer.Batch, error) {
+func placed(p infer.Program, chains int, device gotch.Device, precision gotch.DType) (infer.Gradient, infer.Params,
+	infer.Batch, error) {
 	none := infer.Params{}
 	g, err := infer.NewGradient(p.Target())
 	if err != nil {
@@ -326,7 +291,7 @@ func placed(p infer.Program, chains int, device gotch.Device) (infer.Gradient, i
 	if err != nil {
 		return nil, none, nil, err
 	}
-	if start, err = start.To(device, gotch.Double); err != nil {
+	if start, err = start.To(device, precision); err != nil {
 		return nil, none, nil, err
 	}
 	batch := infer.Batch{}
@@ -334,6 +299,9 @@ func placed(p infer.Program, chains int, device gotch.Device) (infer.Gradient, i
 		dtype, err := torch.DTypeOfTensor(t)
 		if err != nil {
 			return nil, none, nil, err
+		}
+		if dtype == gotch.Double {
+			dtype = precision
 		}
 		if batch[name], err = torch.To(t, device, dtype); err != nil {
 			return nil, none, nil, err

@@ -66,7 +66,7 @@ func (r *report) chains(ctx context.Context, o options) error {
 // does not count.
 func speedOf(ctx context.Context, p infer.Program, chains int, device gotch.Device, budget time.Duration) (s speed,
 	err error) {
-	g, start, batch, err := placed(p, chains, device)
+	g, start, batch, err := placed(p, chains, device, gotch.Double)
 	if err != nil {
 		return s, err
 	}

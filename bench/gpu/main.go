@@ -8,6 +8,8 @@
 //     updates of methods, and short runs of ATMC on ResNet-20, on the GPU beside main memory, with the tolerance of
 //     each
 //   - chains: transitions of 1,024 chains of NUTS on eight schools and Pima, on the GPU and in main memory
+//   - published: fifty steps of SGHMC on residual networks of their published sizes, and what the published runs would
+//     take
 //   - pytorch: updates of SGHMC on the ResNet-20 and the CNN-LSTM beside the same step in plain PyTorch on the same
 //     device, by turns, after both sides' log posteriors and gradients were compared. The goal is a
 //     ratio of at most 1.1.
@@ -53,6 +55,7 @@ type report struct {
 	Device    string     `json:"device"`
 	Agreement []found    `json:"agreement,omitempty"`
 	Chains    []chainRow `json:"chains,omitempty"`
+	Published []stepTime `json:"published,omitempty"`
 	PyTorch   []stepRow  `json:"pytorch,omitempty"`
 }
 
@@ -65,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&o.pima, "pima", pima.File, "the Pima data")
 	f.IntVar(&o.chains, "chains", 1024, "chains of a row")
 	device := f.String("device", "cuda", "cuda, or cpu to try the command without a GPU")
-	part := f.String("part", "", "only the parts whose name contains this: agreement, chains, pytorch")
+	part := f.String("part", "", "only the parts whose name contains this: agreement, chains, published, pytorch")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -89,7 +92,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, p := range []struct {
 		name string
 		run  func(context.Context, options) error
-	}{{"agreement", r.agree}, {"chains", r.chains}, {"pytorch", r.pytorch}} {
+	}{{"agreement", r.agree}, {"chains", r.chains}, {"published", r.published},
+		{"pytorch", r.pytorch}} {
 		if strings.Contains(p.name, *part) {
 			if err := p.run(ctx, o); err != nil {
 				failures = append(failures, fmt.Errorf("%s: %w", p.name, err))
@@ -155,6 +159,14 @@ func (r *report) write(w io.Writer) error {
 		for _, c := range r.Chains {
 			fmt.Fprintf(t, "%s\t%d\t%.3g\t%.3g\t%.3g\t%.3g\t%s\n", c.Model, c.Chains, c.Device.Transition,
 				c.CPU.Transition, c.Device.Gradients, c.CPU.Gradients, c.Error)
+		}
+	}
+	if len(r.Published) > 0 {
+		fmt.Fprintln(t, "\nsteps of SGHMC\tparameters\tms of a step\tepochs of the paper\thours\t"+
+			"epochs of 20,000 images in 5 minutes\t")
+		for _, s := range r.Published {
+			fmt.Fprintf(t, "%s\t%d\t%.3g\t%d\t%.3g\t%d\t%s\n", s.Network, s.Parameters, s.Step, s.Epochs, s.Hours,
+				s.FiveMinute, s.Error)
 		}
 	}
 	if len(r.PyTorch) > 0 {

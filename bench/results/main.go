@@ -5,8 +5,8 @@
 //	…
 //	<!-- end of results -->
 //
-// A benchmark behind the word POSTERIORDB is left as it is where that environment variable is not set. With -only NAME
-// no other benchmark runs than that of the folder. Run it on a quiet machine.
+// A benchmark behind the word POSTERIORDB is left as it is where that environment variable is not set, and one behind
+// GPU where there is none. With -only NAME no other benchmark runs than that of the folder. Run it on a quiet machine.
 package main
 
 import (
@@ -24,6 +24,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/bench"
 	"github.com/kelvin-ppl/kelvin/bench/internal/command"
 	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
+	"github.com/kelvin-ppl/kelvin/torch"
 )
 
 func main() { command.Main("results", run) }
@@ -49,8 +50,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if *only != "" && b.name() != *only {
 			return "", nil
 		}
-		if b.posteriordb && os.Getenv("POSTERIORDB") == "" {
-			_, err := fmt.Fprintf(out, "%s: left as it is, POSTERIORDB is not set\n", b.name())
+		if lacks := b.lacks(); lacks != "" {
+			_, err := fmt.Fprintf(out, "%s: left as it is, %s\n", b.name(), lacks)
 			return "", err
 		}
 		if _, err := fmt.Fprintln(out, strings.Join(b.words, " ")); err != nil {
@@ -81,15 +82,30 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // benchmark is what fills a block.
 type benchmark struct {
-	words       []string // of the command
-	posteriordb bool     // it needs the posteriors
+	words []string // of the command
+	needs string   // POSTERIORDB, the posteriors, GPU, or nothing
+}
+
+// lacks says what it needs and is not there.
+func (b benchmark) lacks() string {
+	switch b.needs {
+	case "POSTERIORDB":
+		if os.Getenv("POSTERIORDB") == "" {
+			return "POSTERIORDB is not set"
+		}
+	case "GPU":
+		if _, err := torch.CUDA(0); err != nil {
+			return "no GPU"
+		}
+	}
+	return ""
 }
 
 // name is the folder of the benchmark below bench.
 func (b benchmark) name() string { return path.Base(b.words[2]) }
 
 var (
-	block = regexp.MustCompile(`(?s)(<!-- results: (POSTERIORDB )?(go run \./bench/[^\n]*?) -->\n)` +
+	block = regexp.MustCompile(`(?s)(<!-- results: (POSTERIORDB |GPU )?(go run \./bench/[^\n]*?) -->\n)` +
 		`(.*?)(<!-- end of results -->)`)
 	apart = regexp.MustCompile(` {2,}`)
 )
@@ -105,7 +121,7 @@ func rewritten(page string, fill func(benchmark) (string, error)) (string, error
 		if failed != nil {
 			return old
 		}
-		text, err := fill(benchmark{strings.Fields(part[3]), part[2] != ""})
+		text, err := fill(benchmark{strings.Fields(part[3]), strings.TrimSpace(part[2])})
 		if failed = err; err != nil || text == "" {
 			return old
 		}

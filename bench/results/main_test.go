@@ -26,10 +26,11 @@ func TestTables(t *testing.T) {
 // What fill gives takes the place of a block and of nothing else; the other blocks and the page stay.
 func TestRewritten(t *testing.T) {
 	page := "# Results\n\n<!-- results: go run ./bench/a -n 3 -->\nold\n<!-- end of results -->\nbetween\n" +
-		"<!-- results: POSTERIORDB go run ./bench/b -->\nold\n<!-- end of results -->\nend\n"
+		"<!-- results: POSTERIORDB go run ./bench/b -->\nold\n<!-- end of results -->\n" +
+		"<!-- results: GPU go run ./bench/c -->\nold\n<!-- end of results -->\nend\n"
 	next, err := rewritten(page, func(b benchmark) (string, error) {
-		require.Equal(t, b.name() == "b", b.posteriordb)
-		if b.name() == "b" {
+		require.Equal(t, map[string]string{"a": "", "b": "POSTERIORDB", "c": "GPU"}[b.name()], b.needs)
+		if b.name() != "a" {
 			return "", nil
 		}
 		return strings.Join(b.words, "+") + "\n", nil

@@ -36,7 +36,7 @@ func (a *app) effects(_ context.Context, args []string) error {
 		}
 	}
 	if f.model.Categorical() {
-		fmt.Fprintln(a.err, "categories have no average effect: the picture has their probabilities")
+		fmt.Fprintln(a.err, "categories and several outcomes have no average effect: the picture has each of them")
 	} else if err := f.average(a.out, *by, *column); err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func jobFlags(j *job) *flag.FlagSet {
 	flags.StringVar(&j.Family, "family", "gaussian", "the law of the outcome is `FAMILY`, as bernoulli or negbinomial")
 	flags.StringVar(&j.Link, "link", "", "the link is `LINK`, as probit (default: the family's own)")
 	flags.StringVar(&j.Method, "method", "nuts", "sample by `METHOD`: "+methodNames())
-	flags.Float64Var(&j.TargetAccept, "target-accept", 0, "nuts makes steps that are accepted with probability `P`")
+	flags.Float64Var(&j.TargetAccept, "target-accept", 0, "nuts makes steps that are accepted with probability `P` "+
+		"(default 0.95)")
 	flags.IntVar(&j.Chains, "chains", 0, "run `N` chains (default: the method's own, mostly 4)")
 	flags.IntVar(&j.Warmup, "warmup", 0, "make `N` updates of each chain before its draws (default: the method's own)")
 	flags.IntVar(&j.Draws, "draws", 0, "keep `N` draws of each chain (default: the method's own)")

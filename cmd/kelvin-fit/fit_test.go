@@ -164,16 +164,18 @@ func testEffects(t *testing.T) {
 
 // Monotonic effects, Gaussian processes, and families of categories and counts with zeros, from file to prediction.
 func testTerms(t *testing.T) {
-	text := "x,dose,pain,eggs,a,b,n\n"
+	text := "x,dose,pain,eggs,a,b,n,p,q,w\n"
 	for i := range 30 {
-		text += fmt.Sprintf("%g,%d,%s,%d,%d,%d,4\n", float64(i%7)/2, i%3, []string{"low", "mid", "high"}[i*i%5%3],
-			[]int{0, 2, 1, 0, 3}[i%5], i%5, 4-i%5)
+		text += fmt.Sprintf("%g,%d,%s,%d,%d,%d,4,0.%d,0.%d,%s\n", float64(i%7)/2, i%3,
+			[]string{"low", "mid", "high"}[i*i%5%3], []int{0, 2, 1, 0, 3}[i%5], i%5, 4-i%5, 2+i%5, 8-i%5,
+			[]string{"1", "NA", "3", "2.5"}[i%4])
 	}
 	require.NoError(t, os.WriteFile("terms.csv", []byte(text), 0o644))
 	for k, c := range [][]string{{"x ~ mo(dose) + gp(x, k = 5)"}, {"eggs ~ x", "--family", "hurdle_poisson"},
 		{"pain ~ x", "--family", "sratio", "--link", "probit", "--levels", "pain=low,mid,high"},
 		{"pain ~ mo(dose)", "--family", "acat", "--levels", "pain=low,mid,high"},
-		{"cbind(a, b) | trials(n) ~ x", "--family", "multinomial"}} {
+		{"cbind(a, b) | trials(n) ~ x", "--family", "multinomial"}, {"cbind(p, q) ~ x", "--family", "dirichlet"},
+		{"mvbind(x, eggs) ~ mo(dose)"}, {"x ~ p + mi(w)", "--param", "w ~ p"}} {
 		name := fmt.Sprint("terms", k)
 		must(t, append([]string{"fit", "terms.csv", "--out", name, "--chains", "2", "--warmup", "150", "--draws", "50"},
 			c...)...)
@@ -183,8 +185,11 @@ func testTerms(t *testing.T) {
 		out, _ = must(t, "code", name)
 		assert.Contains(t, out, c[0])
 		column := "x"
-		if strings.Contains(c[0], "mo(dose)") {
+		switch {
+		case strings.Contains(c[0], "mo(dose)"):
 			column = "dose"
+		case strings.Contains(c[0], "mi(w)"):
+			column = "w"
 		}
 		must(t, "effects", name, "--by", column)
 		assert.FileExists(t, filepath.Join(name, "effect-"+column+".png"))

@@ -41,7 +41,7 @@ type saved struct {
 	Priors       map[string]string `json:"priors,omitempty"`
 	DropMissing  bool              `json:"drop_missing,omitempty"`
 	Method       string            `json:"method"`
-	TargetAccept float64           `json:"target_accept,omitempty"` // 0 is the method's own, as are those below
+	TargetAccept float64           `json:"target_accept,omitempty"` // 0 is 0.95; of those below 0 is the method's own
 	Chains       int               `json:"chains,omitempty"`
 	Warmup       int               `json:"warmup,omitempty"`
 	Draws        int               `json:"draws,omitempty"`
@@ -154,9 +154,9 @@ func open(dir string) (*fitted, error) {
 	return f, err
 }
 
-// methods are the ways to the posterior.
-var methods = map[string]infer.Method{"nuts": hmc.NUTS{}, "mams": hmc.MAMS{}, "vi": vi.Dense{}, "meanfield": vi.Diag{},
-	"laplace": laplace.DenseHessian{}, "pathfinder": pathfinder.Pathfinder{}}
+// methods are the ways to the posterior. Groups and smooths have funnels, at whose entrance larger steps diverge.
+var methods = map[string]infer.Method{"nuts": hmc.NUTS{TargetAccept: 0.95}, "mams": hmc.MAMS{}, "vi": vi.Dense{},
+	"meanfield": vi.Diag{}, "laplace": laplace.DenseHessian{}, "pathfinder": pathfinder.Pathfinder{}}
 
 func methodNames() string { return strings.Join(slices.Sorted(maps.Keys(methods)), ", ") }
 

@@ -158,7 +158,10 @@ func workflow(ctx context.Context, out io.Writer, path string) error {
 	if err := newPatients(out, second); err != nil {
 		return err
 	}
-	return decide(out, second, test)
+	if err := decide(out, second, test); err != nil {
+		return err
+	}
+	return formulaPredicts(ctx, out, train)
 }
 
 // compare ranks the models by leave-one-out cross-validation.

@@ -14,6 +14,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/ppl"
+	"github.com/kelvin-ppl/kelvin/regression"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/stat"
 )
@@ -100,7 +101,31 @@ func groups(ctx context.Context, out io.Writer) (*diag.Table, error) {
 		return nil, err
 	}
 	fmt.Fprintf(out, "a sample of another batch: %.0f, sd %.0f\n", stat.Mean(samples, nil), stat.StdDev(samples, nil))
-	return summary, nil
+	return summary, byFormula(ctx, out, table)
+}
+
+// byFormula is the same model by a formula.
+func byFormula(ctx context.Context, out io.Writer, table *data.Table) error {
+	model, err := regression.Formula{
+		Mean: "yield ~ (1 | batch)",
+		Priors: regression.Priors{"intercept": dist.Normal(1500, 100), "sd_batch": dist.HalfNormal(50),
+			"sigma": dist.HalfNormal(50)},
+	}.Fit(table)
+	if err != nil {
+		return err
+	}
+	posterior, err := infer.Sample(ctx, model, hmc.NUTS{TargetAccept: 0.99}, infer.Options{Draws: 4000, Seed: 1})
+	if err != nil {
+		return err
+	}
+	summary, err := model.Summary(posterior)
+	if err != nil {
+		return err
+	}
+	for _, r := range summary.Rows {
+		fmt.Fprintf(out, "%-19s %7.1f ± %.1f  sd %.1f ± %.1f\n", r.Name, r.Mean, r.MCSEMean, r.SD, r.MCSESD)
+	}
+	return nil
 }
 
 // another predicts samples of a batch that was not seen, one for each draw.

@@ -61,12 +61,11 @@ func (l FRN) Plan(in []int64) (nn.Plan, error) {
 		Params: []nn.Param{perFeature("scale", in[0], false, 1), perFeature("bias", in[0], true, 0),
 			perFeature("threshold", in[0], true, 0)},
 		Forward: func(c nn.Call, x torch.Tensor) torch.Tensor {
-			size := x.Square().Mean(axes...).Add(epsilon).Sqrt() // [n, channels]
+			factor := c.Params[0].Div(x.Square().Mean(axes...).Add(epsilon).Sqrt()) // [n, channels]
 			for range axes {
-				size = size.Unsqueeze(-1)
+				factor = factor.Unsqueeze(-1)
 			}
-			y := x.Div(size).Mul(c.Params[0].Reshape(shape...)).Add(c.Params[1].Reshape(shape...))
-			return y.Max(c.Params[2].Reshape(shape...))
+			return x.Mul(factor).Add(c.Params[1].Reshape(shape...)).Max(c.Params[2].Reshape(shape...))
 		},
 	}, nil
 }

@@ -15,19 +15,18 @@ var functions = map[string]func(float64) float64{
 
 // instead says what to write for functions of other packages.
 var instead = map[string]string{
-	"te": "smooths are s(x), of one number", "ti": "smooths are s(x), of one number",
-	"t2": "smooths are s(x), of one number",
+	"te": "a smooth of two numbers is t2(x, z)", "ti": "a smooth of two numbers is t2(x, z)",
 	"ns": "a natural spline with a penalty is s(x), and one without is bs(x, df = 5)",
 	"gr": "write the factor alone: (1 | g)",
-	"me": "measurement errors are no terms", "mi": "missing values are no terms",
+	"me": "measurement errors are no terms",
 	"cs": "effects of each level are no terms", "as.factor": "write factor(x)", "ordered": "write C(x, Poly)",
 	"standardize": "write scale(x)", "ln": "write log(x)",
 }
 
 // named are all functions that a formula may have.
 func named() []string {
-	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "gp", "mo", "factor",
-		"C", "offset", "mm", "trials", "weights", "se", "cens", "trunc")
+	return append(slices.Sorted(maps.Keys(functions)), "pow", "scale", "center", "poly", "bs", "s", "t2", "gp", "mo", "mi",
+		"factor", "C", "offset", "mm", "trials", "weights", "se", "cens", "trunc")
 }
 
 // checkVariable checks a factor of a term.

@@ -36,12 +36,15 @@ type group struct {
 // smooth is a [Smooth], or that of one level.
 type smooth struct {
 	of     Smooth
-	level  int      // of a factor By; -1 without one
-	name   string   // of the design
-	linear []string // names of its columns without penalty
-	cubic  cubic    // of s
-	levels []string // of mo
-	low    float64  // of mo with numbers, the first
+	level  int       // of a factor By; -1 without one
+	name   string    // of the design
+	linear []string  // names of its columns without penalty
+	cubic  cubic     // of s, and of the first number of t2
+	cross  cubic     // of the second number of t2
+	part   int       // of t2: which of its parts
+	means  []float64 // of the columns of t2 over the training data
+	levels []string  // of mo
+	low    float64   // of mo with numbers, the first
 }
 
 // GroupDesign says what a group of terms has.
@@ -57,9 +60,10 @@ type GroupDesign struct {
 // SmoothDesign says what a smooth has.
 type SmoothDesign struct {
 	Name    string   // as "s(hour)", or "s(hour, by = g)[a]"
-	Kind    string   // s, gp or mo
+	Kind    string   // s, t2, gp, mo or mi
 	Columns int      // of Rows.Smooths: the penalised ones, or 1
 	K       int      // of gp, how many functions its basis has
+	Column  string   // of mi
 	Levels  []string // of mo, in their order
 	Linear  []string // the common columns without penalty that belong to it, as "s(hour)[linear]"
 }
@@ -132,13 +136,19 @@ func (d *Design) Groups() []GroupDesign {
 	return out
 }
 
-// Smooths are the smooths, in the order of the formula; one of a factor is several, in the order of its levels.
+// Smooths are the smooths, in the order of the formula; one of a factor is several, in the order of its levels, and t2
+// is three.
 func (d *Design) Smooths() []SmoothDesign {
 	out := make([]SmoothDesign, len(d.smooths))
 	for i, s := range d.smooths {
 		out[i] = SmoothDesign{Name: s.name, Kind: s.of.Kind, Columns: 1, K: s.of.k(), Levels: s.levels, Linear: s.linear}
-		if s.of.Kind == "s" {
+		switch s.of.Kind {
+		case "s":
 			out[i].Columns = s.of.k() - 2
+		case "t2":
+			out[i].Columns = len(s.means)
+		case "mi":
+			out[i].Column = s.of.X.Name
 		}
 	}
 	return out

@@ -109,7 +109,7 @@ func (x *expansion) expand(e Expr, added bool) ([]Term, *Error) {
 		return nil, x.wrong(e.at, "a group stands in parentheses: (1 %s g)", e.Name)
 	case "+", "-", "*", "/", "%in%", ":", "^":
 		return x.operator(e, added)
-	case "s", "mo", "gp":
+	case "s", "t2", "mo", "mi", "gp":
 		return nil, x.smooth(e, added)
 	case "offset":
 		return nil, x.offset(e, added)

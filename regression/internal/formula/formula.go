@@ -43,9 +43,10 @@ type Group struct {
 // second edition, section 5.3.1, gp(x) a Gaussian process, and mo(x) a function of ordered levels, or of whole numbers,
 // that rises or falls (Bürkner and Charpentier 2020, British Journal of Mathematical and Statistical Psychology 73).
 type Smooth struct {
-	Kind string // s, gp or mo
-	X    Expr   // a number, or of mo a column
-	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, and 30 of gp
+	Kind string // s, t2, gp, mo or mi
+	X    Expr   // a number, or of mo and mi a column
+	Z    Expr   // of t2 the second number
+	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, 5 of t2, 30 of gp
 	By   Expr   // none; of s a factor, for a function of each level; or a number, that the function is multiplied by
 	at   int
 }
@@ -57,6 +58,8 @@ func (s Smooth) k() int {
 		return s.K
 	case s.Kind == "gp":
 		return 30
+	case s.Kind == "t2":
+		return 5
 	}
 	return 10
 }
@@ -109,6 +112,9 @@ func (g Group) String() string {
 // String writes it with what is not the default.
 func (s Smooth) String() string {
 	args := []Expr{s.X}
+	if !s.Z.None() {
+		args = append(args, s.Z)
+	}
 	if s.K != 0 {
 		args = append(args, Expr{Kind: Number, Value: float64(s.K), Key: "k"})
 	}
@@ -196,7 +202,7 @@ func (f *Formula) Columns() []string {
 	}
 	terms(f.Terms)
 	for _, s := range f.Smooths {
-		out = s.By.columns(s.X.columns(out))
+		out = s.By.columns(s.Z.columns(s.X.columns(out)))
 	}
 	for _, e := range f.Offsets {
 		out = e.columns(out)

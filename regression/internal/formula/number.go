@@ -72,6 +72,18 @@ func (s *source) numeric(e Expr) ([]float64, error) {
 	return c.Numbers, err
 }
 
+// incomplete is a column of numbers, with NaN where a value is missing.
+func (s *source) incomplete(e Expr) ([]float64, error) {
+	if !s.has(e) {
+		return s.numeric(e)
+	}
+	c, err := s.t.Column(e.Name)
+	if err == nil && c.Numbers == nil {
+		err = s.wrong(e, "%q is a factor, and mi() is of numbers", short(e.Name))
+	}
+	return c.Numbers, err
+}
+
 // standard has what scale(x) = (x - mean)/sd and center(x) = x - mean take away and divide by: the mean and the
 // standard deviation (divisor n-1) of the training data.
 func (s *source) standard(e Expr, x []float64) (mean, sd float64, err error) {

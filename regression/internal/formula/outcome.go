@@ -45,13 +45,14 @@ func (x *expansion) outcome(e Expr) (Outcome, *Error) {
 		}
 		e = e.Args[0]
 	}
-	if o.Value = e; e.Kind == Call && e.Name == "mvbind" {
-		return o, x.wrong(e.at, "one formula has one outcome: write a formula for each")
-	}
-	if o.Several() {
+	if o.Value = e; o.Several() {
+		says := "cbind() is of at least two columns, of counts or shares; successes of trials are y | trials(n)"
+		if e.Name == "mvbind" {
+			says = "mvbind() is of at least two columns"
+		}
 		for _, a := range e.Args {
 			if a.Kind != Column || a.Key != "" || len(e.Args) < 2 {
-				return o, x.wrong(e.at, "cbind() is of at least two columns, of counts; successes of trials are y | trials(n)")
+				return o, x.wrong(e.at, "%s", says)
 			}
 		}
 		return o, nil
@@ -97,8 +98,11 @@ func (x *expansion) additions(e Expr, o *Outcome) *Error {
 		"trunc(lb = l, ub = u), added to each other")
 }
 
-// Several says whether the outcome are counts of several categories, cbind(a, b).
-func (o Outcome) Several() bool { return o.Value.Kind == Call && o.Value.Name == "cbind" }
+// Several says whether the outcome are several columns: those of categories, cbind(a, b), or outcomes of their own,
+// mvbind(a, b).
+func (o Outcome) Several() bool {
+	return o.Value.Kind == Call && (o.Value.Name == "cbind" || o.Value.Name == "mvbind")
+}
 
 // learnOutcome learns the levels of an outcome that is a factor.
 func (s *source) learnOutcome() error {
@@ -257,8 +261,8 @@ func (s *source) consistent(r *Rows) error {
 		switch {
 		case lower != nil && above != nil && lower[i] >= above[i]:
 			problem = fmt.Sprintf("its lower bound %v is not below its upper bound %v", lower[i], above[i])
-		case r.Y == nil:
-		case several && trials != nil:
+		case r.Y == nil, several && trials == nil:
+		case several:
 			k := len(r.Levels)
 			if sum := floats.Sum(r.Y[i*k : (i+1)*k]); sum != trials[i] {
 				return cell(i, s.f.Outcome.Value, number(sum), "the sum of its counts must be its number of trials, "+

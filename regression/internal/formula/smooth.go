@@ -33,7 +33,7 @@ type cubic struct {
 func newCubic(x []float64, k int, centred bool) cubic {
 	c := cubic{}
 	c.mean, c.sd = sample.Moments(x)
-	u := each(x, func(v float64) float64 { return (v - c.mean) / c.sd })
+	u := each(x, c.standard)
 	c.knots = quantiles(slices.Compact(slices.Sorted(slices.Values(u))), k)
 	curvature, penalty := c.penalty()
 	free := mat.NewDense(k, k, nil)
@@ -126,6 +126,9 @@ func complement(c []float64) *mat.Dense {
 	return out
 }
 
+// standard is a number of the table as the spline has it.
+func (c cubic) standard(x float64) float64 { return (x - c.mean) / c.sd }
+
 // sums are those of the columns over the rows, and the largest sum of absolute values of a row.
 func (c cubic) sums(u []float64) (sums []float64, largest float64) {
 	sums = make([]float64, len(c.knots))
@@ -165,6 +168,10 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 		m, err := s.newMonotonic(of)
 		return []smooth{m}, err
 	}
+	if of.Kind == "mi" {
+		_, err := s.incomplete(of.X)
+		return []smooth{{of: of, level: -1, name: of.String()}}, err
+	}
 	levels, factor, err := []string(nil), false, error(nil)
 	if !of.By.None() {
 		if factor, err = s.isFactor(of.By); err == nil && factor {
@@ -175,6 +182,9 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if of.Kind == "t2" {
+		return s.newTensor(of)
 	}
 	x, err := s.number(of.X)
 	if err != nil {
@@ -187,7 +197,7 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 		}
 		return []smooth{{of: of, level: -1, name: of.String()}}, nil
 	} else if n < k {
-		return nil, s.f.wrong(of.at, Smooth{Kind: of.Kind, X: of.X, K: k}.few(n))
+		return nil, s.f.wrong(of.at, few(Smooth{Kind: of.Kind, X: of.X, K: k}, of.X, n))
 	}
 	centred := of.By.None() || factor
 	base := smooth{of: of, level: -1, name: of.String(), cubic: newCubic(x, k, centred)}
@@ -208,9 +218,9 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 	return out, nil
 }
 
-// few says that there are fewer values than knots.
-func (s Smooth) few(n int) string {
-	out := fmt.Sprintf("%s has %s, and the basis of s() has dimension %d", s.X, differing(n), s.K)
+// few says that a number has fewer values than its smooth has knots.
+func few(s Smooth, x Expr, n int) string {
+	out := fmt.Sprintf("%s has %s, and the basis of %s() has dimension %d", x, differing(n), s.Kind, s.K)
 	if n < 3 {
 		return out + ": a factor or a line is enough for so few"
 	}
@@ -241,7 +251,7 @@ func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
 		if codes != nil && int(codes[i]) != m.level {
 			continue
 		}
-		row, u, w := z[i*width:(i+1)*width], (v[i]-m.cubic.mean)/m.cubic.sd, 1.0
+		row, u, w := z[i*width:(i+1)*width], m.cubic.standard(v[i]), 1.0
 		if by != nil {
 			w = by[i]
 			x[i*p+at] = w
@@ -290,6 +300,10 @@ func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
 	switch {
 	case m.of.Kind == "s":
 		return s.smooth(m, x, p, at)
+	case m.of.Kind == "t2":
+		return s.tensor(m, x, p, at)
+	case m.of.Kind == "mi":
+		return s.incomplete(m.of.X)
 	case m.of.Kind == "gp":
 		return s.number(m.of.X)
 	}

@@ -2,6 +2,7 @@ package formula_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -131,5 +132,56 @@ func TestSmoothBy(t *testing.T) {
 	r = numbers(t, d, rows)
 	for i := range r.N {
 		require.Equal(t, r.Y[i], r.X[2*i]) // y is z
+	}
+}
+
+// The covariances of the parts of t2 are products of those of the splines of its numbers and of (1, u), centred over
+// the training data, for these and for new data. mgcv 1.8 has the same first part; it turns (1, u) of the others by a
+// matrix that depends on the data.
+func TestTensor(t *testing.T) {
+	g, _, _ := tablesR(t)
+	ones := slices.Repeat([]float64{1}, len(g.X)+len(g.NewX))
+	n, all := len(g.X), len(ones)
+	train := table(t, data.Column{Name: "x", Numbers: g.X}, data.Column{Name: "z", Numbers: g.Z},
+		data.Column{Name: "one", Numbers: ones[:n]})
+	both := table(t, data.Column{Name: "x", Numbers: slices.Concat(g.X, g.NewX)},
+		data.Column{Name: "z", Numbers: slices.Concat(g.Z, g.NewZ)}, data.Column{Name: "one", Numbers: ones})
+	d := fit(t, "~ t2(x, z)", train, formula.Options{})
+	require.Equal(t, []string{"t2(x, z)[x]", "t2(x, z)[z]", "t2(x, z)[x:z]"}, d.Names())
+	splines := [2]*formula.Design{fit(t, "~ s(x, k = 5, by = one)", train, loose),
+		fit(t, "~ s(z, k = 5, by = one)", train, loose)}
+	var spline, line [2][]float64
+	for k, s := range splines {
+		r := numbers(t, s, both)
+		spline[k] = covariance(r.Smooths[0], 3)
+		u := make([]float64, 0, 2*all)
+		for i := range all {
+			u = append(u, 1, r.X[2*i+1])
+		}
+		line[k] = covariance(u, 2)
+	}
+	got := numbers(t, d, both)
+	for part, of := range [][2][]float64{{spline[0], spline[1]}, {spline[0], line[1]}, {line[0], spline[1]}} {
+		want := mat.NewDense(all, all, nil)
+		for i := range all {
+			for j := range all {
+				want.Set(i, j, of[0][i*all+j]*of[1][i*all+j])
+			}
+		}
+		centre := mat.NewDense(all, all, nil) // I less the mean over the training data
+		for i := range all {
+			centre.Set(i, i, 1)
+			for j := range n {
+				centre.Set(i, j, centre.At(i, j)-1/float64(n))
+			}
+		}
+		want.Product(centre, want, centre.T())
+		require.Equal(t, []int{9, 6, 6}[part], d.Smooths()[part].Columns)
+		near(t, want.RawMatrix().Data, covariance(got.Smooths[part], d.Smooths()[part].Columns), 1e-10, "part")
+	}
+	first, second := numbers(t, splines[0], both).X, numbers(t, splines[1], both).X
+	for i := range all {
+		u, v := first[2*i+1], second[2*i+1]
+		near(t, []float64{u, v, u * v}, got.X[3*i:3*i+3], 1e-14, "columns without penalty")
 	}
 }

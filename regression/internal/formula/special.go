@@ -138,7 +138,7 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 	return []Group{g}, nil
 }
 
-// smooth reads s(x, k = 10, by = f), gp(x, k = 30) or mo(x).
+// smooth reads s(x, k = 10, by = f), t2(x, z, k = 5), gp(x, k = 30), mo(x) or mi(x).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
 		more := ""
@@ -148,18 +148,26 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 		return x.wrong(e.at, "%s() is added, outside groups and products%s", e.Name, more)
 	}
 	s := Smooth{Kind: e.Name, at: e.at}
-	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}}[s.Kind]
+	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}, "mi": {"x"},
+		"t2": {"x", "z", "k"}}[s.Kind]
 	a := x.arguments(e, names...)
 	s.X, s.By = a.number("x"), a.of["by"]
 	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
 		a.wrong(basis.at, `bs is "cr", the cubic regression spline, which is the default: there is no other`)
 	}
+	of, largest := "one number, and k, the dimension of its basis,", 1000
+	if s.Kind == "t2" {
+		of, largest = "two numbers, and k, the dimension of each basis,", 30
+		if s.Z = a.number("z"); s.Z.None() || s.Z.Kind == Number {
+			a.wrong(e.at, "t2() takes two numbers, t2(x, z); a smooth of one is s(x)")
+		}
+	}
 	usual := s.k()
-	s.K = a.whole("k", 0, 3, 1000, s.Kind+"() is of one number, and k, the dimension of its basis,")
+	s.K = a.whole("k", 0, 3, largest, s.Kind+"() is of "+of)
 	if s.K == usual {
 		s.K = 0
 	}
-	if s.X.Kind == Number || s.Kind == "mo" && s.X.Kind != Column {
+	if s.X.Kind == Number || (s.Kind == "mo" || s.Kind == "mi") && s.X.Kind != Column {
 		a.wrong(s.X.at, "%s() takes a column", s.Kind)
 	}
 	if !s.By.None() && s.By.Kind != Column {
