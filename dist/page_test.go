@@ -132,8 +132,8 @@ var examples = map[string]func(p func(v ...float64) torch.Tensor) dist.Distribut
 }
 
 // built are the constructors that take other distributions or a support: the page has sentences for them.
-var built = []string{"ImproperUniform", "Independent", "Mixture", "MixtureSameFamily", "Transformed", "Truncated",
-	"ZeroInflated"}
+var built = []string{"Binned", "Censored", "ImproperUniform", "Independent", "Mixture", "MixtureSameFamily",
+	"Transformed", "Truncated", "ZeroInflated"}
 
 func eye() torch.Tensor { return torch.New([]float64{1, 0, 0, 1}, 2, 2) }
 

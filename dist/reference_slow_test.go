@@ -77,7 +77,8 @@ func logitRounding(y, p []float64, i int) (sum float64) {
 
 // truncatedRounding is of a difference of tails over the mass of the interval. Each is a sum over 24 nodes.
 func truncatedRounding(_, p []float64, i int) float64 {
-	lower, upper := dist.LogTails(dist.StudentT(p[0], p[1], p[2]), scalarVec(p[3:]...))
+	d, x := dist.StudentT(p[0], p[1], p[2]), scalarVec(p[3:]...)
+	lower, upper := dist.LogCDF(d, x), dist.LogSurvival(d, x)
 	low, high := lower.Exp().Values(), upper.Exp().Values()
 	if low[0] > 0.5 {
 		low = high

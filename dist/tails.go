@@ -27,15 +27,24 @@ type tailInverse interface {
 // tailsOf are the tails of any distribution with a CDF. Without ones of its own its upper tail is 1 − CDF, which is
 // lost where the CDF rounds to 1.
 func tailsOf(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
-	if t, ok := d.(tailed); ok {
+	switch t := d.(type) {
+	case tailed:
 		return t.logTails(x)
+	case CDFer:
+		p := t.CDF(x)
+		return p.Log(), p.Neg().Log1p()
 	}
-	p := d.(CDFer).CDF(x)
-	return p.Log(), p.Neg().Log1p()
+	return tableTails(d, x)
 }
 
 // logOneMinusExp is log(1 − eᵛ) for v ≤ 0.
 func logOneMinusExp(v torch.Tensor) torch.Tensor { return log1mexp(v.Neg()) }
+
+// logOneMinusExpOf is log(1 − e⁻ʷ) from log w: below −20 it is log w − w/2 to rounding, which does not underflow.
+func logOneMinusExpOf(log, w torch.Tensor) torch.Tensor {
+	small := log.Lt(-20)
+	return torch.Choose(small, log.Sub(w.Mul(0.5)), logOneMinusExp(fill(w, small, 1).Neg()))
+}
 
 // logAddExp is log(eᵃ + eᵇ). (libtorch's loses digits.)
 func logAddExp(a, b torch.Tensor) torch.Tensor {
@@ -67,7 +76,7 @@ func (d logNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 
 func (d halfNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Div(d.scale)
-	return z.Mul(math.Sqrt2 / 2).Erf().Log(), logNdtr(z.Neg()).Add(math.Ln2)
+	return paired(z.Mul(math.Sqrt2/2).Erf().Log(), logNdtr(z.Neg()).Add(math.Ln2))
 }
 
 func (d halfNormalDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
@@ -82,7 +91,11 @@ func (d inverseGaussianDist) logTails(x torch.Tensor) (lower, upper torch.Tensor
 	root, ratio := d.shape.Div(x).Sqrt(), x.Div(d.mean)
 	a, b := root.Mul(ratio.Sub(1)).Mul(math.Sqrt2/2), root.Mul(ratio.Add(1)).Mul(math.Sqrt2/2)
 	p := d.CDF(x)
-	near := a.Lt(-5) // of a/√2
+	near, left := a.Lt(-5), a.Lt(0) // of a/√2
+	// The lower tail is half of exp(−a²) [erfcx(−a) + erfcx(b)].
+	z := fill(a, not(left), -1)
+	deep := logAddExp(logErfcx(z.Neg()), logErfcx(b)).Sub(z.Square()).Sub(math.Ln2)
+	lower = torch.Choose(left, deep, fill(p, left, 0.5).Log())
 	a = fill(a, near, 0)
 	erfcx := func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSpecialErfcx(false)) }
 	// Close arguments: by the derivative between them, 2/√π − 2t erfcx(t).
@@ -91,13 +104,32 @@ func (d inverseGaussianDist) logTails(x torch.Tensor) (lower, upper torch.Tensor
 	slope := erfcx(mid).Mul(mid).Mul(-2).Add(2 / math.Sqrt(math.Pi))
 	drop := torch.Where(close, gap.Mul(slope), erfcx(a).Sub(erfcx(b)))
 	far := drop.Mul(0.5).Log().Sub(a.Square())
-	return p.Log(), torch.Where(near, p.Neg().Log1p(), far)
+	return paired(lower, torch.Where(near, p.Neg().Log1p(), far))
 }
 
-// The upper tail of a truncated normal is the lower one of its mirror image.
 func (d truncatedNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
-	mirror := d.with(d.loc.Neg(), d.scale, d.high.Neg(), d.low.Neg()).(truncatedNormalDist)
-	return d.CDF(x).Log(), mirror.CDF(x.Neg()).Log()
+	logScale := d.scale.Log()
+	all := d.between(d.low, d.high, logScale).mass()
+	share := func(low, high torch.Tensor) torch.Tensor {
+		part := d.between(low, high, logScale).mass()
+		return all.over(part.c).Add(part.rest)
+	}
+	return paired(share(d.low, x), share(x, d.high))
+}
+
+func (d truncatedDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	low, at, high := d.at(d.low), d.at(x), d.at(d.high)
+	all, _ := d.between(low, high)
+	share := func(low, high tailPair) torch.Tensor {
+		part, lost := d.between(low, high)
+		return fill(part.Sub(all), lost, math.Inf(-1))
+	}
+	return paired(share(low, at), share(at, high))
+}
+
+func (d uniformDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	width := d.high.Sub(d.low)
+	return paired(x.Sub(d.low).Div(width).Log(), d.high.Sub(x).Div(width).Log())
 }
 
 func (d laplaceDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
@@ -122,10 +154,20 @@ func (d logisticDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 	return lower.Sub(upper).Mul(d.scale).Add(d.loc)
 }
 
+// acot is the angle atan2(1, z) for z ≥ 0, with derivatives also where z² overflows.
+func acot(z torch.Tensor) torch.Tensor {
+	far := z.Gt(1)
+	t := torch.Choose(far, fill(z, not(far), 1).Log().Neg().Exp(), z) // 1/z, whose derivative may underflow
+	a := atan2(t, torch.Of(z.T().MustOnesLike(false)))
+	return torch.Choose(far, a, a.Neg().Add(math.Pi/2))
+}
+
 func (d cauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale)
-	one := torch.Of(z.T().MustOnesLike(false))
-	return atan2(one, z.Neg()).Mul(1 / math.Pi).Log(), atan2(one, z).Mul(1 / math.Pi).Log()
+	left := z.Lt(0)
+	near := acot(torch.Choose(left, z.Neg(), z)).Mul(1 / math.Pi).Log()
+	far := logOneMinusExp(near)
+	return torch.Choose(left, near, far), torch.Choose(left, far, near)
 }
 
 func (d cauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
@@ -136,7 +178,7 @@ func (d cauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
 func (d halfCauchyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Div(d.scale)
 	one := torch.Of(z.T().MustOnesLike(false))
-	return atan2(z, one).Mul(2 / math.Pi).Log(), atan2(one, z).Mul(2 / math.Pi).Log()
+	return paired(atan2(z.AtMost(1e100), one).Mul(2/math.Pi).Log(), acot(z).Mul(2/math.Pi).Log())
 }
 
 func (d halfCauchyDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
@@ -154,8 +196,9 @@ func (d exponentialDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 }
 
 func (d weibullDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
-	upper = x.Div(d.scale).Log().Mul(d.concentration).Exp().Neg()
-	return logOneMinusExp(upper), upper
+	log := x.Div(d.scale).Log().Mul(d.concentration)
+	w := log.Exp()
+	return logOneMinusExpOf(log, w), w.Neg()
 }
 
 func (d weibullDist) fromTails(_, upper torch.Tensor) torch.Tensor {
@@ -163,7 +206,8 @@ func (d weibullDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 }
 
 func (d paretoDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
-	upper = x.Div(d.scale).Log().Mul(d.alpha).Neg()
+	over := x.Sub(d.scale).Div(d.scale)
+	upper = logRatio(over, func() torch.Tensor { return x.Div(d.scale).Log() }).Mul(d.alpha).Neg()
 	return logOneMinusExp(upper), upper
 }
 
@@ -173,10 +217,8 @@ func (d paretoDist) fromTails(_, upper torch.Tensor) torch.Tensor {
 
 func (d gumbelDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	z := x.Sub(d.loc).Div(d.scale).Neg()
-	lower = z.Exp().Neg()
-	// Beyond 20 log(1 − exp(−w)), w = exp(−z), is log w − w/2 to rounding, which does not underflow.
-	far := z.Lt(-20)
-	return lower, torch.Choose(far, z.Add(lower.Mul(0.5)), logOneMinusExp(fill(lower, far, -1)))
+	w := z.Exp()
+	return w.Neg(), logOneMinusExpOf(z, w)
 }
 
 func (d gumbelDist) fromTails(lower, upper torch.Tensor) torch.Tensor {
@@ -198,18 +240,87 @@ func (d inverseGammaDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	return lower, upper
 }
 
+// Half of the upper tail of |z|^β, which has a gamma distribution.
+func (d generalizedNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	z := x.Sub(d.loc).Div(d.scale)
+	left := z.Lt(0)
+	z = torch.Choose(left, z.Neg(), z)
+	zero := z.Eq(0)
+	t := fill(fill(z, zero, 1).Log().Mul(d.shape).Exp(), zero, 0)
+	_, tail := gammaTails(d.shape.Reciprocal(), dense(t))
+	near := tail.Sub(math.Ln2)
+	far := logOneMinusExp(near)
+	return torch.Choose(left, near, far), torch.Choose(left, far, near)
+}
+
+// skewLeft is the lower tail of standardised skew normal numbers at z ≤ 0, for a skew α ≥ 0: with φ = π/2 − t in Owen's
+// integral (1956)
+//
+//	P(Z ≤ z) = 1/π ∫ exp(−z²/(2 sin² φ)) dφ,  0 < φ < atan(1/α)
+//
+// and for z² (1 + α²) < 1 its value at 0, atan(1/α)/π, less the integral of the density, both by Gauss and Legendre's
+// rule. With φ = atan(1/α) − δ and t = tan δ, 1/sin² φ is 1 + α² + e (2α + e), e = t (1 + α²)/(1 − αt).
+func skewLeft(z, skew torch.Tensor) torch.Tensor {
+	rule := gaussLegendre()
+	zz, aa := z.Square(), skew.Square().Add(1)
+	close := zz.Mul(aa).Lt(1)
+	// The width of what is above exp(−40) of the largest.
+	w := fill(zz, close, 1)
+	drop := constant(w).Reciprocal().Mul(80)
+	alpha := constant(skew)
+	last := drop.Add(alpha.Square()).Sqrt()
+	width := atan2(drop.Div(last.Add(alpha)), last.Mul(alpha).Add(1))
+	t := torch.Of(wide(width).Mul(along(rule.nodes, z)).T().MustTan(false))
+	e := t.Mul(wide(aa)).Div(t.Mul(wide(skew)).Neg().Add(1))
+	fall := wide(skew).Mul(2).Add(e).Mul(e).Mul(wide(w)).Mul(-0.5).Exp()
+	far := width.Mul(operand.SumLast(fall.Mul(along(rule.weights, z)), 1)).Log().Sub(w.Mul(aa).Mul(0.5))
+
+	small := fill(z, not(close), 0)
+	at := wide(small).Mul(along(rule.nodes, z))
+	density := logNdtr(at.Mul(wide(skew))).Sub(at.Square().Mul(0.5)).Exp().Mul(along(rule.weights, z))
+	part := small.Mul(operand.SumLast(density, 1)).Mul(2 * math.Exp(-halfLog2Pi))
+	angle := atan2(torch.Of(z.T().MustOnesLike(false)), skew).Mul(1 / math.Pi)
+	return torch.Choose(close, fill(angle.Add(part), not(close), 1).Log(), far.Sub(math.Log(math.Pi)))
+}
+
+// By mirror images it is at a skew α ≥ 0, and above 0 it is P(Z > z) = 2 Φ(−z) − P(Z ≤ −z), at least half of the first.
+func (d skewNormalDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
+	z := x.Sub(d.loc).Div(d.scale)
+	skew := z.Mul(0).Add(d.skew)
+	z = d.full(z)
+	skew = d.full(skew)
+	mirrored := skew.Lt(0)
+	z, skew = torch.Choose(mirrored, z.Neg(), z), torch.Choose(mirrored, skew.Neg(), skew)
+	at := constant(z)
+	right := at.Gt(0)
+	left := skewLeft(torch.Choose(right, at.Neg(), at), skew)
+	all := logNdtr(at.Neg()).Add(math.Ln2)
+	gap := fill(left.Sub(all), not(right), -1)
+	near := torch.Choose(right, all.Add(logOneMinusExp(gap)), left)
+	if hasGraph(z) {
+		// As in gammaTailsPart, by the density half-way.
+		of := z.Add(at).Mul(0.5)
+		p := logNdtr(of.Mul(skew)).Sub(of.Square().Mul(0.5)).Add(math.Ln2 - halfLog2Pi)
+		step := torch.Choose(right, at.Sub(z), z.Sub(at))
+		near = near.Add(step.Mul(p.Sub(near).AtMost(700).Exp()).Log1p())
+	}
+	far := logOneMinusExp(near)
+	under := torch.Of(right.T().MustLogicalXor(mirrored.T(), false)) // the lower tail is the far one
+	return torch.Choose(under, far, near), torch.Choose(under, near, far)
+}
+
 func (d mixtureDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	var lows, highs []torch.Tensor
 	for _, c := range d.components {
 		low, high := tailsAnywhere(c, x)
 		lows, highs = append(lows, d.full(low)), append(highs, d.full(high))
 	}
-	return d.mixing.mix(torch.Stack(-1, lows)), d.mixing.mix(torch.Stack(-1, highs))
+	return paired(d.mixing.mix(torch.Stack(-1, lows)), d.mixing.mix(torch.Stack(-1, highs)))
 }
 
 func (d mixtureSameFamilyDist) logTails(x torch.Tensor) (lower, upper torch.Tensor) {
 	low, high := tailsAnywhere(d.components, d.spreadValue(x))
-	return d.full(d.mixing.mix(low)), d.full(d.mixing.mix(high))
+	return paired(d.full(d.mixing.mix(low)), d.full(d.mixing.mix(high)))
 }
 
 // nearTail is the lower tail where down says so, and the upper one elsewhere.
@@ -226,9 +337,20 @@ func nearTail(d Distribution, x, down torch.Tensor) torch.Tensor {
 
 // tailsAnywhere are the tails at any x, also an infinite one: outside the support they are all or nothing.
 func tailsAnywhere(d Distribution, x torch.Tensor) (lower, upper torch.Tensor) {
+	if point, ok := d.(deltaDist); ok {
+		reached := dense(x).Sub(point.value).Ge(0)
+		zero := dense(x).Add(point.value).Mul(0)
+		return fill(zero, not(reached), math.Inf(-1)), fill(zero, reached, math.Inf(-1))
+	}
 	low, high := bounds(d)
+	inner := innerOf(d)
 	under, over := atMost(x, low), atLeast(x, high)
-	lower, upper = tailsOf(d, torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), innerOf(d), x))
+	if d.Support().Discrete() {
+		inner = torch.Of(inner.T().MustFloor(false))
+		x = torch.Of(dense(x).T().MustFloor(false))
+		under, over = below(x, low), atLeast(x, high)
+	}
+	lower, upper = tailsOf(d, torch.Choose(torch.Of(under.T().MustLogicalOr(over.T(), false)), inner, x))
 	lower = fill(fill(lower, under, math.Inf(-1)), over, 0)
 	return lower, fill(fill(upper, under, 0), over, math.Inf(-1))
 }

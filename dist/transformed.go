@@ -130,3 +130,26 @@ func (d transformedDist) Validate() error {
 
 // Params are the parameters of the distribution of x by name.
 func (d transformedDist) Params() map[string]any { return paramsOf(d.of) }
+
+// direction is 1 where f rises and −1 where it falls; ok is false where it is no function of single numbers.
+func (d transformedDist) direction() (sign torch.Tensor, ok bool) {
+	f, ok := d.f.(interface{ Direction() (torch.Tensor, bool) })
+	if !ok {
+		return torch.Tensor{}, false
+	}
+	return f.Direction()
+}
+
+// The tails of x, which change places where f falls.
+func (d transformedDist) logTails(y torch.Tensor) (lower, upper torch.Tensor) {
+	sign, ok := d.direction()
+	if !ok {
+		panic(&Error{d.Name(), "", d.f.Name(), "it has no distribution function here"})
+	}
+	lower, upper = tailsAnywhere(d.of, d.f.Inverse(y))
+	if is(sign, 1) {
+		return lower, upper
+	}
+	falls := dense(sign).Lt(0)
+	return torch.Choose(falls, upper, lower), torch.Choose(falls, lower, upper)
+}

@@ -137,10 +137,15 @@ func (d truncatedDist) at(x torch.Tensor) tailPair {
 	return tailPair{lower, upper}
 }
 
-// between is the log probability of an interval with the given tails at its ends, computed in the tail in which it has
-// the larger share. Where it underflows it is 0 in place of minus infinity, and lost says so.
+// between is the log probability of an interval with the given tails at its ends.
 func (d truncatedDist) between(low, high tailPair) (mass torch.Tensor, lost torch.Tensor) {
-	shape := broadcast(d.family, low.lower.Shape(), low.upper.Shape(), high.lower.Shape(), high.upper.Shape())
+	return massBetween(d.family, low, high)
+}
+
+// massBetween is the log probability of an interval with the given tails at its ends, computed in the tail in which it
+// has the larger share. Where it underflows it is 0 in place of minus infinity, and lost says so.
+func massBetween(family string, low, high tailPair) (mass torch.Tensor, lost torch.Tensor) {
+	shape := broadcast(family, low.lower.Shape(), low.upper.Shape(), high.lower.Shape(), high.upper.Shape())
 	wide := func(v torch.Tensor) torch.Tensor { return expandTo(v, shape) }
 	up := wide(low.lower).Gt(-math.Ln2)
 	near := torch.Choose(up, wide(low.upper), wide(high.lower))

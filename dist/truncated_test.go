@@ -311,10 +311,14 @@ func TestTruncatedTails(t *testing.T) {
 			same(t, c.variance, scalarRead(c.d.Variance().T())[0], 1e-8, "variance")
 		}
 		// A probability that underflows: the density is 0, and Validate says why.
-		lost := dist.Truncated(dist.InverseGaussian(1, 1), 0, 1e-4)
-		require.Equal(t, math.Inf(-1), scalarRead(lost.LogProb(torch.Of(scalarVec(5e-5))).T())[0])
+		lost := dist.Truncated(dist.Exponential(1e10), 1e300, inf)
+		require.Equal(t, math.Inf(-1), scalarRead(lost.LogProb(torch.Of(scalarVec(2e300))).T())[0])
 		require.EqualError(t, lost.Validate(), "dist.Truncated: the interval is element 0 of shape []: its probability is "+
-			"0 to the accuracy of InverseGaussian")
+			"0 to the accuracy of Exponential")
+		// One of exp(-5000) does not, by 60 digits.
+		deep := dist.Truncated(dist.InverseGaussian(1, 1), 0, 1e-4)
+		require.NoError(t, deep.Validate())
+		require.InEpsilon(t, -4981.2326207007501, scalarRead(deep.LogProb(torch.Of(scalarVec(5e-5))).T())[0], 1e-12)
 	})
 }
 

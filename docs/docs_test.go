@@ -24,6 +24,7 @@ func TestBlocks(t *testing.T) {
 		{"data.md", "../data/example_test.go", "../data/batch/example_test.go"},
 		{"diagnostics.md", "../examples/broken/main.go", ""},
 		{"regression.md", "../examples/regression", "../examples/regression"},
+		{"survival.md", "../models/survival/example_test.go", "../models/survival/example_test.go"},
 		{"gp.md", "../examples/gp/main.go", "../examples/gp/main.go"},
 		{"statespace.md", "../examples/series/main.go", "../examples/series/main.go"},
 		{"tutorials/1-logistic-regression.md", "../examples/diabetes", "../examples/diabetes"},

@@ -116,8 +116,8 @@ func (r R2D2) Sample(c *ppl.Ctx, name string, n int) torch.Tensor {
 	r.Mean, r.Precision = cmp.Or(r.Mean, 0.5), cmp.Or(r.Precision, 2)
 	r.Concentration = cmp.Or(r.Concentration, 0.5)
 	switch {
-	case n < 1:
-		fail("%d coefficients are asked for: there must be at least 1", n)
+	case n < 1 || n > 1<<24:
+		fail("%d coefficients are asked for: there must be from 1 to %d", n, 1<<24)
 	case !(r.Mean > 0 && r.Mean < 1):
 		fail("Mean is %v: it must be between 0 and 1, or 0 for 1/2", r.Mean)
 	case !(r.Precision > 0) || math.IsInf(r.Precision, 1):

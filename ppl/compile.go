@@ -284,6 +284,10 @@ func (c *compiler) Process(s *Site) {
 	if c.program.discrete = c.program.discrete || sup.Discrete(); sup.Discrete() && !c.program.keeps {
 		s.fail("a latent variable that is discrete (%v) has no gradient: ppl.Enumerate sums it out", sup)
 	}
+	if sup.Atoms {
+		s.fail("%s has a probability at single numbers, and no density there: it is for Observe; give a latent variable "+
+			"what it is made of, or dist.Truncated", s.Dist.Name())
+	}
 	b, err := s.onto(sup)
 	if err != nil {
 		s.fail("%v", err)

@@ -126,7 +126,8 @@ func thresholdTails(a args, link string) (lower, upper []torch.Tensor) {
 		var below, above torch.Tensor
 		switch link {
 		case "probit":
-			below, above = dist.LogTails(dist.Normal(0, 1), at)
+			d := dist.Normal(0, 1)
+			below, above = dist.LogCDF(d, at), dist.LogSurvival(d, at)
 		case "cloglog":
 			above = at.Exp().Neg()
 			below = above.Expm1().Neg().Log()

@@ -61,11 +61,10 @@ type censoring struct {
 }
 
 func (c censoring) logProb(d dist.Distribution, y torch.Tensor) torch.Tensor {
-	lower, upper := dist.LogTails(d, y)
-	out := torch.Where(c.kind.Eq(0), d.LogProb(y), torch.Where(c.kind.Eq(1), upper, lower))
+	seen := torch.Where(c.kind.Eq(1), dist.LogSurvival(d, y), dist.LogCDF(d, y))
+	out := torch.Where(c.kind.Eq(0), d.LogProb(y), seen)
 	if !c.interval {
 		return out
 	}
-	below, above := dist.LogTails(d, c.end)
-	return torch.Where(c.kind.Eq(2), between(lower, upper, below, above), out)
+	return torch.Where(c.kind.Eq(2), dist.LogInterval(d, y, c.end), out)
 }

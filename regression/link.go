@@ -28,8 +28,8 @@ func inverse(link string, eta torch.Tensor) torch.Tensor {
 func logOdds(link string, eta torch.Tensor) torch.Tensor {
 	switch link {
 	case "probit":
-		lower, upper := dist.LogTails(dist.Normal(0, 1), eta)
-		return lower.Sub(upper)
+		d := dist.Normal(0, 1)
+		return dist.LogCDF(d, eta).Sub(dist.LogSurvival(d, eta))
 	case "cloglog": // log(exp(e^η) - 1)
 		hazard := eta.Exp()
 		return hazard.Add(hazard.Neg().Expm1().Neg().Log())

@@ -225,3 +225,33 @@ func (b independent) Image(s support.Support) support.Support {
 	out := Image(b.Bijector, s)
 	return out.Independent(max(0, b.CodomainEventDims()-out.EventDims()))
 }
+
+// directed is a function of one number that knows where it rises.
+type directed interface {
+	Direction() (sign torch.Tensor, ok bool)
+}
+
+// Direction is the product of those of the parts; ok is false where one of them is no function of single numbers.
+func (b chain) Direction() (sign torch.Tensor, ok bool) {
+	sign = torch.Of(1)
+	for _, p := range b.parts {
+		d, is := p.(directed)
+		if !is {
+			return sign, false
+		}
+		s, ok := d.Direction()
+		if !ok {
+			return sign, false
+		}
+		sign = sign.Mul(s)
+	}
+	return sign, true
+}
+
+// Direction is that of what is inverted.
+func (b inverse) Direction() (sign torch.Tensor, ok bool) {
+	if d, is := b.Bijector.(directed); is {
+		return d.Direction()
+	}
+	return torch.Of(1), false
+}

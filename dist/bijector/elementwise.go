@@ -266,3 +266,19 @@ func find(bijector, name string, v torch.Tensor, wrong func(float64) bool, allow
 	}
 	return nil
 }
+
+// Direction is 1 where the function rises, and −1 where it falls: a number or a tensor.
+func (b elementwise) Direction() (sign torch.Tensor, ok bool) {
+	switch {
+	case b.unsure:
+		for _, p := range b.params {
+			if p.name == "scale" {
+				return torch.Of(p.T().MustSign(false)), true
+			}
+		}
+		return torch.Tensor{}, false
+	case b.falling:
+		return torch.Of(-1), true
+	}
+	return torch.Of(1), true
+}

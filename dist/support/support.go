@@ -35,6 +35,9 @@ type Support struct {
 	// batch shape.
 	Low, High torch.Tensor
 	Closed    bool // of intervals: the finite ends belong to it; of a point: it is Low
+	// Atoms says that single numbers of an interval have a probability, as the ends of what is censored: such a variable
+	// is observed, and never latent.
+	Atoms bool
 	// Missing says that NaN, a number that was not observed, is allowed too.
 	Missing bool
 	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.

@@ -45,6 +45,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/models/nn/layers"
 	"github.com/kelvin-ppl/kelvin/models/nn/safetensors"
 	"github.com/kelvin-ppl/kelvin/models/nn/weights"
+	"github.com/kelvin-ppl/kelvin/models/survival"
 	"github.com/kelvin-ppl/kelvin/ode"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression"
@@ -221,12 +222,14 @@ var rows = []row{
 	{"dist.BernoulliLogits", dist.BernoulliLogits},
 	{"dist.Beta", dist.Beta},
 	{"dist.BetaBinomial", dist.BetaBinomial},
+	{"dist.Binned", dist.Binned},
 	{"dist.Binomial", dist.Binomial},
 	{"dist.BinomialLogits", dist.BinomialLogits},
 	{"dist.Categorical", dist.Categorical},
 	{"dist.CategoricalLogitGLM", dist.CategoricalLogitGLM},
 	{"dist.CategoricalLogits", dist.CategoricalLogits},
 	{"dist.Cauchy", dist.Cauchy},
+	{"dist.Censored", dist.Censored},
 	{"dist.Chi2", dist.Chi2},
 	{"dist.Delta", dist.Delta},
 	{"dist.Dirichlet", dist.Dirichlet},
@@ -248,8 +251,10 @@ var rows = []row{
 	{"dist.InverseWishartCholesky", dist.InverseWishartCholesky},
 	{"dist.LKJCholesky", dist.LKJCholesky},
 	{"dist.Laplace", dist.Laplace},
+	{"dist.LogCDF", dist.LogCDF},
+	{"dist.LogInterval", dist.LogInterval},
 	{"dist.LogNormal", dist.LogNormal},
-	{"dist.LogTails", dist.LogTails},
+	{"dist.LogSurvival", dist.LogSurvival},
 	{"dist.Logistic", dist.Logistic},
 	{"dist.LowRankMultivariateNormal", dist.LowRankMultivariateNormal},
 	{"dist.Mixture", dist.Mixture},
@@ -948,6 +953,9 @@ var rows = []row{
 	{"weights.LoRA.Attach", weights.LoRA.Attach},
 	{"weights.Load", weights.Load},
 	{"weights.Save", weights.Save},
+	{"survival.Cox.LogPartial", survival.Cox.LogPartial},
+	{"survival.LogLogistic", survival.LogLogistic},
+	{"survival.PiecewiseExponential", survival.PiecewiseExponential},
 	{"(*ode.Error).Error", (*ode.Error).Error},
 	{"(*ode.Error).RecoverAsError", (*ode.Error).RecoverAsError},
 	{"(*ode.System).Report", (*ode.System).Report},

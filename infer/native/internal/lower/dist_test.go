@@ -230,6 +230,24 @@ var densities = map[string]density{
 		return logp(u.pos(6), dist.Truncated(dist.Gamma(u.pos(6), u.pos()), 0, 90)).Add(
 			dist.InverseGamma(u.pos().Mul(8), 1).(dist.CDFer).CDF(u.pos(6)).Sum())
 	},
+	"Censored": func(u *unknowns, d data) torch.Tensor {
+		return logp(d.unit.Mul(3).AtLeast(0.2).AtMost(2.5), dist.Censored(dist.Gamma(u.pos(), u.unit(6).Mul(9)), 0.2, 2.5))
+	},
+	"Censored counts": func(u *unknowns, d data) torch.Tensor {
+		return logp(d.counts.AtMost(3), dist.Censored(dist.NegativeBinomial(u.pos(6), u.pos()), 0, 3))
+	},
+	"Binned": func(u *unknowns, d data) torch.Tensor {
+		return logp(d.class, dist.Binned(dist.Logistic(u.real(6), u.pos()), torch.New([]float64{-1, 0.5})))
+	},
+	"tails of the skew normal distribution": func(u *unknowns, d data) torch.Tensor {
+		skew := dist.SkewNormal(u.real(6).Tanh(), u.unit().Add(0.5), u.real().Tanh().Mul(3))
+		return weighed(dist.LogCDF(skew, d.y)).Add(weighed(dist.LogSurvival(skew, d.y)))
+	},
+	"incomplete beta functions": func(u *unknowns, d data) torch.Tensor {
+		x, beta := u.unit(6), dist.Beta(u.pos(6), u.pos())
+		return weighed(dist.LogCDF(beta, x)).Add(weighed(dist.LogSurvival(beta, x))).Add(
+			weighed(dist.LogInterval(dist.Binomial(9, u.unit(6)), -1, d.counts)))
+	},
 	"TruncatedNormal": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.unit(6), dist.TruncatedNormal(u.real(), u.pos(), 0, u.pos().Add(1)))
 	},
