@@ -87,9 +87,11 @@ func TestSaveFails(t *testing.T) {
 // served is a server of this process, and a connection to it.
 func served(t *testing.T) (address string, nc *nats.Conn) {
 	t.Helper()
-	url := make(chan string, 1)
+	url, dir, ended := make(chan string, 1), t.TempDir(), make(chan struct{})
+	t.Cleanup(func() { <-ended }) // before the folder goes
 	go func() {
-		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", t.TempDir(), func(u string) { url <- u }))
+		defer close(ended)
+		assert.NoError(t, cluster.Serve(t.Context(), "127.0.0.1:0", dir, func(u string) { url <- u }))
 	}()
 	address = <-url
 	nc, err := nats.Connect(address)

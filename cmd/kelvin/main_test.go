@@ -58,7 +58,7 @@ func TestUsage(t *testing.T) {
 		{"setup -h", exitOK, "", "-libtorch DIR"},
 		{"help nothing", exitUsage, "", `there is no command "nothing"`},
 		{"version", exitOK, "gotch    v0.9.1", ""},
-		{"instal", exitUsage, "", `there is no command "instal"; the commands are setup, doctor, compile, version and help`},
+		{"instal", exitUsage, "", `there is no command "instal"; the commands are setup, doctor, compile, serve, version and help`},
 		{"help compile", exitOK, "", "-into DIR"},
 		{"compile -nothing", exitUsage, "", "flag provided but not defined"},
 		{"setup --nothing", exitUsage, "", "flag provided but not defined"},
