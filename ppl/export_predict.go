@@ -169,7 +169,6 @@ type drawnNumbers struct {
 type tape struct {
 	source *torch.Source
 	takes  []drawnNumbers
-	used   map[string]bool // the sites that a draw gives
 	values []float64
 }
 
