@@ -248,11 +248,12 @@ const costOf = "KELVIN_COST_OF_DRAWS"
 // mostBytes is what each of a million numbers may take beyond its own.
 const mostBytes = 64
 
-// TestCosts logs how long a million draws, quantiles and values of the distribution function of each family take, and
-// what memory at most beyond their own. Each has a process, since the allocator gives what another has freed.
+// TestCosts logs how long a million draws, quantiles and values of the distribution function of each family take on one
+// core, and what memory at most beyond their own. Each has a process, since the allocator gives what another has freed.
 func TestCosts(t *testing.T) {
 	cases := costCases()
 	if name := os.Getenv(costOf); name != "" {
+		require.NoError(t, torch.SetThreads(1)) // seconds are those of one core
 		logCost(t, cases[slices.IndexFunc(cases, func(c costCase) bool { return c.name == name })])
 		return
 	}
