@@ -1,14 +1,13 @@
 package serve
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/records"
 )
 
 // rowsOf are the data of a prediction from rows of columns: by the design, where there is one.
@@ -16,7 +15,7 @@ func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
 	if m.design == nil {
 		return m.tensors(rows)
 	}
-	table, err := table(m.design, rows)
+	table, err := records.Table(m.design, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -35,55 +34,6 @@ func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
 		out["x"] = slices.Concat(frame.X...)
 	}
 	return out, nil
-}
-
-// What a column of a row may be.
-const (
-	aNumber = "a number"
-	aString = "a string"
-	either  = "a number or a string, in all rows alike"
-)
-
-// kind is what a design expects of a column.
-func kind(design *data.Design, name string) string {
-	switch {
-	case design.Levels(name) != nil:
-		return aString
-	case slices.Contains(design.Names(), name):
-		return aNumber
-	}
-	return either
-}
-
-// table are rows as columns. A column that is missing and a value of the wrong kind are errors that name it.
-func table(design *data.Design, rows []map[string]any) (*data.Table, error) {
-	var columns []data.Column
-	for _, name := range slices.Sorted(maps.Keys(rows[0])) {
-		c := data.Column{Name: name}
-		expected := kind(design, name)
-		for i, row := range rows {
-			if len(row) != len(rows[0]) {
-				return nil, fmt.Errorf("row %d has %d columns, and row 0 has %d", i, len(row), len(rows[0]))
-			}
-			switch v := row[name].(type) {
-			case float64:
-				c.Numbers = append(c.Numbers, v)
-			case string:
-				c.Labels = append(c.Labels, v)
-			}
-			numbers, labels := len(c.Numbers) == i+1, len(c.Labels) == i+1 // in all rows so far
-			if !(numbers && expected != aString || labels && expected != aNumber) {
-				return nil, unexpected(i, name, row[name], expected)
-			}
-		}
-		columns = append(columns, c)
-	}
-	return data.NewTable(columns...)
-}
-
-func unexpected(row int, name string, got any, expected string) error {
-	text, _ := json.Marshal(got)
-	return fmt.Errorf("row %d, field %q: got %s, expected %s", row, name, text, expected)
 }
 
 // columns are the data that a prediction takes of rows, with the shape of one row.
@@ -121,11 +71,11 @@ func (m *Model) tensors(rows []map[string]any) (map[string][]float64, error) {
 			n := len(out[s.Name])
 			out[s.Name] = flat(v, s.Shape, out[s.Name])
 			if len(out[s.Name]) != n+s.Size {
-				expected := aNumber
+				expected := "a number"
 				if len(s.Shape) > 0 {
 					expected = fmt.Sprintf("numbers of shape %v", s.Shape)
 				}
-				return nil, unexpected(i, s.Name, v, expected)
+				return nil, records.Unexpected(i, s.Name, v, expected)
 			}
 		}
 	}

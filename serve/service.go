@@ -18,6 +18,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
+	"github.com/kelvin-ppl/kelvin/internal/records"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"gonum.org/v1/gonum/floats"
 )
@@ -108,8 +109,12 @@ func (s *Service) Handler() (http.Handler, error) {
 	return mux, nil
 }
 
-// Serve answers requests of a listener until the context ends. Then it takes no more, waits for those under way, for
-// twice the Timeout at most, and returns.
+// farewell is how long requests are still answered after the context has ended. net/http drops what it reads after
+// Shutdown.
+const farewell = 2 * time.Second
+
+// Serve answers requests of a listener until the context ends. From then on it asks clients to close their connections.
+// Two seconds later it takes no more, waits for requests under way, for twice the Timeout at most, and returns.
 func (s *Service) Serve(ctx context.Context, l net.Listener) error {
 	h, err := s.Handler()
 	if err != nil {
@@ -118,11 +123,18 @@ func (s *Service) Serve(ctx context.Context, l net.Listener) error {
 	if l == nil {
 		return errors.New("serve.Service: there is no listener")
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.Timeout,
+	leaving := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+	server := &http.Server{Handler: leaving, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.Timeout,
 		IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		s.draining.Store(true)
+		time.Sleep(farewell)
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*s.Timeout)
 		defer cancel()
 		stopped <- server.Shutdown(end)
@@ -191,14 +203,15 @@ func (s *Service) read(w http.ResponseWriter, r *http.Request) (in request, err 
 	if err != nil {
 		return in, err
 	}
+	const body = `{"rows": [{"column": 1}]}`
+	if err := records.Once(text, body); err != nil {
+		return in, err
+	}
 	in.Interval = defaultInterval
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		return in, fmt.Errorf(`the body: %w, expected {"rows": [{"column": 1}]}`, err)
-	}
-	if d.More() {
-		return in, errors.New("the body: there is more after the first document")
+		return in, fmt.Errorf("the body: %w, expected %s", err, body)
 	}
 	if p := in.Interval; !(p > 0 && p < 1) {
 		return in, fmt.Errorf(`field "interval": got %v, expected a number between 0 and 1`, p)

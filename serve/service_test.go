@@ -109,17 +109,21 @@ func TestServiceRefuses(t *testing.T) {
 	const good = `{"hours": 1, "shop": "north"}`
 	for body, words := range map[string]string{
 		`{"rows": []}`: "0 rows, expected 1 to 2",
-		`{"rows": [` + good + `,` + good + `,` + good + `]}`:                      "3 rows, expected 1 to 2",
-		`{"rows": [{"hours": 1}]}`:                                                "shop",
-		`{"rows": [{"hours": "1", "shop": "north"}]}`:                             `field "hours": got "1", expected`,
-		`{"rows": [{"hours": 1, "shop": "east"}]}`:                                "east",
-		`{"rows": [` + good + `, {"hours": 1}]}`:                                  "row 1 has 1 columns",
-		`{"rows": [` + good + `], "sites": ["z"]}`:                                `no "z"`,
-		`{"rows": [` + good + `], "sites": ["a"]}`:                                "no number for each row",
-		`{"rows": [` + good + `], "interval": 1}`:                                 "between 0 and 1",
-		`{"row": [` + good + `]}`:                                                 `unknown field`,
-		`{"rows": [` + good + `]} {}`:                                             "more after",
-		`{`:                                                                       "the body",
+		`{"rows": [` + good + `,` + good + `,` + good + `]}`:    "3 rows, expected 1 to 2",
+		`{"rows": [{"hours": 1}]}`:                              "shop",
+		`{"rows": [{"hours": "1", "shop": "north"}]}`:           `field "hours": got "1", expected`,
+		`{"rows": [{"hours": 1, "shop": "east"}]}`:              "east",
+		`{"rows": [` + good + `, {"hours": 1}]}`:                "row 1 has 1 columns",
+		`{"rows": [` + good + `], "sites": ["z"]}`:              `no "z"`,
+		`{"rows": [` + good + `], "sites": ["a"]}`:              "no number for each row",
+		`{"rows": [` + good + `], "interval": 1}`:               "between 0 and 1",
+		`{"row": [` + good + `]}`:                               `unknown field`,
+		`{"rows": [` + good + `]} {}`:                           "more after",
+		`{"rows": [` + good + `]}}`:                             "more after",
+		`{"rows": [` + good + `], "rows": [` + good + `]}`:      "there twice",
+		`{"rows": [{"hours": 1, "shop": "north", "hours": 2}]}`: "there twice",
+		`{"rows": [{"hours": null, "shop": "north"}]}`:          "got null",
+		`{`: "the body",
 		`{"rows": [` + good + `], "sites": ["` + strings.Repeat("y", 200) + `"]}`: "too large",
 	} {
 		status, out := ask(t, h, "POST", "/predict", body)
@@ -177,6 +181,11 @@ func TestServiceServes(t *testing.T) {
 	}
 	all.Wait()
 	stop()
+	for range 20 { // what is sent while it drains is answered
+		got, err := post(0)
+		require.NoError(t, err)
+		require.Equal(t, want[0], got)
+	}
 	select {
 	case err := <-ended:
 		require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/records"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -182,7 +183,7 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x 
 		err = explained(d.Decode(&in))
 	}
 	if err == nil {
-		err = once(text)
+		err = records.Once(text, body)
 	}
 	var frame *data.Frame
 	if err == nil {
@@ -209,54 +210,6 @@ func (s *service) read(w http.ResponseWriter, r *http.Request, y *[]float64) (x 
 		}
 	}
 	return frame.X, true
-}
-
-// once says what of a text is there more often than once: a field of an object, or the document. Decoders take the last
-// of the former, and the first of the latter.
-func once(text []byte) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	type object struct {
-		names map[string]bool // nil for a list
-		value bool            // the next token is a value
-	}
-	var open []object
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return fmt.Errorf("the body: %w, expected %s", err, body)
-		}
-		top := len(open) - 1
-		delim, _ := token.(json.Delim)
-		switch {
-		case delim == '}' || delim == ']':
-			open = open[:top]
-		case top >= 0 && open[top].names != nil && !open[top].value:
-			name, _ := token.(string)
-			if top == 0 {
-				name = strings.ToLower(name) // as decoders compare the fields of a struct
-			}
-			if open[top].names[name] {
-				return fmt.Errorf("field %q: it is there twice", name)
-			}
-			open[top].names[name], open[top].value = true, true
-			continue
-		case delim == '{':
-			open = append(open, object{names: map[string]bool{}})
-			continue
-		case delim == '[':
-			open = append(open, object{})
-			continue
-		}
-		if len(open) > 0 {
-			open[len(open)-1].value = false
-			continue
-		}
-		break
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the body: there is more after the first document, expected %s", body)
-	}
-	return nil
 }
 
 // body is what a request has.
