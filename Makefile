@@ -93,10 +93,10 @@ bench: setup
 results: setup
 	$(GO) run ./bench/results -only '$(ONLY)'
 
-# What needs a GPU, in one go and about nine minutes: what is found, the tests, the tables of docs/results.md, and
-# ResNet-20 of its published size with filter response normalisation by SGD and by SGHMC at T = 1 and 0.01, each for
-# EPOCHS passes over 20,000 images: as many as five minutes allow by the table. PYTHON is one with PyTorch, DATA a
-# folder of CIFAR-10; without it the images are made up.
+# What needs a GPU, in one go: what is found, the tests, the tables of docs/results.md, and ResNet-20 of its published
+# size with filter response normalisation by SGD and by SGHMC at T = 1 and 0.01, each for EPOCHS passes over 20,000
+# images. The table says how many passes of one of them take five minutes. PYTHON is one with PyTorch, DATA a folder of
+# CIFAR-10; without it the images are made up.
 EPOCHS ?= 16
 gpu: setup
 	$(GO) run ./cmd/kelvin doctor

@@ -27,9 +27,9 @@ const betaLift, betaDrop = 10, 36
 func betaTails(a, b torch.Tensor, p chance) (lower, upper torch.Tensor) {
 	l := dense(p.logit)
 	none, all := l.Eq(math.Inf(-1)), l.Eq(math.Inf(1))
-	either := either(none, all)
-	l = fill(l, either, 0)
-	x, y := fill(dense(constant(p.x)), either, 0.5), fill(dense(constant(p.y)), either, 0.5)
+	atEnd := either(none, all)
+	l = fill(l, atEnd, 0)
+	x, y := fill(dense(constant(p.x)), atEnd, 0.5), fill(dense(constant(p.y)), atEnd, 0.5)
 	// The tail that is integrated lies on the side of x away from the mode of the log-odds, a/(a + b).
 	down := y.Mul(a).Ge(x.Mul(b))
 	pick := func(v, w torch.Tensor) torch.Tensor { return torch.Choose(down, v, w) }
