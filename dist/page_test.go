@@ -75,6 +75,7 @@ var examples = map[string]func(p func(v ...float64) torch.Tensor) dist.Distribut
 	"LowRankMultivariateNormal": func(p func(v ...float64) torch.Tensor) dist.Distribution {
 		return dist.LowRankMultivariateNormal(p(0, 0), torch.Zeros(2, 1), p(1, 1))
 	},
+	"Matern": func(p func(v ...float64) torch.Tensor) dist.Distribution { return dist.Matern(2, 3, p(1), p(1)) },
 	"Multinomial": func(p func(v ...float64) torch.Tensor) dist.Distribution {
 		return dist.Multinomial(3, p(0.3, 0.7))
 	},
@@ -115,6 +116,7 @@ var examples = map[string]func(p func(v ...float64) torch.Tensor) dist.Distribut
 	"PoissonLogGLM": func(p func(v ...float64) torch.Tensor) dist.Distribution {
 		return dist.PoissonLogGLM(torch.Zeros(2, 1), p(0.3, 0.1).Slice(0, 0, 1), 0)
 	},
+	"RandomWalk": func(p func(v ...float64) torch.Tensor) dist.Distribution { return dist.RandomWalk(1, 3, p(1)) },
 	"SkewNormal": func(p func(v ...float64) torch.Tensor) dist.Distribution {
 		return dist.SkewNormal(p(0), p(1), p(2))
 	},

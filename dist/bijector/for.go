@@ -43,6 +43,9 @@ func single(s support.Support) (b Bijector, err error) {
 	case support.KindUnitVector:
 		return UnitVector(), nil
 	case support.KindZeroSum:
+		if s.Groups != nil {
+			return zeroSums(*s.Groups), nil
+		}
 		return ZeroSum(), nil
 	case support.KindLowerCholesky:
 		return LowerCholesky(), nil

@@ -193,6 +193,9 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 			}
 		}
 	case KindZeroSum:
+		if s.Groups != nil {
+			return groupFault(x, *s.Groups, tol)
+		}
 		if math.Abs(sum) > tol*max(1, size) {
 			return fmt.Sprintf("its sum is %v", sum)
 		}
@@ -215,6 +218,24 @@ func (s Support) fault(x []float64, k int, tol float64) string {
 		}
 	case KindPositiveDefinite:
 		return indefinite(x, k, tol)
+	}
+	return ""
+}
+
+// groupFault is what is wrong with a vector whose groups have sum 0.
+func groupFault(x []float64, groups []int, tol float64) string {
+	if len(x) != len(groups) {
+		return fmt.Sprintf("it has %d elements, and %d are in groups", len(x), len(groups))
+	}
+	sums, sizes := map[int]float64{}, map[int]float64{}
+	for i, g := range groups {
+		sums[g] += x[i]
+		sizes[g] += math.Abs(x[i])
+	}
+	for i, g := range groups {
+		if g >= 0 && math.Abs(sums[g]) > tol*max(1, sizes[g]) {
+			return fmt.Sprintf("the sum of the group of element %d is %v", i, sums[g])
+		}
 	}
 	return ""
 }

@@ -40,6 +40,9 @@ type Support struct {
 	Atoms bool
 	// Missing says that NaN, a number that was not observed, is allowed too.
 	Missing bool
+	// Groups are, of vectors with sum 0, the group of each element: the sum of each group is 0, and elements of group −1
+	// are free. Nil is one group of all. It must not be changed.
+	Groups *[]int
 	// Extra is the number of dimensions, beyond those of one event of the kind, that are part of the event.
 	Extra int
 }
