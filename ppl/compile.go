@@ -54,6 +54,8 @@ type Program struct {
 
 	counted    []counted       // the sites that have a density, as they run
 	likelihood map[string]bool // of them, those that WithLikelihood has named; nil is what is observed
+
+	laplace *laplace // of MarginalLaplace
 }
 
 func newProgram(m Model, batch infer.Batch) *Program {

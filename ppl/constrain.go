@@ -109,6 +109,13 @@ func (p *Program) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.D
 	if err := p.checkSites(unconstrained.Sites()); err != nil {
 		return nil, fmt.Errorf("ppl.Draws: %w", err)
 	}
+	if p.laplace != nil {
+		out, err := p.laplace.draws(p, unconstrained, batch)
+		if err != nil {
+			return nil, fmt.Errorf("ppl.Draws: %w", err)
+		}
+		return out, nil
+	}
 	var out *draws.Draws
 	for chain := range unconstrained.Chains() {
 		n := unconstrained.Len(chain)

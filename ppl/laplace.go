@@ -1,0 +1,477 @@
+package ppl
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
+	"github.com/kelvin-ppl/kelvin/torch"
+)
+
+// MarginalLaplace compiles a model with a latent Gaussian variable f integrated out by Laplace's method (Tierney and
+// Kadane 1986; Rue, Martino and Chopin 2009): with H = −∂²/∂f² log p(y, f|φ) at the mode f̂ of f given y and all other
+// latent variables φ,
+//
+//	p(y|φ) ≈ p(y, f̂|φ) (2π)^(n/2) |H|^(-½)
+//
+// whose gradient in φ is exact, by the implicit function theorem (Margossian, Vehtari, Simpson and Agrawal 2020). It is
+// the log density of a program of φ alone, for any method that needs no second derivatives. Its draws, the predictions
+// and the cross-validation have f too, drawn from N(f̂, H⁻¹) for each draw of φ.
+//
+// f is a field of package dist (ICAR, BYM2, CAR, RandomWalk, Matern), whose precision stays sparse, independent normal
+// numbers, or a multivariate normal variable with a covariance or its factor. Each observation must depend on one
+// element of f, or on none; f, and what depends on it, must be no parameter of another latent variable. Observations
+// are best where their log density is concave in f, as that of counts and of binary data is: then f has one mode. The
+// approximation is exact for normal data, and good where an element of f has much data, or little against its prior.
+//
+// A point at which Newton's method finds no mode has the density 0.
+func MarginalLaplace(m Model, batch infer.Batch, site string) (*Program, error) {
+	fail := func(err error) (*Program, error) { return nil, fmt.Errorf("ppl.MarginalLaplace: %w", err) }
+	full, err := Compile(levelled(m, site), batch)
+	if err != nil {
+		return nil, err
+	}
+	l := &laplace{full: full, site: site}
+	if err := l.prepare(); err != nil {
+		return fail(err)
+	}
+	p, err := Compile(l.hyper, full.batch)
+	if err != nil {
+		return fail(err)
+	}
+	p.laplace = l
+	return p, nil
+}
+
+// levelled is a model whose variable f has a flat prior, as its law given φ is not asked for.
+func levelled(m Model, site string) Model {
+	return handle(m, func(*Ctx) Handler {
+		return process(func(s *Site) {
+			if s.Name == site && s.Kind == KindSample && !s.Observed {
+				d := s.Dist
+				s.Dist = dist.ImproperUniform(d.Support(), d.BatchShape(), d.EventShape())
+			}
+		})
+	})
+}
+
+// laplace is a model with a variable that is integrated out.
+type laplace struct {
+	full  *Program // of f and φ
+	site  string
+	names []string  // φ
+	shape [][]int64 // of each
+	d, n  int       // how many numbers φ and f have
+	law   law
+	prior *scalar // of φ and weights: see lawOf
+	data  *scalar // of φ, f and weights: see likelihood
+	start []float64
+}
+
+// newton is f at its mode, and what is known there.
+type newton struct {
+	law            gaussian
+	f, a           []float64 // f̂, and the prior's precision times f̂ − its mean
+	value          float64   // log p(y, f̂|φ) without the prior's determinant
+	gradient, bend []float64 // of the log likelihood in each element: first and second derivatives
+}
+
+// prepare finds φ and the law of f, and makes the functions of them.
+func (l *laplace) prepare() error {
+	p := l.full
+	if _, ok := p.latents[l.site]; !ok {
+		return fmt.Errorf("the model has no latent variable %q; it has %q: %w", l.site, p.order, infer.ErrConfig)
+	}
+	if p.sums != nil {
+		return fmt.Errorf("the model has discrete variables that are summed out: %w", infer.ErrConfig)
+	}
+	for _, name := range p.order {
+		if name != l.site {
+			shape := p.latents[name].shape
+			l.names, l.shape = append(l.names, name), append(l.shape, shape)
+			l.d += int(count(shape))
+		}
+	}
+	if l.d == 0 {
+		return fmt.Errorf("the model has no latent variable beside %q: nothing is left to infer; infer/laplace fits a "+
+			"normal distribution: %w", l.site, infer.ErrConfig)
+	}
+	l.n = int(count(p.latents[l.site].shape))
+	var points [2][]float64
+	for k := range points {
+		var err error
+		if points[k], err = l.pointAt(0.3 * float64(k)); err != nil {
+			return err
+		}
+	}
+	if err := l.findLaw(points); err != nil {
+		return err
+	}
+	if err := l.findLikelihood(points); err != nil {
+		return err
+	}
+	l.start = make([]float64, l.n)
+	if mode := l.mode(points[0]); mode != nil { // where Newton's method always starts: runs are the same, bit for bit
+		l.start = mode.law.origin(mode.f, mode.a)
+	}
+	return nil
+}
+
+// pointAt are values of φ at a point of unconstrained space.
+func (l *laplace) pointAt(scale float64) (phi []float64, err error) {
+	point, err := l.full.scattered(scale)
+	if err != nil {
+		return nil, err
+	}
+	defer torch.Free(point.Flat)
+	values, err := l.full.Constrain(point, l.full.batch)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range l.names {
+		v, err := torch.ToSlice[float64](values[name])
+		if err != nil {
+			return nil, err
+		}
+		phi = append(phi, v...)
+	}
+	for _, v := range values {
+		torch.Free(v)
+	}
+	return phi, nil
+}
+
+// given are φ, the first numbers of x, by name.
+func (l *laplace) given(x torch.Tensor) Values {
+	values, at := Values{}, 0
+	for i, name := range l.names {
+		n := int(count(l.shape[i]))
+		values[name] = x.Slice(0, at, at+n).Reshape(l.shape[i]...)
+		at += n
+	}
+	return values
+}
+
+// stopped is the panic of a run that has seen what it was for.
+type stopped struct{}
+
+// until runs f, which may stop.
+func until(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(stopped); !ok {
+				panic(r)
+			}
+		}
+	}()
+	f()
+}
+
+// hyper is the model of φ: the model until all of φ is there, and then one density.
+func (l *laplace) hyper(c *Ctx) {
+	inputs := map[string]torch.Tensor{}
+	until(func() {
+		l.full.open.in(c.With(hyperOnly{l, inputs}))
+	})
+	phi := make([]torch.Tensor, len(l.names))
+	for i, name := range l.names {
+		phi[i] = inputs[name]
+	}
+	s := &Site{Kind: KindFactor, Name: l.site + "_integrated", Observed: true, Scale: 1,
+		density: &density{f: l.logDensity, inputs: phi, exact: true}}
+	c.visit(s)
+}
+
+// hyperOnly hides f, and what depends on data.
+type hyperOnly struct {
+	*laplace
+	inputs map[string]torch.Tensor
+}
+
+func (h hyperOnly) Process(s *Site) {
+	switch {
+	case s.Name == h.site && s.Kind == KindSample:
+		s.Value = zeros(h.full.latents[h.site].shape)
+		s.Observed, s.hidden = true, true
+	case s.Observed && (s.Kind == KindSample || s.Kind == KindFactor):
+		s.hidden = true
+	}
+}
+
+func (h hyperOnly) Finish(s *Site) {
+	if slices.Contains(h.names, s.Name) {
+		h.inputs[s.Name] = s.Value
+		if len(h.inputs) == len(h.names) && len(s.ctx.plates) == 0 {
+			panic(stopped{})
+		}
+	}
+}
+
+// logDensity is the approximate log p(y|φ), with its gradient.
+func (l *laplace) logDensity(x, grad [][]float64) float64 {
+	phi := slices.Concat(x...)
+	mode := l.mode(phi)
+	if mode == nil {
+		return math.Inf(-1)
+	}
+	logDet, variances, ok := mode.law.finish(mode.bend)
+	if !ok {
+		return math.Inf(-1)
+	}
+	half := make([]float64, l.n)
+	for i, v := range variances {
+		half[i] = v / 2
+	}
+	third := l.likelihood(phi, mode.f, 0, nil, half)
+	s := l.block(third, 1)
+	weights, along := mode.law.adjoint(mode.f, mode.a, s)
+	likelihood := l.likelihood(phi, mode.f, 1, along, half)
+	_, prior := l.prior.at(slices.Concat(phi, weights))
+	at := 0
+	for i := range grad {
+		for j := range grad[i] {
+			grad[i][j] = likelihood[at] + prior[at]
+			at++
+		}
+	}
+	return mode.value + logDet
+}
+
+// likelihood are the gradients of
+//
+//	a log p(y|f, φ) + Σ bᵢ gᵢ + Σ cᵢ hᵢ
+//
+// in φ, f, a, b and c, where g are the derivatives of log p in f and h those of Σ g: the second derivatives, as each
+// datum depends on one element of f. Nil is 0.
+func (l *laplace) likelihood(phi, f []float64, a float64, b, c []float64) []float64 {
+	x := make([]float64, l.d+3*l.n+1)
+	copy(x, phi)
+	copy(x[l.d:], f)
+	copy(x[l.d+l.n:], b)
+	copy(x[l.d+2*l.n:], c)
+	x[l.d+3*l.n] = a
+	_, gradient := l.data.at(x)
+	return gradient
+}
+
+// block are the derivatives of likelihood in f (1), b (2) or c (3).
+func (l *laplace) block(gradient []float64, k int) []float64 {
+	from := l.d + (k-1)*l.n
+	return gradient[from : from+l.n]
+}
+
+// mostNewton bounds the steps to a mode.
+const mostNewton = 200
+
+// mode finds the mode of f by Newton's method, in which a factor serves as long as steps become ten times shorter; nil
+// where there is none. Where the likelihood is not concave its curvature is left out.
+func (l *laplace) mode(phi []float64) *newton {
+	_, weights := l.prior.at(slices.Concat(phi, make([]float64, l.prior.dim-l.d)))
+	m := &newton{law: l.law.with(weights[l.d:])}
+	mean := m.law.mean()
+	m.f, m.a = m.law.from(l.start)
+	look := func() {
+		g := l.likelihood(phi, m.f, 1, nil, nil)
+		m.value = g[l.d+3*l.n]
+		for i, v := range m.f {
+			m.value -= m.a[i] * (v - mean[i]) / 2
+		}
+		m.gradient, m.bend = l.block(g, 2), l.block(g, 3)
+	}
+	look()
+	length := math.Inf(1)
+	factored := false
+	for range mostNewton {
+		if math.IsNaN(m.value) || math.IsInf(m.value, 0) {
+			return nil
+		}
+		if !factored {
+			w := make([]float64, l.n)
+			for i, h := range m.bend {
+				w[i] = max(-h, 0)
+			}
+			if !m.law.factor(w) {
+				return nil
+			}
+			factored = true
+		}
+		r := make([]float64, l.n)
+		for i := range r {
+			r[i] = m.gradient[i] - m.a[i]
+		}
+		df, da := m.law.solve(r)
+		before, f, a := m.value, m.f, m.a
+		longest, size, rise := 0.0, 1.0, 0.0
+		for i, v := range df {
+			longest, size = max(longest, math.Abs(v)), max(size, math.Abs(f[i]))
+			rise += v * r[i]
+		}
+		if math.IsNaN(longest) {
+			return nil
+		}
+		t := 1.0
+		for range 40 {
+			m.f, m.a = plus(f, df, t), plus(a, da, t)
+			look()
+			if m.value >= before+1e-4*t*rise-1e-9*(1+math.Abs(before)) {
+				break
+			}
+			t /= 2
+		}
+		if longest < 1e-9*size && t == 1 {
+			return m
+		}
+		if t < 1 || longest > length/10 {
+			factored = false
+		}
+		length = longest
+	}
+	return nil
+}
+
+// plus is x + t·d.
+func plus(x, d []float64, t float64) []float64 {
+	out := slices.Clone(x)
+	for i, v := range d {
+		out[i] += t * v
+	}
+	return out
+}
+
+// draw draws f given φ.
+func (l *laplace) draw(phi []float64, source *rand.Rand) ([]float64, error) {
+	mode := l.mode(phi)
+	if mode == nil {
+		return nil, fmt.Errorf("there is no mode of %q at a draw: %w", l.site, infer.ErrNonFinite)
+	}
+	if _, _, ok := mode.law.finish(mode.bend); !ok {
+		return nil, fmt.Errorf("%q has no maximum at a draw: %w", l.site, infer.ErrNonFinite)
+	}
+	return plus(mode.f, mode.law.draw(source.NormFloat64), 1), nil
+}
+
+// draws are draws of the model from those of φ on unconstrained space: f is drawn for each, by a stream of its own.
+func (l *laplace) draws(p *Program, in *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
+	var sites []draws.Site
+	for _, s := range l.full.layout.Sites {
+		sites = append(sites, draws.Site{Name: s.Name, Shape: s.Shape, Offset: s.Offset, Size: s.Size})
+	}
+	out, err := draws.New(sites, in.Stats(), in.Chains())
+	if err != nil {
+		return nil, err
+	}
+	stats := make([]float64, len(in.Stats()))
+	for chain := range in.Chains() {
+		columns := make([][]float64, len(stats))
+		for i, name := range in.Stats() {
+			if columns[i], err = in.Stat(name, chain); err != nil {
+				return nil, err
+			}
+		}
+		for from := 0; from < in.Len(chain); from += constrainRows {
+			to := min(from+constrainRows, in.Len(chain))
+			rows, err := l.rows(p, in, batch, chain, from, to)
+			if err != nil {
+				return nil, err
+			}
+			for i, row := range rows {
+				for j := range stats {
+					stats[j] = columns[j][from+i]
+				}
+				if err := out.AppendChain(chain, row, stats); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	out.SetSpace(draws.Unconstrained)
+	return l.full.Draws(out, l.full.batch)
+}
+
+// rows are points of the full model: φ as it was drawn, and f.
+func (l *laplace) rows(p *Program, in *draws.Draws, batch infer.Batch, chain, from, to int) ([][]float64, error) {
+	rows := make([][]float64, to-from)
+	err := torch.Do(func(*torch.Scope) error {
+		var flat []float64
+		for i := from; i < to; i++ {
+			flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
+		}
+		t, err := torch.FromSlice(flat, int64(to-from), int64(in.Dim()))
+		if err != nil {
+			return err
+		}
+		values, err := p.Constrain(infer.Params{Layout: p.layout, Flat: t}, batch)
+		if err != nil {
+			return err
+		}
+		parts := make([][]float64, len(l.names))
+		for i, name := range l.names {
+			if parts[i], err = torch.ToSlice[float64](values[name]); err != nil {
+				return err
+			}
+		}
+		fields := make([]float64, (to-from)*l.n)
+		if err := parts2(to-from, func(k int) error {
+			var phi []float64
+			for i, part := range parts {
+				n := int(count(l.shape[i]))
+				phi = append(phi, part[k*n:(k+1)*n]...)
+			}
+			f, err := l.draw(phi, rand.New(rand.NewPCG(uint64(chain), uint64(from+k))))
+			copy(fields[k*l.n:], f)
+			return err
+		}); err != nil {
+			return err
+		}
+		latent := l.full.latents[l.site]
+		f := torch.New(fields, append([]int64{int64(to - from)}, latent.shape...)...)
+		free, err := torch.ToSlice[float64](latent.bijector.Inverse(f))
+		if err != nil {
+			return err
+		}
+		for k := range rows {
+			rows[k] = make([]float64, l.full.layout.Dim())
+			for _, s := range l.full.layout.Sites {
+				if s.Name == l.site {
+					copy(rows[k][s.Offset:s.Offset+s.Size], free[k*s.Size:(k+1)*s.Size])
+					continue
+				}
+				for _, own := range p.layout.Sites {
+					if own.Name == s.Name {
+						copy(rows[k][s.Offset:s.Offset+s.Size], in.Row(chain, from+k)[own.Offset:own.Offset+own.Size])
+					}
+				}
+			}
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// parts2 calls f for each number below n, several at once, until one fails.
+func parts2(n int, f func(k int) error) error {
+	var failed atomic.Pointer[error]
+	var next atomic.Int64
+	var all parallel.Group
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for k := int(next.Add(1)) - 1; k < n && failed.Load() == nil; k = int(next.Add(1)) - 1 {
+				if err := f(k); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
