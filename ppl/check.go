@@ -22,6 +22,7 @@ const blockElements = 1 << 20
 // it. A Factor and a Density are not among them, since they are not of single observations; where a mask leaves an
 // observation out it is 0.
 func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
+	p = p.predicting()
 	q := Predictive{Model: p.model, Batch: p.batch}
 	out, err := p.blocks(posterior, func(block *draws.Draws, _ int) (Values, error) { return q.LogLikelihood(block) })
 	if err != nil {
@@ -89,6 +90,7 @@ func (p *Program) LOO(posterior *draws.Draws, sites ...string) (*loo.Result, err
 // with a site for each variable of Observe and the same chains, as a store keeps them. Chain after chain, draw i uses
 // the random stream (seed, i). For new covariates, other sites and the prior see [Predictive].
 func (p *Program) Predict(posterior *draws.Draws, seed uint64) (*draws.Draws, error) {
+	p = p.predicting()
 	if len(p.observed) == 0 {
 		return nil, fmt.Errorf("ppl.Predict: the model has nothing to predict: no variable of Observe")
 	}
@@ -289,6 +291,7 @@ func (p *Program) Check(posterior *draws.Draws, seed uint64) (*diag.Report, erro
 
 // observedValues are the data of the variables of Observe.
 func (p *Program) observedValues() (map[string][]float64, error) {
+	p = p.predicting()
 	out := map[string][]float64{}
 	err := torch.Do(func(*torch.Scope) error {
 		defer thread.Evaluate()() // as in plateSizes.resolve

@@ -159,6 +159,14 @@ func (l *laplace) given(x torch.Tensor) Values {
 	return values
 }
 
+// predicting is the program whose model predicts: that with f, where it is integrated out.
+func (p *Program) predicting() *Program {
+	if p.laplace != nil {
+		return p.laplace.full
+	}
+	return p
+}
+
 // stopped is the panic of a run that has seen what it was for.
 type stopped struct{}
 
