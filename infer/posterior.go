@@ -5,8 +5,10 @@ import (
 	"math"
 	"sync/atomic"
 
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/internal/raw"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch"
 )
 
 // Evaluation is a log posterior with its gradient at one point or at K.
@@ -54,7 +56,58 @@ func NewGradient(t Target) (Gradient, error) {
 		a.native = &compiled{compilation: t.compilation}
 		a.free = &compiled{compilation: t.compilation, free: true}
 	}
+	if p, ok := t.Program.(interface{ Direct() directDensity }); ok && t.N() == 1 {
+		if f := p.Direct(); f != nil {
+			return &direct{autograd: a, f: f}, nil
+		}
+	}
 	return a, nil
+}
+
+// directDensity is LogPosterior + jacobian · LogJacobian at one point in Go, which puts its gradient into grad. It is
+// called from several goroutines.
+type directDensity = func(x []float64, jacobian float64, grad []float64) (float64, error)
+
+// direct evaluates a density in Go, of float64 in main memory.
+type direct struct {
+	*autograd
+	f directDensity
+}
+
+func (d *direct) ValueAndGrad(p Params, b Batch, jacobian float64) (e Evaluation, err error) {
+	dtype, err := torch.DTypeOfTensor(p.Flat)
+	if err != nil {
+		return e, err
+	}
+	if device, err := torch.DeviceOf(p.Flat); err != nil || device != torch.CPU || dtype != gotch.Double {
+		return d.autograd.ValueAndGrad(p, b, jacobian)
+	}
+	x, err := torch.ToSlice[float64](p.Flat)
+	if err != nil {
+		return e, err
+	}
+	k, n := p.Chains(), p.Layout.Dim()
+	values, grads := make([]float64, k), make([]float64, len(x))
+	row := func(i int) error {
+		v, err := d.f(x[i*n:(i+1)*n], jacobian, grads[i*n:(i+1)*n])
+		values[i] = v
+		return err
+	}
+	if err := parallel.Each(k, row); err != nil {
+		return e, fmt.Errorf("log posterior: %w", err)
+	}
+	shape := []int64{}
+	if p.Batched() {
+		shape = []int64{int64(k)}
+	}
+	if e.Value, err = torch.FromSlice(values, shape...); err != nil {
+		return e, err
+	}
+	if e.Grad, err = torch.FromSlice(grads, append(shape, int64(n))...); err != nil {
+		return e, err
+	}
+	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, k)
+	return e, err
 }
 
 type autograd struct {

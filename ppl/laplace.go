@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync/atomic"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
@@ -47,6 +45,9 @@ func MarginalLaplace(m Model, batch infer.Batch, site string) (*Program, error) 
 		return fail(err)
 	}
 	p.laplace = l
+	if err := l.findOuter(p); err != nil {
+		return fail(err)
+	}
 	return p, nil
 }
 
@@ -72,6 +73,7 @@ type laplace struct {
 	law   law
 	prior *scalar // of φ and weights: see lawOf
 	data  *scalar // of φ, f and weights: see likelihood
+	outer *scalar // of a point of unconstrained space and weights: see direct
 	start []float64
 }
 
@@ -195,6 +197,72 @@ func (l *laplace) hyper(c *Ctx) {
 	s := &Site{Kind: KindFactor, Name: l.site + "_integrated", Observed: true, Scale: 1,
 		density: &density{f: l.logDensity, inputs: phi, exact: true}}
 	c.visit(s)
+}
+
+// findOuter makes the function of a point x of unconstrained space, weights w for φ and the weight j
+//
+//	log p(φ) + j log |∂φ/∂x| + Σ wᵢ φᵢ
+func (l *laplace) findOuter(p *Program) error {
+	dim := p.layout.Dim()
+	var points [2][]float64
+	for k := range points {
+		points[k] = make([]float64, dim+l.d+1)
+		for i := range points[k] {
+			points[k][i] = 0.4 * math.Cos(2.1*float64(i)+float64(k))
+		}
+	}
+	var err error
+	l.outer, err = newScalar(func(x torch.Tensor, batch infer.Batch) torch.Tensor {
+		point := torch.Must(infer.Params{Layout: p.layout, Flat: x.Slice(0, 0, dim)}.Split())
+		sum, values := x.Sum().Mul(0), Values{}
+		execute(p.model, batch, nil, &evaluator{program: p, point: point, weights: infer.Weights{Jacobian: 1},
+			collect: func(s *Site) {
+				if slices.Contains(l.names, s.Name) {
+					values[s.Name] = s.Value
+				}
+				if s.counts() && s.density == nil {
+					sum = sum.Add(sumAll(s.elementwise()).Mul(s.Scale))
+				}
+				if s.Jacobian != (torch.Tensor{}) {
+					sum = sum.Add(s.Jacobian.Mul(x.At(dim + l.d)))
+				}
+			}})
+		at := dim
+		for i, name := range l.names {
+			n := int(count(l.shape[i]))
+			sum = sum.Add(weighed(x.Slice(0, at, at+n), values[name]))
+			at += n
+		}
+		return sum
+	}, p.converted(infer.Params{Flat: torch.Scalar(0)}, p.batch), points)
+	return err
+}
+
+// Direct is the log density of a program of [MarginalLaplace] in Go, nil of others: with no tensors but those of the
+// model's own parts.
+func (p *Program) Direct() func(x []float64, jacobian float64, grad []float64) (float64, error) {
+	l := p.laplace
+	if l == nil || l.outer == nil {
+		return nil
+	}
+	dim := p.layout.Dim()
+	return func(x []float64, jacobian float64, grad []float64) (value float64, err error) {
+		err = torch.Do(func(*torch.Scope) error {
+			at := slices.Concat(x, make([]float64, l.d), []float64{jacobian})
+			_, g := l.outer.at(at)
+			phi := g[dim : dim+l.d]
+			slope := at[dim : dim+l.d]
+			value = l.logDensity([][]float64{phi}, [][]float64{slope})
+			outer, g := l.outer.at(at)
+			for i, v := range phi {
+				outer -= v * slope[i]
+			}
+			copy(grad, g)
+			value += outer
+			return nil
+		})
+		return value, err
+	}
 }
 
 // hyperOnly hides f, and what depends on data.
@@ -426,7 +494,7 @@ func (l *laplace) rows(p *Program, in *draws.Draws, batch infer.Batch, chain, fr
 			}
 		}
 		fields := make([]float64, (to-from)*l.n)
-		if err := parts2(to-from, func(k int) error {
+		if err := parallel.Each(to-from, func(k int) error {
 			var phi []float64
 			for i, part := range parts {
 				n := int(count(l.shape[i]))
@@ -461,25 +529,4 @@ func (l *laplace) rows(p *Program, in *draws.Draws, batch infer.Batch, chain, fr
 		return nil
 	})
 	return rows, err
-}
-
-// parts2 calls f for each number below n, several at once, until one fails.
-func parts2(n int, f func(k int) error) error {
-	var failed atomic.Pointer[error]
-	var next atomic.Int64
-	var all parallel.Group
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		all.Go(func() {
-			for k := int(next.Add(1)) - 1; k < n && failed.Load() == nil; k = int(next.Add(1)) - 1 {
-				if err := f(k); err != nil {
-					failed.CompareAndSwap(nil, &err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
