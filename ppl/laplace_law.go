@@ -11,6 +11,9 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/sparse"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -290,10 +293,10 @@ type denseGaussian struct {
 	n      int
 	k      *mat.SymDense
 	loc    []float64
-	root   []float64     // √w
-	b      mat.Cholesky  // of B
-	r      *mat.SymDense // √W B⁻¹ √W = (K + W⁻¹)⁻¹
-	signed bool          // w has elements below 0: then r = K⁻¹ − K⁻¹ H⁻¹ K⁻¹ by K⁻¹
+	root   []float64         // √w
+	b      blas64.Triangular // L with L Lᵀ = B
+	r      *mat.SymDense     // √W B⁻¹ √W = (K + W⁻¹)⁻¹
+	signed bool              // w has elements below 0: then r = K⁻¹ − K⁻¹ H⁻¹ K⁻¹ by K⁻¹
 }
 
 func (l denseLaw) with(p []float64) gaussian {
@@ -302,53 +305,63 @@ func (l denseLaw) with(p []float64) gaussian {
 
 func (g *denseGaussian) mean() []float64 { return g.loc }
 
-// times is K x.
-func (g *denseGaussian) times(x []float64) []float64 {
-	out := mat.NewVecDense(g.n, nil)
-	out.MulVec(g.k, mat.NewVecDense(g.n, x))
-	return out.RawVector().Data
+// times is A x for a symmetric A.
+func times(a *mat.SymDense, x []float64) []float64 {
+	out := make([]float64, len(x))
+	blas64.Symv(1, a.RawSymmetric(), vector(x), 0, vector(out))
+	return out
 }
 
+func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
+
 func (g *denseGaussian) from(start []float64) (f, a []float64) {
-	return plus(g.loc, g.times(start), 1), slices.Clone(start)
+	return plus(g.loc, times(g.k, start), 1), slices.Clone(start)
 }
 
 func (g *denseGaussian) origin(_, a []float64) []float64 { return a }
 
-func (g *denseGaussian) factor(w []float64) bool {
+func (g *denseGaussian) factor(w []float64) (ok bool) {
 	g.root = make([]float64, g.n)
 	for i, v := range w {
 		g.root[i] = math.Sqrt(v)
 	}
-	b := mat.NewSymDense(g.n, nil)
-	for i := range g.n {
+	b := make([]float64, g.n*g.n)
+	k := g.k.RawSymmetric().Data // of which the upper triangle counts
+	for i, v := range g.root {
 		for j := i; j < g.n; j++ {
-			b.SetSym(i, j, g.root[i]*g.k.At(i, j)*g.root[j])
+			b[j*g.n+i] = v * k[i*g.n+j] * g.root[j]
 		}
-		b.SetSym(i, i, b.At(i, i)+1)
+		b[i*g.n+i]++
 	}
-	return g.b.Factorize(b)
+	g.b, ok = lapack64.Potrf(blas64.Symmetric{N: g.n, Stride: g.n, Data: b, Uplo: blas.Lower})
+	return ok
+}
+
+// inner is √W B⁻¹ √W x, with add to √W x.
+func (g *denseGaussian) inner(x, add []float64) []float64 {
+	y := make([]float64, g.n)
+	for i, v := range g.root {
+		y[i] = v * x[i]
+		if add != nil {
+			y[i] += add[i]
+		}
+	}
+	blas64.Trsv(blas.NoTrans, g.b, vector(y))
+	blas64.Trsv(blas.Trans, g.b, vector(y))
+	for i, v := range g.root {
+		y[i] *= v
+	}
+	return y
 }
 
 // solve: H⁻¹ r = K (r − √W B⁻¹ √W K r).
 func (g *denseGaussian) solve(r []float64) (df, da []float64) {
-	y := g.times(r)
-	for i := range y {
-		y[i] *= g.root[i]
-	}
-	x := mat.NewVecDense(g.n, y)
-	if g.b.SolveVecTo(x, x) != nil {
-		for i := range y {
-			y[i] = math.NaN()
-		}
-	}
-	da = make([]float64, g.n)
-	for i := range da {
-		da[i] = r[i] - g.root[i]*x.AtVec(i)
-	}
-	return g.times(da), da
+	da = plus(r, g.inner(times(g.k, r), nil), -1)
+	return times(g.k, da), da
 }
 
+// finish has the diagonal of H⁻¹ = W⁻¹ − W⁻¹ R W⁻¹, and where w is so small that the difference would lose digits, that
+// of K − K R K.
 func (g *denseGaussian) finish(bend []float64) (logDet float64, variances []float64, ok bool) {
 	w := make([]float64, g.n)
 	for i, h := range bend {
@@ -361,31 +374,33 @@ func (g *denseGaussian) finish(bend []float64) (logDet float64, variances []floa
 	if !g.factor(w) {
 		return 0, nil, false
 	}
-	var l mat.TriDense // U = L⁻¹ √W
-	g.b.LTo(&l)
-	if l.InverseTri(&l) != nil {
+	for i := range g.n {
+		logDet -= math.Log(g.b.Data[i*g.n+i])
+	}
+	inverse := blas64.Triangular{N: g.n, Stride: g.n, Data: slices.Clone(g.b.Data), Uplo: blas.Lower, Diag: blas.NonUnit}
+	if _, ok := lapack64.Potri(inverse); !ok {
 		return 0, nil, false
 	}
-	u := mat.NewDense(g.n, g.n, nil)
-	for i := range g.n {
-		for j := range i + 1 {
-			u.Set(i, j, l.At(i, j)*g.root[j])
-		}
-	}
 	g.r = mat.NewSymDense(g.n, nil)
-	g.r.SymOuterK(1, u.T())
-	var v mat.Dense
-	v.Mul(u, g.k)
-	variances = make([]float64, g.n)
 	for j := range g.n {
-		variances[j] = g.k.At(j, j)
-	}
-	for i := range g.n {
-		for j, x := range v.RawRowView(i) {
-			variances[j] -= x * x
+		for i := range j + 1 {
+			g.r.SetSym(i, j, g.root[i]*inverse.Data[j*g.n+i]*g.root[j])
 		}
 	}
-	return -g.b.LogDet() / 2, variances, true
+	variances = make([]float64, g.n)
+	for i, v := range w {
+		left := 1 - g.r.At(i, i)/v
+		if left > 1e-4 {
+			variances[i] = left / v
+			continue
+		}
+		row := make([]float64, g.n)
+		for j := range row {
+			row[j] = g.k.At(i, j)
+		}
+		variances[i] = g.k.At(i, i) - blas64.Dot(vector(row), vector(times(g.r, row)))
+	}
+	return logDet, variances, true
 }
 
 // finishSigned is finish by K⁻¹.
@@ -417,39 +432,53 @@ func (g *denseGaussian) finishSigned(w []float64) (logDet float64, variances []f
 
 // adjoint: with q = s − R K s, of K they are (a aᵀ − R)/2 + q aᵀ, and of the mean a + q.
 func (g *denseGaussian) adjoint(_, a, s []float64) (parameters, weights []float64) {
-	x := mat.NewVecDense(g.n, nil)
-	x.MulVec(g.r, mat.NewVecDense(g.n, g.times(s)))
-	q := plus(s, x.RawVector().Data, -1)
-	parameters = make([]float64, 0, g.n*g.n+g.n+1)
+	q := plus(s, times(g.r, times(g.k, s)), -1)
+	parameters = make([]float64, g.n*g.n, g.n*g.n+g.n+1)
+	r := g.r.RawSymmetric().Data
 	for i := range g.n {
 		for j := range g.n {
-			parameters = append(parameters, (a[i]*a[j]-g.r.At(i, j))/2+q[i]*a[j])
+			parameters[i*g.n+j] = (a[i]*a[j]-r[min(i, j)*g.n+max(i, j)])/2 + q[i]*a[j]
 		}
 	}
-	return append(append(parameters, plus(a, q, 1)...), 0), g.times(q)
+	return append(append(parameters, plus(a, q, 1)...), 0), times(g.k, q)
 }
 
-// draw is u − K R (u + e) for u ~ N(0, K) and e ~ N(0, W⁻¹), or by the factor of K − K R K.
+// draw is u − K √W B⁻¹ (√W u + z) for u ~ N(0, K) and z ~ N(0, I), or by the eigenvalues of K − K R K, of which rounding
+// leaves small ones of either sign.
 func (g *denseGaussian) draw(normal func() float64) []float64 {
-	var c mat.Dense
-	c.Product(g.k, g.r, g.k)
-	covariance := mat.NewSymDense(g.n, nil)
-	for i := range g.n {
-		for j := i; j < g.n; j++ {
-			covariance.SetSym(i, j, g.k.At(i, j)-(c.At(i, j)+c.At(j, i))/2)
+	z := make([]float64, g.n)
+	for i := range z {
+		z[i] = normal()
+	}
+	own := mat.NewSymDense(g.n, nil)
+	own.CopySym(g.k)
+	if !g.signed {
+		if l, ok := lapack64.Potrf(own.RawSymmetric()); ok {
+			u := slices.Clone(z)
+			blas64.Trmv(blas.Trans, l, vector(u)) // of an upper triangle
+			for i := range z {
+				z[i] = normal()
+			}
+			return plus(u, times(g.k, g.inner(u, z)), -1)
 		}
 	}
-	var e mat.EigenSym // rounding leaves small eigenvalues of either sign
-	z := mat.NewVecDense(g.n, nil)
-	if !e.Factorize(covariance, true) {
+	var c mat.Dense
+	c.Product(g.k, g.r, g.k)
+	for i := range g.n {
+		for j := i; j < g.n; j++ {
+			own.SetSym(i, j, g.k.At(i, j)-(c.At(i, j)+c.At(j, i))/2)
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(own, true) {
 		return slices.Repeat([]float64{math.NaN()}, g.n)
 	}
 	for i, v := range e.Values(nil) {
-		z.SetVec(i, math.Sqrt(max(v, 0))*normal())
+		z[i] *= math.Sqrt(max(v, 0))
 	}
 	var vectors mat.Dense
 	e.VectorsTo(&vectors)
 	out := mat.NewVecDense(g.n, nil)
-	out.MulVec(&vectors, z)
+	out.MulVec(&vectors, mat.NewVecDense(g.n, z))
 	return out.RawVector().Data
 }
