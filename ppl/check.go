@@ -40,50 +40,14 @@ func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 // variables, in the order of the sites of LogLikelihood, or of the sites that are named; those that a mask leaves out
 // are not among them. Chains of different lengths are cut to the shortest.
 func (p *Program) LOO(posterior *draws.Draws, sites ...string) (*loo.Result, error) {
-	likelihood, err := p.LogLikelihood(posterior)
-	if err != nil {
-		return nil, err
-	}
-	if len(sites) > 0 {
-		if likelihood, err = likelihood.Select(sites...); err != nil {
-			return nil, fmt.Errorf("ppl.LOO: %w", err)
+	o, err := p.observations(posterior, sites)
+	if err == nil {
+		var r *loo.Result
+		if r, err = o.loo(); err == nil {
+			return r, nil
 		}
 	}
-	if likelihood.MinLen() != likelihood.MaxLen() {
-		if likelihood, err = likelihood.Slice(0, likelihood.MinLen()); err != nil {
-			return nil, fmt.Errorf("ppl.LOO: %w", err)
-		}
-	}
-	rows := likelihood.Rows()
-	masked := make([]bool, likelihood.Dim())
-	for i := range masked {
-		masked[i] = true
-	}
-	for _, row := range rows {
-		for j, v := range row {
-			masked[j] = masked[j] && v == 0
-		}
-	}
-	if slices.Contains(masked, true) {
-		for i, row := range rows {
-			var kept []float64
-			for j, v := range row {
-				if !masked[j] {
-					kept = append(kept, v)
-				}
-			}
-			rows[i] = kept
-		}
-	}
-	efficiency, err := loo.RelativeEfficiency(rows, likelihood.Chains())
-	if err != nil {
-		return nil, fmt.Errorf("ppl.LOO: %w", err)
-	}
-	result, err := loo.LOO(rows, efficiency)
-	if err != nil {
-		return nil, fmt.Errorf("ppl.LOO: %w", err)
-	}
-	return result, nil
+	return nil, fmt.Errorf("ppl.LOO: %w", err)
 }
 
 // Predict draws the observed variables anew, once for each draw of the posterior: draws of the posterior predictive,

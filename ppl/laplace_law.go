@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/sparse"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"github.com/sugarme/gotch/ts"
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
@@ -294,7 +295,7 @@ type denseGaussian struct {
 	k      *mat.SymDense
 	loc    []float64
 	root   []float64         // √w
-	b      blas64.Triangular // L with L Lᵀ = B
+	b      blas64.Triangular // U with UᵀU = B
 	r      *mat.SymDense     // √W B⁻¹ √W = (K + W⁻¹)⁻¹
 	signed bool              // w has elements below 0: then r = K⁻¹ − K⁻¹ H⁻¹ K⁻¹ by K⁻¹
 }
@@ -329,12 +330,28 @@ func (g *denseGaussian) factor(w []float64) (ok bool) {
 	k := g.k.RawSymmetric().Data // of which the upper triangle counts
 	for i, v := range g.root {
 		for j := i; j < g.n; j++ {
-			b[j*g.n+i] = v * k[i*g.n+j] * g.root[j]
+			b[i*g.n+j] = v * k[i*g.n+j] * g.root[j]
 		}
 		b[i*g.n+i]++
 	}
-	g.b, ok = lapack64.Potrf(blas64.Symmetric{N: g.n, Stride: g.n, Data: b, Uplo: blas.Lower})
-	return ok
+	g.b = blas64.Triangular{N: g.n, Stride: g.n, Data: b, Uplo: blas.Upper, Diag: blas.NonUnit}
+	return inPlace(b, g.n, func(t *ts.Tensor) *ts.Tensor {
+		l, info := t.MustLinalgCholeskyEx(true, false, false)
+		ok = torch.Of(info).Item() == 0
+		return l
+	}) && ok
+}
+
+// inPlace replaces an n x n matrix by what libtorch makes of it, whose LAPACK is several times as fast as one in Go.
+func inPlace(a []float64, n int, f func(t *ts.Tensor) *ts.Tensor) bool {
+	err := torch.Do(func(*torch.Scope) error {
+		t, err := torch.FromSlice(a, int64(n), int64(n))
+		if err != nil {
+			return err
+		}
+		return torch.CopyTo(a, torch.Of(f(t.T())))
+	})
+	return err == nil
 }
 
 // inner is √W B⁻¹ √W x, with add to √W x.
@@ -346,8 +363,8 @@ func (g *denseGaussian) inner(x, add []float64) []float64 {
 			y[i] += add[i]
 		}
 	}
-	blas64.Trsv(blas.NoTrans, g.b, vector(y))
 	blas64.Trsv(blas.Trans, g.b, vector(y))
+	blas64.Trsv(blas.NoTrans, g.b, vector(y))
 	for i, v := range g.root {
 		y[i] *= v
 	}
@@ -377,14 +394,14 @@ func (g *denseGaussian) finish(bend []float64) (logDet float64, variances []floa
 	for i := range g.n {
 		logDet -= math.Log(g.b.Data[i*g.n+i])
 	}
-	inverse := blas64.Triangular{N: g.n, Stride: g.n, Data: slices.Clone(g.b.Data), Uplo: blas.Lower, Diag: blas.NonUnit}
-	if _, ok := lapack64.Potri(inverse); !ok {
+	inverse := slices.Clone(g.b.Data)
+	if !inPlace(inverse, g.n, func(t *ts.Tensor) *ts.Tensor { return t.MustCholeskyInverse(true, false) }) {
 		return 0, nil, false
 	}
 	g.r = mat.NewSymDense(g.n, nil)
-	for j := range g.n {
-		for i := range j + 1 {
-			g.r.SetSym(i, j, g.root[i]*inverse.Data[j*g.n+i]*g.root[j])
+	for i := range g.n {
+		for j := i; j < g.n; j++ {
+			g.r.SetSym(i, j, g.root[i]*inverse[i*g.n+j]*g.root[j])
 		}
 	}
 	variances = make([]float64, g.n)

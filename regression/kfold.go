@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -52,19 +51,8 @@ func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.
 			points[i] = loo.Point{ELPD: elpd[j], P: full[i] - elpd[j], MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN()}
 		}
 	}
-	n := float64(len(points))
-	sums := func(of func(p loo.Point) float64) (sum, se float64) {
-		x := make([]float64, len(points))
-		for i, p := range points {
-			x[i] = of(p)
-		}
-		mean, sd := sample.Moments(x)
-		return n * mean, math.Sqrt(n) * sd
-	}
 	r := &loo.Result{Pointwise: points, Draws: posterior.Total()}
-	r.ELPD, r.SE = sums(func(p loo.Point) float64 { return p.ELPD })
-	r.P, r.SEP = sums(func(p loo.Point) float64 { return p.P })
-	r.IC, r.SEIC = -2*r.ELPD, 2*r.SE
+	r.Sum()
 	return r, nil
 }
 
@@ -106,15 +94,8 @@ func (m *Model) density(posterior *draws.Draws, rows Rows) ([]float64, error) {
 
 // assign are the rows of each fold.
 func (f Folds) assign(table *data.Table) ([][]int, error) {
-	k, n := f.K, table.Len()
-	if k == 0 {
-		k = 10
-	}
-	unit := make([]int, n) // of each row: itself, or its level
-	units := n
-	for i := range unit {
-		unit[i] = i
-	}
+	of := loo.Folds{K: f.K, Seed: f.Seed}
+	units := table.Len()
 	if f.By != "" {
 		column, err := table.Column(f.By)
 		if err != nil {
@@ -124,19 +105,14 @@ func (f Folds) assign(table *data.Table) ([][]int, error) {
 			return nil, &infer.FieldError{Type: "regression.Folds", Field: "By", Value: f.By, Allowed: "it must be a factor"}
 		}
 		units = len(column.Levels)
-		for i, label := range column.Labels {
-			unit[i] = slices.Index(column.Levels, label)
+		for _, label := range column.Labels {
+			of.Groups = append(of.Groups, slices.Index(column.Levels, label))
 		}
 	}
-	if k < 2 || k > units {
+	folds, _, err := of.Assign(table.Len())
+	if err != nil {
 		return nil, &infer.FieldError{Type: "regression.Folds", Field: "K", Value: f.K,
 			Allowed: fmt.Sprintf("it must be from 2 to %d, or 0 for 10", units)}
 	}
-	order := rand.New(rand.NewPCG(f.Seed, 1)).Perm(units)
-	folds := make([][]int, k)
-	for i, u := range unit {
-		at := order[u] % k
-		folds[at] = append(folds[at], i)
-	}
-	return slices.DeleteFunc(folds, func(rows []int) bool { return len(rows) == 0 }), nil
+	return folds, nil
 }

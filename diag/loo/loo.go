@@ -86,9 +86,7 @@ func LOO(loglik [][]float64, relativeEfficiency []float64) (*Result, error) {
 			r.Unreliable++
 		}
 	}
-	r.ELPD, r.SE = total(n, func(i int) float64 { return r.Pointwise[i].ELPD })
-	r.P, r.SEP = total(n, func(i int) float64 { return r.Pointwise[i].P })
-	r.IC, r.SEIC = -2*r.ELPD, 2*r.SE
+	r.Sum()
 	return r, nil
 }
 
@@ -206,9 +204,7 @@ func WAIC(loglik [][]float64) (*Result, error) {
 			r.Unreliable++
 		}
 	}
-	r.ELPD, r.SE = total(n, func(i int) float64 { return r.Pointwise[i].ELPD })
-	r.P, r.SEP = total(n, func(i int) float64 { return r.Pointwise[i].P })
-	r.IC, r.SEIC = -2*r.ELPD, 2*r.SE
+	r.Sum()
 	return r, nil
 }
 
