@@ -297,7 +297,7 @@ type denseGaussian struct {
 	root   []float64         // √w
 	b      blas64.Triangular // U with UᵀU = B
 	r      *mat.SymDense     // √W B⁻¹ √W = (K + W⁻¹)⁻¹
-	signed bool              // w has elements below 0: then r = K⁻¹ − K⁻¹ H⁻¹ K⁻¹ by K⁻¹
+	signed bool              // w has elements below 0
 }
 
 func (l denseLaw) with(p []float64) gaussian {
@@ -420,31 +420,33 @@ func (g *denseGaussian) finish(bend []float64) (logDet float64, variances []floa
 	return logDet, variances, true
 }
 
-// finishSigned is finish by K⁻¹.
+// finishSigned is finish by I + K W, of which H⁻¹ = (I + K W)⁻¹ K and R = W − W H⁻¹ W.
 func (g *denseGaussian) finishSigned(w []float64) (logDet float64, variances []float64, ok bool) {
-	var k, h mat.Cholesky
-	inverse, posterior := mat.NewSymDense(g.n, nil), mat.NewSymDense(g.n, nil)
-	if !k.Factorize(g.k) || k.InverseTo(inverse) != nil {
+	m := mat.NewDense(g.n, g.n, nil)
+	for i := range g.n {
+		for j, v := range w {
+			m.Set(i, j, g.k.At(i, j)*v)
+		}
+		m.Set(i, i, m.At(i, i)+1)
+	}
+	var lu mat.LU
+	lu.Factorize(m)
+	logDet, sign := lu.LogDet()
+	if lu.SolveTo(m, false, g.k) != nil || sign <= 0 {
 		return 0, nil, false
 	}
-	posterior.CopySym(inverse)
-	for i, v := range w {
-		posterior.SetSym(i, i, posterior.At(i, i)+v)
-	}
-	if !h.Factorize(posterior) || h.InverseTo(posterior) != nil {
-		return 0, nil, false
-	}
-	var product mat.Dense
-	product.Product(inverse, posterior, inverse)
 	g.r = mat.NewSymDense(g.n, nil)
 	variances = make([]float64, g.n)
 	for i := range g.n {
-		variances[i] = posterior.At(i, i)
-		for j := i; j < g.n; j++ {
-			g.r.SetSym(i, j, inverse.At(i, j)-product.At(i, j))
+		if variances[i] = m.At(i, i); !(variances[i] > 0) {
+			return 0, nil, false
 		}
+		for j := i; j < g.n; j++ {
+			g.r.SetSym(i, j, -w[i]*w[j]*(m.At(i, j)+m.At(j, i))/2)
+		}
+		g.r.SetSym(i, i, g.r.At(i, i)+w[i])
 	}
-	return -(k.LogDet() + h.LogDet()) / 2, variances, true
+	return -logDet / 2, variances, true
 }
 
 // adjoint: with q = s − R K s, of K they are (a aᵀ − R)/2 + q aᵀ, and of the mean a + q.
