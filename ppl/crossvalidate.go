@@ -195,11 +195,10 @@ func (o observations) point(i int, elpd float64) loo.Point {
 	return loo.Point{ELPD: elpd, P: o.logMean(i) - elpd, MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN()}
 }
 
-// RepairedLOO is [Program.LOO] in which each observation whose Pareto k is above the threshold is looked at again: first
-// the draws are moved and stretched to the posterior without it (moment matching: Paananen, Piironen, Bürkner and
-// Vehtari 2021), and where that does not bring k below the threshold, the model is fitted without it by the method, as
-// KFold does; a nil method leaves those as they are. The point of an observation that was fitted without has no k: it is
-// NaN. A program of [MarginalLaplace] has its points fitted, and not matched.
+// RepairedLOO is [Program.LOO] in which each observation whose Pareto k is above the threshold is looked at again: the
+// draws are moved and stretched to the posterior without it (moment matching: Paananen, Piironen, Bürkner and Vehtari
+// 2021), and where that does not bring k below the threshold, the model is fitted without it by the method, as KFold
+// does; a nil method leaves those as they are. The k of an observation that was fitted without is NaN. A program of [MarginalLaplace] has its points fitted, and not matched.
 func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, method infer.Method, options infer.Options,
 	sites ...string) (*loo.Result, error) {
 	fail := func(err error) (*loo.Result, error) { return nil, fmt.Errorf("ppl.RepairedLOO: %w", err) }
@@ -218,27 +217,8 @@ func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, metho
 		if !(point.K > limit) {
 			continue
 		}
-		if p.laplace == nil {
-			if m == nil {
-				if m, err = p.matcher(posterior, o); err != nil {
-					return fail(err)
-				}
-			}
-			if point, err = m.match(i, point, limit); err != nil {
-				return fail(fmt.Errorf("observation %d: %w", i, err))
-			}
-			point.P = o.logMean(i) - point.ELPD
-		}
-		if point.K > limit && method != nil {
-			own, err := p.refitting(options)
-			if err != nil {
-				return fail(err)
-			}
-			elpd, err := p.heldOut(ctx, o, []int{i}, []int{i}, method, own)
-			if err != nil {
-				return fail(fmt.Errorf("observation %d: %w", i, err))
-			}
-			point = o.point(i, elpd[0])
+		if point, err = p.repair(ctx, i, point, &m, posterior, o, method, options); err != nil {
+			return fail(fmt.Errorf("observation %d: %w", i, err))
 		}
 		if point.K > limit {
 			r.Unreliable++
@@ -247,4 +227,33 @@ func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, metho
 	}
 	r.Sum()
 	return r, nil
+}
+
+// repair is the point of one observation by moment matching, or by a fit without it.
+func (p *Program) repair(ctx context.Context, i int, point loo.Point, m **matcher, posterior *draws.Draws,
+	o observations, method infer.Method, options infer.Options) (loo.Point, error) {
+	limit := loo.KThreshold(len(o.rows))
+	var err error
+	if p.laplace == nil {
+		if *m == nil {
+			if *m, err = p.matcher(posterior, o); err != nil {
+				return point, err
+			}
+		}
+		if point, err = (*m).match(i, point, limit); err != nil {
+			return point, err
+		}
+		point.P = o.logMean(i) - point.ELPD
+	}
+	if !(point.K > limit) || method == nil {
+		return point, nil
+	}
+	if options, err = p.refitting(options); err != nil {
+		return point, err
+	}
+	elpd, err := p.heldOut(ctx, o, []int{i}, []int{i}, method, options)
+	if err != nil {
+		return point, err
+	}
+	return o.point(i, elpd[0]), nil
 }

@@ -353,14 +353,7 @@ func (l *laplace) mode(phi []float64) *newton {
 	m := &newton{law: l.law.with(weights[l.d:])}
 	mean := m.law.mean()
 	m.f, m.a = m.law.from(l.start)
-	look := func() {
-		g := l.likelihood(phi, m.f, 1, nil, nil)
-		m.value = g[l.d+3*l.n]
-		for i, v := range m.f {
-			m.value -= m.a[i] * (v - mean[i]) / 2
-		}
-		m.gradient, m.bend = l.block(g, 2), l.block(g, 3)
-	}
+	look := func() { l.look(phi, mean, m) }
 	look()
 	length := math.Inf(1)
 	factored := false
@@ -410,6 +403,16 @@ func (l *laplace) mode(phi []float64) *newton {
 		length = longest
 	}
 	return nil
+}
+
+// look evaluates the density and the likelihood's derivatives at f.
+func (l *laplace) look(phi, mean []float64, m *newton) {
+	g := l.likelihood(phi, m.f, 1, nil, nil)
+	m.value = g[l.d+3*l.n]
+	for i, v := range m.f {
+		m.value -= m.a[i] * (v - mean[i]) / 2
+	}
+	m.gradient, m.bend = l.block(g, 2), l.block(g, 3)
 }
 
 // plus is x + t·d.

@@ -462,8 +462,8 @@ func (g *denseGaussian) adjoint(_, a, s []float64) (parameters, weights []float6
 	return append(append(parameters, plus(a, q, 1)...), 0), times(g.k, q)
 }
 
-// draw is u − K √W B⁻¹ (√W u + z) for u ~ N(0, K) and z ~ N(0, I), or by the eigenvalues of K − K R K, of which rounding
-// leaves small ones of either sign.
+// draw is u − K √W B⁻¹ (√W u + z) for u ~ N(0, K) and z ~ N(0, I), or by the eigenvalues of K − K R K, of which
+// rounding leaves small ones of either sign.
 func (g *denseGaussian) draw(normal func() float64) []float64 {
 	z := make([]float64, g.n)
 	for i := range z {

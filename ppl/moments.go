@@ -199,8 +199,7 @@ func moves(x *mat.Dense, logWeights []float64) (out []affine) {
 // mostMoves bounds the moves for an observation.
 const mostMoves = 30
 
-// match moves the draws while k falls, and estimates by half of them moved and half as they were, whose law is a mixture
-// of the posterior and its image (Paananen et al. 2021, section 3).
+// match moves the draws while k falls.
 func (m *matcher) match(i int, point loo.Point, limit float64) (loo.Point, error) {
 	n, d := m.x.Dims()
 	reff := m.reff[i]
@@ -242,10 +241,21 @@ func (m *matcher) match(i int, point loo.Point, limit float64) (loo.Point, error
 			break
 		}
 	}
-	back, logDet, ok := total.inverse()
-	if !moved || !ok {
+	if !moved {
 		return point, nil
 	}
+	return m.split(i, point, total, x, w.K)
+}
+
+// split estimates by half of the draws moved to x and half as they were, whose law is a mixture of the posterior and
+// its image (Paananen et al. 2021, section 3). k is that of x alone.
+func (m *matcher) split(i int, point loo.Point, total affine, x *mat.Dense, k float64) (loo.Point, error) {
+	back, logDet, ok := total.inverse()
+	if !ok {
+		return point, nil
+	}
+	n, d := x.Dims()
+	ratios, reff := make([]float64, n), m.reff[i]
 	half := mat.NewDense(n, d, nil)
 	for s := range n {
 		if s%2 == 0 {
@@ -279,7 +289,7 @@ func (m *matcher) match(i int, point loo.Point, limit float64) (loo.Point, error
 		e := math.Exp(v.LogWeights[s]) * (math.Exp(ll[s]-elpd) - 1)
 		variance += e * e
 	}
-	return loo.Point{ELPD: elpd, K: max(v.K, w.K), ESS: v.ESS, MCSE: math.Sqrt(math.Log1p(variance) / reff)}, nil
+	return loo.Point{ELPD: elpd, K: max(v.K, k), ESS: v.ESS, MCSE: math.Sqrt(math.Log1p(variance) / reff)}, nil
 }
 
 // at are the log posterior and the log density of an observation at points.

@@ -24,34 +24,16 @@ type Folds struct {
 // Assign divides n observations: test are those that each fold predicts, and without those that it is fitted without,
 // these and, of the future, all that come later. An error names the field.
 func (f Folds) Assign(n int) (test, without [][]int, err error) {
-	fail := func(field string, format string, args ...any) ([][]int, [][]int, error) {
-		return nil, nil, failf(draws.ErrRange, "Folds.%s %s", field, fmt.Sprintf(format, args...))
-	}
 	for field, of := range map[string][]int{"Groups": f.Groups, "Strata": f.Strata} {
 		if of != nil && len(of) != n {
-			return fail(field, "has %d elements, want %d, one for each observation", len(of), n)
+			return failed(field, "has %d elements, want %d, one for each observation", len(of), n)
 		}
 	}
 	if f.Past != 0 || f.Ahead != 0 {
-		ahead := max(f.Ahead, 1)
-		switch {
-		case f.Groups != nil || f.Strata != nil || f.K != 0:
-			return fail("Past", "is %d, with K, Groups or Strata: leave these out", f.Past)
-		case f.Past < 1 || f.Ahead < 0 || f.Past+ahead > n:
-			return fail("Past", "is %d and Ahead %d: they must be at least 1, and at most %d together", f.Past, f.Ahead, n)
-		}
-		for i := f.Past + ahead - 1; i < n; i++ {
-			test = append(test, []int{i})
-			var later []int
-			for j := i - ahead + 1; j < n; j++ {
-				later = append(later, j)
-			}
-			without = append(without, later)
-		}
-		return test, without, nil
+		return f.future(n)
 	}
 	if f.Groups != nil && f.Strata != nil {
-		return fail("Strata", "is given with Groups: leave one of them out")
+		return failed("Strata", "is given with Groups: leave one of them out")
 	}
 	unit, units := f.Groups, 0 // of each observation: what stays together
 	if unit == nil {
@@ -66,7 +48,7 @@ func (f Folds) Assign(n int) (test, without [][]int, err error) {
 		k = min(10, units)
 	}
 	if k < 2 || k > units {
-		return fail("K", "is %d: it must be from 2 to %d", f.K, units)
+		return failed("K", "is %d: it must be from 2 to %d", f.K, units)
 	}
 	order := rand.New(rand.NewPCG(f.Seed, 1)).Perm(units)
 	if f.Strata != nil { // one stratum after the other, in the order of the permutation
@@ -91,6 +73,30 @@ func (f Folds) Assign(n int) (test, without [][]int, err error) {
 		test[order[at]%k] = append(test[order[at]%k], i)
 	}
 	return test, test, nil
+}
+
+func failed(field string, format string, args ...any) ([][]int, [][]int, error) {
+	return nil, nil, failf(draws.ErrRange, "Folds.%s %s", field, fmt.Sprintf(format, args...))
+}
+
+// future has a fold for each observation after the past.
+func (f Folds) future(n int) (test, without [][]int, err error) {
+	ahead := max(f.Ahead, 1)
+	switch {
+	case f.Groups != nil || f.Strata != nil || f.K != 0:
+		return failed("Past", "is %d, with K, Groups or Strata: leave these out", f.Past)
+	case f.Past < 1 || f.Ahead < 0 || f.Past+ahead > n:
+		return failed("Past", "is %d and Ahead %d: they must be at least 1, and at most %d together", f.Past, f.Ahead, n)
+	}
+	for i := f.Past + ahead - 1; i < n; i++ {
+		test = append(test, []int{i})
+		var later []int
+		for j := i - ahead + 1; j < n; j++ {
+			later = append(later, j)
+		}
+		without = append(without, later)
+	}
+	return test, without, nil
 }
 
 // Sum sets the sums over the observations to those of Pointwise, which may have been changed.
