@@ -24,7 +24,7 @@ type field struct {
 	logDet    func(p []torch.Tensor) torch.Tensor
 	precision func(p []torch.Tensor) torch.Tensor // the values of Q, [..., elements of the pattern]
 	variance  func(p []torch.Tensor) torch.Tensor // [..., n]
-	draw      func(src *Source, shape []int64, p []torch.Tensor) torch.Tensor
+	draw      func(src *Source, shape []int, p []torch.Tensor) torch.Tensor
 }
 
 func newField(name string, n int, pattern *sparse.Pattern, on support.Support, rank float64,
@@ -36,7 +36,7 @@ func newField(name string, n int, pattern *sparse.Pattern, on support.Support, r
 // made is the field, of which distributions can be made.
 func (f *field) made() *field {
 	f.of = func(b base) Distribution {
-		b.event = []int64{int64(f.n)}
+		b.event = []int{f.n}
 		return fieldDist{b, f}
 	}
 	return f
@@ -72,7 +72,7 @@ func (d fieldDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws vectors, reparameterised.
-func (d fieldDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d fieldDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.field.draw(src, join(sample, d.batch, d.event), d.values)
 }
 
@@ -93,7 +93,7 @@ func (d fieldDist) Precision() (pattern *sparse.Pattern, values, logDet torch.Te
 }
 
 // standard are standard normal numbers, of the type of the parameters.
-func standard(src *Source, shape []int64, p ...torch.Tensor) torch.Tensor {
+func standard(src *Source, shape []int, p ...torch.Tensor) torch.Tensor {
 	dtype, device := like(p...)
 	return torch.Must(src.Normal(shape, dtype, device))
 }
@@ -116,8 +116,9 @@ func mustBeDense(family string, n int, what string) {
 //	x ~ N(0, Q⁻¹),  Q = τ² (κ² I + L)²
 //
 // so that far from the edges cells at a distance d have the covariance scale² κd K₁(κd): at range, in cells, a
-// correlation of 0.14. It must be some cells for this to hold. At the edges, where the field is reflected, variances are
-// larger: let the grid reach a range beyond the data. range > 0 and scale > 0 are numbers or tensors of the batch shape.
+// correlation of 0.14. It must be some cells for this to hold. At the edges, where the field is reflected, variances
+// are larger: let the grid reach a range beyond the data. range > 0 and scale > 0 are numbers or tensors of the batch
+// shape.
 func Matern(rows, columns int, reach, scale any) (made Distribution) {
 	defer orMisfit(&made)
 	for name, v := range map[string]int{"rows": rows, "columns": columns} {
@@ -136,7 +137,7 @@ func maternField(rows, columns int) *field {
 	kappa2 := func(p []torch.Tensor) torch.Tensor { return p[0].Pow(-2).Mul(8) }
 	tau2 := func(p []torch.Tensor) torch.Tensor { return kappa2(p).Mul(p[1].Square()).Mul(4 * math.Pi).Reciprocal() }
 	f.squares = func(x torch.Tensor, p []torch.Tensor) torch.Tensor {
-		y := x.Mul(wide(kappa2(p))).Add(gridLaplacian(x, int64(rows), int64(columns)))
+		y := x.Mul(wide(kappa2(p))).Add(gridLaplacian(x, rows, columns))
 		return operand.SumLast(y.Square(), 1).Mul(tau2(p))
 	}
 	u, left := cosines(rows)
@@ -156,14 +157,14 @@ func maternField(rows, columns int) *field {
 	}
 	between := func(u, v []float64, x torch.Tensor) torch.Tensor { // U X Vᵀ
 		shape := x.Shape()
-		x = x.Reshape(append(shape[:len(shape)-1:len(shape)-1], int64(rows), int64(columns))...)
-		x = torch.New(u, int64(rows), int64(rows)).MatMul(x).MatMul(torch.New(v, int64(columns), int64(columns)).Transpose())
+		x = x.Reshape(append(shape[:len(shape)-1:len(shape)-1], rows, columns)...)
+		x = torch.New(u, rows, rows).MatMul(x).MatMul(torch.New(v, columns, columns).Transpose())
 		return x.Reshape(shape...)
 	}
 	f.variance = func(p []torch.Tensor) torch.Tensor {
 		return between(squared(u), squared(v), root(p).Pow(-2).Div(wide(tau2(p))))
 	}
-	f.draw = func(src *Source, shape []int64, p []torch.Tensor) torch.Tensor {
+	f.draw = func(src *Source, shape []int, p []torch.Tensor) torch.Tensor {
 		z := standard(src, shape, p...)
 		return between(u, v, z.Div(root(p)).Mul(wide(tau2(p).Pow(-0.5))))
 	}
@@ -179,14 +180,14 @@ func squared(x []float64) []float64 {
 }
 
 // gridLaplacian is L x for x of shape [..., rows·columns]: of each cell the sum of its differences from its neighbours.
-func gridLaplacian(x torch.Tensor, rows, columns int64) torch.Tensor {
+func gridLaplacian(x torch.Tensor, rows, columns int) torch.Tensor {
 	shape := x.Shape()
 	m := x.Reshape(append(shape[:len(shape)-1:len(shape)-1], rows, columns)...)
 	part := func(dim, from, length int64) torch.Tensor {
 		return torch.Of(m.T().MustNarrow(dim, from, length, false))
 	}
 	sum := m.Mul(4)
-	for _, d := range []struct{ dim, size int64 }{{-2, rows}, {-1, columns}} {
+	for _, d := range []struct{ dim, size int64 }{{-2, int64(rows)}, {-1, int64(columns)}} {
 		sum = sum.Sub(torch.Cat(int(d.dim), part(d.dim, 0, 1), part(d.dim, 0, d.size-1))).
 			Sub(torch.Cat(int(d.dim), part(d.dim, 1, d.size-1), part(d.dim, d.size-1, 1)))
 	}

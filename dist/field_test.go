@@ -59,7 +59,7 @@ func basis(t *testing.T, d dist.Distribution) *mat.Dense {
 	b, err := bijector.For(d.Support())
 	require.NoError(t, err)
 	n := int(d.EventShape()[0])
-	m := int(b.InverseShape([]int64{int64(n)})[0])
+	m := int(b.InverseShape([]int{n})[0])
 	out := mat.NewDense(n, m, nil)
 	for k := range m {
 		e := make([]float64, m)
@@ -194,7 +194,7 @@ func TestFieldsBatches(t *testing.T) {
 		} {
 			both := of(scale)
 			x := both.Sample(torch.NewSource(1, 0), 3)
-			require.Equal(t, append([]int64{3, 2}, both.EventShape()...), x.Shape(), name)
+			require.Equal(t, append([]int{3, 2}, both.EventShape()...), x.Shape(), name)
 			logp := both.LogProb(x).Values()
 			for k, s := range []float64{0.5, 2} {
 				for i := range 3 {
@@ -202,7 +202,7 @@ func TestFieldsBatches(t *testing.T) {
 				}
 				require.InDeltaSlice(t, of(s).Variance().Values(), both.Variance().At(k).Values(), 1e-12, name)
 			}
-			require.Equal(t, []int64{4}, of(0.5).Expand(4).LogProb(x.At(0, 0)).Shape(), name)
+			require.Equal(t, []int{4}, of(0.5).Expand(4).LogProb(x.At(0, 0)).Shape(), name)
 		}
 	})
 }

@@ -220,7 +220,7 @@ func (a *areas) support(free int) support.Support {
 }
 
 // drawn are draws of the ICAR of scale 1.
-func (g *Graph) drawn(family string, src *Source, shape []int64, p ...torch.Tensor) torch.Tensor {
+func (g *Graph) drawn(family string, src *Source, shape []int, p ...torch.Tensor) torch.Tensor {
 	a := &g.areas
 	n := a.pattern.N
 	mustBeDense(family, n, "draws")
@@ -252,7 +252,7 @@ func (g *Graph) drawn(family string, src *Source, shape []int64, p ...torch.Tens
 			g.draw = append(g.draw, x...)
 		}
 	})
-	return standard(src, shape, p...).MatMul(torch.New(g.draw, int64(n), int64(n)))
+	return standard(src, shape, p...).MatMul(torch.New(g.draw, n, n))
 }
 
 // eigen are the eigenvalues and vectors of D^-½ W D^-½, W the neighbours and D their numbers.
@@ -292,7 +292,7 @@ func (g *Graph) icarField() *field {
 	n := a.pattern.N
 	rank := float64(n - a.parts)
 	f := newField("ICAR", n, a.pattern, a.support(0), rank, parameter{"scale", positive})
-	f.draw = func(src *Source, shape []int64, p []torch.Tensor) torch.Tensor {
+	f.draw = func(src *Source, shape []int, p []torch.Tensor) torch.Tensor {
 		return g.drawn("ICAR", src, shape, p[0]).Mul(wide(p[0]))
 	}
 	f.squares = func(x torch.Tensor, p []torch.Tensor) torch.Tensor { return a.squares(x.Div(wide(p[0])), nil) }
@@ -333,8 +333,8 @@ func (g *Graph) bym2Field() *field {
 	for i, s := range a.scale {
 		shrink[i] = 1 / math.Sqrt(s)
 	}
-	f.draw = func(src *Source, shape []int64, p []torch.Tensor) torch.Tensor {
-		shape[len(shape)-1] = int64(n)
+	f.draw = func(src *Source, shape []int, p []torch.Tensor) torch.Tensor {
+		shape[len(shape)-1] = n
 		u := g.drawn("BYM2", src, shape, p...).Mul(torch.New(shrink))
 		own := standard(src, shape, p...).Mul(wide(p[1].Neg().Add(1).Sqrt()))
 		x := u.Mul(wide(p[1].Sqrt())).Add(own).Mul(wide(p[0]))
@@ -454,9 +454,9 @@ func (g *Graph) carField() *field {
 			}
 		}
 		by := wide(p[0]).Mul(torch.New(values)).Neg().Add(1).Pow(-0.5).Mul(wide(p[1]))
-		return by.Unsqueeze(-1).Mul(torch.New(rows, int64(n), int64(n)))
+		return by.Unsqueeze(-1).Mul(torch.New(rows, n, n))
 	}
-	f.draw = func(src *Source, shape []int64, p []torch.Tensor) torch.Tensor {
+	f.draw = func(src *Source, shape []int, p []torch.Tensor) torch.Tensor {
 		return rowsTimes(standard(src, shape, p...), factor(p))
 	}
 	f.variance = func(p []torch.Tensor) torch.Tensor {

@@ -137,7 +137,7 @@ func walk(order, n int) *field {
 		return p[0].Log().Mul(-2 * rank).Add(math.Log(size * size * (size*size - 1) / 12))
 	}
 	f.precision = func(p []torch.Tensor) torch.Tensor { return torch.New(values).Mul(wide(p[0].Pow(-2))) }
-	f.draw = func(*Source, []int64, []torch.Tensor) torch.Tensor {
+	f.draw = func(*Source, []int, []torch.Tensor) torch.Tensor {
 		panic(&Error{"RandomWalk", "order", "2", "it is flat along a straight line, and cannot be drawn from"})
 	}
 	f.variance = func(p []torch.Tensor) torch.Tensor { // infinite but where the line is 0

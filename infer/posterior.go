@@ -96,14 +96,14 @@ func (d *direct) ValueAndGrad(p Params, b Batch, jacobian float64) (e Evaluation
 	if err := parallel.Each(k, row); err != nil {
 		return e, fmt.Errorf("log posterior: %w", err)
 	}
-	shape := []int64{}
+	shape := []int{}
 	if p.Batched() {
-		shape = []int64{int64(k)}
+		shape = []int{k}
 	}
 	if e.Value, err = torch.FromSlice(values, shape...); err != nil {
 		return e, err
 	}
-	if e.Grad, err = torch.FromSlice(grads, append(shape, int64(n))...); err != nil {
+	if e.Grad, err = torch.FromSlice(grads, append(shape, n)...); err != nil {
 		return e, err
 	}
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, k)

@@ -86,7 +86,7 @@ func (o observations) without(m Model, left []int) Model {
 			}
 		}
 	}
-	shapes := map[string][]int64{}
+	shapes := map[string][]int{}
 	for _, s := range o.sites {
 		shapes[s.Name] = s.Shape
 	}
@@ -198,7 +198,8 @@ func (o observations) point(i int, elpd float64) loo.Point {
 // RepairedLOO is [Program.LOO] in which each observation whose Pareto k is above the threshold is looked at again: the
 // draws are moved and stretched to the posterior without it (moment matching: Paananen, Piironen, Bürkner and Vehtari
 // 2021), and where that does not bring k below the threshold, the model is fitted without it by the method, as KFold
-// does; a nil method leaves those as they are. The k of an observation that was fitted without is NaN. A program of [MarginalLaplace] has its points fitted, and not matched.
+// does; a nil method leaves those as they are. The k of an observation that was fitted without is NaN. A program of
+// [MarginalLaplace] has its points fitted, and not matched.
 func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, method infer.Method, options infer.Options,
 	sites ...string) (*loo.Result, error) {
 	fail := func(err error) (*loo.Result, error) { return nil, fmt.Errorf("ppl.RepairedLOO: %w", err) }

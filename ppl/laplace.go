@@ -67,9 +67,9 @@ func levelled(m Model, site string) Model {
 type laplace struct {
 	full  *Program // of f and φ
 	site  string
-	names []string  // φ
-	shape [][]int64 // of each
-	d, n  int       // how many numbers φ and f have
+	names []string // φ
+	shape [][]int  // of each
+	d, n  int      // how many numbers φ and f have
 	law   law
 	prior *scalar // of φ and weights: see lawOf
 	data  *scalar // of φ, f and weights: see likelihood
@@ -482,7 +482,7 @@ func (l *laplace) rows(p *Program, in *draws.Draws, batch infer.Batch, chain, fr
 		for i := from; i < to; i++ {
 			flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
 		}
-		t, err := torch.FromSlice(flat, int64(to-from), int64(in.Dim()))
+		t, err := torch.FromSlice(flat, to-from, in.Dim())
 		if err != nil {
 			return err
 		}
@@ -510,7 +510,7 @@ func (l *laplace) rows(p *Program, in *draws.Draws, batch infer.Batch, chain, fr
 			return err
 		}
 		latent := l.full.latents[l.site]
-		f := torch.New(fields, append([]int64{int64(to - from)}, latent.shape...)...)
+		f := torch.New(fields, append([]int{to - from}, latent.shape...)...)
 		free, err := torch.ToSlice[float64](latent.bijector.Inverse(f))
 		if err != nil {
 			return err

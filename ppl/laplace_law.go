@@ -345,7 +345,7 @@ func (g *denseGaussian) factor(w []float64) (ok bool) {
 // inPlace replaces an n x n matrix by what libtorch makes of it, whose LAPACK is several times as fast as one in Go.
 func inPlace(a []float64, n int, f func(t *ts.Tensor) *ts.Tensor) bool {
 	err := torch.Do(func(*torch.Scope) error {
-		t, err := torch.FromSlice(a, int64(n), int64(n))
+		t, err := torch.FromSlice(a, n, n)
 		if err != nil {
 			return err
 		}

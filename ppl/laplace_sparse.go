@@ -10,8 +10,8 @@ import (
 )
 
 // sparseLaw is one by its precision Q. Where the sums of groups are 0, as A f = 0 with orthonormal rows, all is on
-// those f: a solution x with H becomes x − H⁻¹Aᵀ S⁻¹ A x, S = A H⁻¹ Aᵀ, and det H there is det H det S (Rue and Held 2005,
-// section 2.3.3).
+// those f: a solution x with H becomes x − H⁻¹Aᵀ S⁻¹ A x, S = A H⁻¹ Aᵀ, and det H there is det H det S (Rue and Held
+// 2005, section 2.3.3).
 type sparseLaw struct {
 	n        int
 	pattern  *sparse.Pattern

@@ -214,7 +214,7 @@ func covarianceOf(t *testing.T, d dist.Distribution) *mat.Dense {
 	b, err := bijector.For(d.Support())
 	require.NoError(t, err)
 	n := int(d.EventShape()[0])
-	m := int(b.InverseShape([]int64{int64(n)})[0])
+	m := int(b.InverseShape([]int{n})[0])
 	axes := mat.NewDense(n, m, nil)
 	q := func(z []float64) float64 {
 		x := b.Forward(torch.New(z)).Add(d.Mean())

@@ -49,7 +49,7 @@ func (m *matcher) posterior(x *mat.Dense) (out []float64, err error) {
 	for from := 0; from < n; from += constrainRows {
 		to := min(from+constrainRows, n)
 		err := torch.Do(func(*torch.Scope) error {
-			flat, err := torch.FromSlice(x.RawMatrix().Data[from*d:to*d], int64(to-from), int64(d))
+			flat, err := torch.FromSlice(x.RawMatrix().Data[from*d:to*d], to-from, d)
 			if err != nil {
 				return err
 			}

@@ -218,7 +218,7 @@ func bym2(rows, columns int) problem {
 		full: func(c *ppl.Ctx) { // not centred
 			mean, scale, rho := priors(c)
 			u := c.Sample("u", graph.ICAR(1)).Mul(shrink)
-			v := c.Sample("v", dist.Normal(0, 1).Expand(int64(n)))
+			v := c.Sample("v", dist.Normal(0, 1).Expand(n))
 			b := u.Mul(rho.Sqrt()).Add(v.Mul(rho.Neg().Add(1).Sqrt())).Mul(scale)
 			c.Deterministic("effect", b)
 			observe(c, mean, b)

@@ -109,9 +109,9 @@ func (b zeroSumsBijector) Forward(x torch.Tensor) torch.Tensor {
 			shares[g*n+i] = 1 / (b.size[g] + math.Sqrt(b.size[g]))
 		}
 	}
-	s := x.MatMul(torch.New(sums, int64(m), int64(c)))
+	s := x.MatMul(torch.New(sums, m, c))
 	padded := cat(x, part(x, 0, 1).Mul(0))
-	return padded.IndexSelect(-1, torch.New(b.place)).Sub(s.MatMul(torch.New(shares, int64(c), int64(n))))
+	return padded.IndexSelect(-1, torch.New(b.place)).Sub(s.MatMul(torch.New(shares, c, n)))
 }
 
 func (b zeroSumsBijector) Inverse(y torch.Tensor) torch.Tensor {
@@ -129,12 +129,12 @@ func (b zeroSumsBijector) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 	return ZeroSum().LogAbsDetJacobian(x, y)
 }
 
-func (b zeroSumsBijector) ForwardShape(shape []int64) []int64 {
-	return resize(shape, last(b.Name(), shape)+int64(len(b.size)))
+func (b zeroSumsBijector) ForwardShape(shape []int) []int {
+	return resize(shape, last(b.Name(), shape)+len(b.size))
 }
 
-func (b zeroSumsBijector) InverseShape(shape []int64) []int64 {
-	return resize(shape, last(b.Name(), shape)-int64(len(b.size)))
+func (b zeroSumsBijector) InverseShape(shape []int) []int {
+	return resize(shape, last(b.Name(), shape)-len(b.size))
 }
 
 // Image is all vectors whose groups have sum 0.
