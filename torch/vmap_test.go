@@ -40,7 +40,7 @@ func TestVmapShapes(t *testing.T) {
 			before := s.Owned()
 			out, err := torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
 				seen = shapeOf(in[0])
-				assert.Equal(t, c.row, in[0].T().MustSize())
+				assert.Equal(t, c.row, in[0].Shape())
 				assert.EqualValues(t, 2, in[0].T().Dim())
 				in[0].T().MustExp(false) // freed with the map's own scope
 				return []torch.Tensor{torch.Of(in[0].T().MustMulScalar(ts.FloatScalar(2), false))}

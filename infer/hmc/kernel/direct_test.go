@@ -74,10 +74,10 @@ func TestConcurrentDensity(t *testing.T) {
 				r := run(t, d, o)
 				if concurrent {
 					assert.Zero(t, r.Batches, name)
-					assert.LessOrEqual(t, s.rows.Load(), 2, "swaps alone are evaluated together")
+					assert.LessOrEqual(t, s.rows.Load(), int64(2), "swaps alone are evaluated together")
 				} else {
 					assert.Positive(t, r.Batches, name)
-					assert.Equal(t, int(chains), s.rows.Load())
+					assert.Equal(t, int64(chains), s.rows.Load())
 				}
 				draws[concurrent] = r
 			}
