@@ -365,7 +365,7 @@ func TestPredictForOtherGroups(t *testing.T) {
 	require.NoError(t, err)
 	values, err := others.Posterior(mu)
 	require.NoError(t, err)
-	require.Equal(t, []int{80, 1, 7}, values["y"].T().MustSize())
+	require.Equal(t, []int{80, 1, 7}, values["y"].Shape())
 }
 
 // Draws that hold a deterministic value and lack the variable that it is made of predict with the value; where it does

@@ -210,7 +210,7 @@ func TestEmptyDimensions(t *testing.T) {
 		assert.Equal(t, []int{0, 3}, shapeOf(torch.Of(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU))))
 		v, err := sum(x).T().Int64Value([]int64{})
 		require.NoError(t, err)
-		assert.Equal(t, int(10), v)
+		assert.Equal(t, int64(10), v)
 	})
 }
 
@@ -251,7 +251,7 @@ func TestUndefinedTensors(t *testing.T) {
 			assert.False(t, defined)
 			size, err := none.T().Size()
 			require.NoError(t, err)
-			assert.Equal(t, []int{0}, size, "as gotch always had it")
+			assert.Equal(t, []int64{0}, size, "as gotch always had it")
 		}
 	})
 	assert.False(t, torch.Freed(torch.Of(ts.None)), "it outlives every scope")

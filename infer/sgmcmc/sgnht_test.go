@@ -430,7 +430,7 @@ func TestStartOfSGNHT(t *testing.T) {
 		xi = 7 // the transform has the number that it was built with
 		s := begin[sgmcmc.SGNHTState](t, transform, params(q.layout, spread(max(c.rows, 1)*int(d)), c.rows), 1)
 		xi = 0
-		assert.Equal(t, c.shape, s.Xi.T().MustSize())
+		assert.Equal(t, c.shape, s.Xi.Shape())
 		for _, v := range values(s.Xi.T()) {
 			assert.Equal(t, c.want, v)
 		}
