@@ -69,8 +69,14 @@ const (
 	either  = "a number or a string, in all rows alike"
 )
 
+// Columns say what rows have: a [data.Design] does.
+type Columns interface {
+	Names() []string               // numbers among them
+	Levels(column string) []string // of a column of labels, nil for others
+}
+
 // kind is what a design expects of a column.
-func kind(design *data.Design, name string) string {
+func kind(design Columns, name string) string {
 	switch {
 	case design.Levels(name) != nil:
 		return aString
@@ -82,7 +88,7 @@ func kind(design *data.Design, name string) string {
 
 // Table has rows as columns, of which there is at least one. A column that is missing and a value of the wrong kind are
 // errors that name it.
-func Table(design *data.Design, rows []map[string]any) (*data.Table, error) {
+func Table(design Columns, rows []map[string]any) (*data.Table, error) {
 	var columns []data.Column
 	for _, name := range slices.Sorted(maps.Keys(rows[0])) {
 		c := data.Column{Name: name}
