@@ -21,7 +21,7 @@ const expectedSite = "expected"
 
 // ExportFitted writes the regression with draws of its posterior, so that package serve predicts rows of columns where
 // there is no libtorch: what [Model.Predict] draws, at a site of the outcome's name, and "expected", what
-// [Model.Expected] is, each with an element for each row. The draws are those of the model, whole, or of [Model.Needed].
+// [Model.Expected] is, each with an element for each row. The draws are those of the model, whole, or [Model.Needed].
 // The file has what the formulas learned of the training data: levels, means, knots. Levels that these do not have are
 // errors, and so are missing values of columns of mi(). For what else it has see [ppl.Program.ExportFitted].
 func (m *Model) ExportFitted(w io.Writer, posterior *draws.Draws) error {

@@ -280,7 +280,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	return told(sites, all, n, total, in.Interval), nil
 }
 
-// predictor is the prediction for so many rows. That of observed sites, for a few rows, keeps what it makes of the draws.
+// predictor is the prediction for so many rows. That of observed sites, for a few rows, keeps what it makes of draws.
 func (s *Service) predictor(rows int, sites []string) (q *portable.Predictor, kept bool, err error) {
 	p := s.Model.file.Predictive
 	if rows > mostRowsKept || !slices.Equal(sites, p.Data) {

@@ -12,7 +12,8 @@ import (
 )
 
 // Exported posteriors have the log density, the gradient, the values, the log likelihoods and the predictions of the
-// library, and a process that was built without cgo has the same bits. Rows are fixed where latent variables, a Factor or a loop over the data fix them.
+// library, and a process that was built without cgo has the same bits. Rows are fixed where latent variables, a Factor
+// or a loop over the data fix them.
 func TestExported(t *testing.T) {
 	path := os.Getenv("POSTERIORDB")
 	if path == "" {

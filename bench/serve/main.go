@@ -1,6 +1,6 @@
 // Command serve measures services of a fitted regression on loopback: `kelvin serve`, a static program, beside
-// examples/service, which predicts by libtorch. Both have 4,000 draws of 20 numbers, and are asked for one row at a time
-// by many clients, in turns.
+// examples/service, which predicts by libtorch. Both have 4,000 draws of 20 numbers, and are asked for one row at a
+// time by many clients, in turns.
 //
 //	go run ./bench/serve [-clients 64] [-seconds 10] [-turns 3] [-requests 100000]
 //
@@ -245,10 +245,11 @@ func print(out io.Writer, o options, services []*service) error {
 		fmt.Fprintf(&b, "%s  %.0f  %.1f  %.1f  %.3f  %.0f  %.1f\n", s.name, rate, bench.Quantile(s.latencies, 0.5),
 			bench.Quantile(s.latencies, 0.99), 1e3*s.cpu/float64(len(s.latencies)), s.most, float64(s.size)/1e6)
 	}
-	fmt.Fprintf(&b, "\n%d clients, %d turns of %g s each: %.1f times the throughput, at %.1f times less processor "+
-		"time. Resident memory of kelvin serve was %.0f MB "+
-		"before, and %.0f MB after %d more requests. The size of the second leaves libtorch out.\n", o.clients, o.turns,
-		o.seconds, rates[0]/rates[1], cost[1]/cost[0], services[0].before, services[0].ends, o.requests)
+	fmt.Fprintf(&b, "\n%d clients, %d turns of %g s each: %.1f times the throughput, at %.1f times less processor time.\n",
+		o.clients, o.turns, o.seconds, rates[0]/rates[1], cost[1]/cost[0])
+	fmt.Fprintf(&b, "Resident memory of kelvin serve was %.0f MB before, and %.0f MB after %d more requests.\n",
+		services[0].before, services[0].ends, o.requests)
+	b.WriteString("The size of the second leaves libtorch out.\n")
 	_, err := io.WriteString(out, b.String())
 	return err
 }

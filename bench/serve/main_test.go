@@ -15,9 +15,10 @@ func TestRun(t *testing.T) {
 		t.Skip("it builds two programs")
 	}
 	var out strings.Builder
-	require.NoError(t, run(context.Background(), []string{"-clients", "2", "-seconds", "0.2", "-turns", "1", "-requests", "20"},
-		&out))
-	require.Regexp(t, `(?s)^service  predictions/s .*\nkelvin serve  [1-9].*\nexamples/service, libtorch  [1-9]`, out.String())
+	require.NoError(t, run(context.Background(), []string{"-clients", "2", "-seconds", "0.2", "-turns", "1", "-requests",
+		"20"}, &out))
+	require.Regexp(t, `(?s)^service  predictions/s .*\nkelvin serve  [1-9].*\nexamples/service, libtorch  [1-9]`,
+		out.String())
 	require.Contains(t, out.String(), "after 20 more requests")
 }
 

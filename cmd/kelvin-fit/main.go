@@ -48,8 +48,8 @@ func main() {
 // run does what the arguments say and returns the exit code: as kelvin 0, 1 for a failure, or 2 for a wrong call.
 func (a *app) run(ctx context.Context, args []string) int {
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, hypothesis, compare, code and export; run it "+
-			"as kelvin")
+		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, hypothesis, compare, code and export; run "+
+			"it as kelvin")
 		return 2
 	}
 	err := commands[args[0]](a, ctx, args[1:])

@@ -10,7 +10,8 @@ import (
 
 // The model predicts without libtorch what it predicts with it.
 func TestExports(t *testing.T) {
-	for name, model := range map[string]ppl.Model{"poisson": poisson, "negative binomial": negativeBinomial, "light": light} {
+	for name, model := range map[string]ppl.Model{"poisson": poisson, "negative binomial": negativeBinomial,
+		"light": light} {
 		t.Run(name, func(t *testing.T) {
 			p, err := compile(model, mites())
 			require.NoError(t, err)

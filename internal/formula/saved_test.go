@@ -24,8 +24,9 @@ func learned(t *testing.T) (*formula.Design, *data.Table) {
 	table, err := data.NewTable(data.Column{Name: "x", Numbers: x}, data.Column{Name: "z", Numbers: z},
 		data.Column{Name: "dose", Numbers: dose}, data.Column{Name: "g", Labels: g}, data.Column{Name: "h", Labels: h})
 	require.NoError(t, err)
-	f, err := formula.Parse("~ poly(x, 2)*g + C(h, Helmert) + factor(dose):x + bs(z, df = 4) + scale(log(z)) + s(x, k = 4) + " +
-		"s(z, k = 4, by = g) + s(x, k = 5, by = z) + t2(x, z, k = 3) + gp(x, k = 4) + mo(dose) + offset(center(z)) + " +
+	f, err := formula.Parse("~ poly(x, 2)*g + C(h, Helmert) + factor(dose):x + bs(z, df = 4) + scale(log(z)) + " +
+		"s(x, k = 4) + s(z, k = 4, by = g) + s(x, k = 5, by = z) + t2(x, z, k = 3) + gp(x, k = 4) + mo(dose) + " +
+		"offset(center(z)) + " +
 		"(1 + x + g || h) + (0 + x | mm(g, h, weights = cbind(z, dose + 1)))")
 	require.NoError(t, err)
 	d, err := f.Fit(table, formula.Options{Collinear: true, EmptyCells: true})

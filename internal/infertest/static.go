@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/internal/atomicfile"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,7 @@ func Static(t testing.TB) (program string) {
 // predictions that this process has of an exported file.
 func StaticAlike(t testing.TB, program string, loaded *serve.Model, file []byte) {
 	path := filepath.Join(t.TempDir(), "model")
-	require.NoError(t, os.WriteFile(path, file, 0o644))
+	require.NoError(t, atomicfile.Write(path, file, 0o644))
 	run := exec.Command(program, "-predict", path)
 	run.Env = []string{}
 	out, err := run.CombinedOutput()
@@ -73,8 +74,8 @@ func StaticAlike(t testing.TB, program string, loaded *serve.Model, file []byte)
 	require.Equal(t, want+b.String(), string(out))
 }
 
-// Exports makes sure that a program which was exported is the library's: in this process to 1e-12 of the largest, single
-// log likelihoods to 1e-10, and to the bit from there in a process that was built without cgo.
+// Exports makes sure that a program which was exported is the library's: in this process to 1e-12 of the largest,
+// single log likelihoods to 1e-10, and to the bit from there in a process that was built without cgo.
 func Exports(t testing.TB, p *ppl.Program) {
 	named, unconstrained := PosteriorAt(t, p, 6)
 	loaded, file := Exported(t, p, named)

@@ -75,12 +75,12 @@ type Columns interface {
 	Levels(column string) []string // of a column of labels, nil for others
 }
 
-// kind is what a design expects of a column.
-func kind(design Columns, name string) string {
+// kind is what a design with these numbers expects of a column.
+func kind(design Columns, numbers []string, name string) string {
 	switch {
 	case design.Levels(name) != nil:
 		return aString
-	case slices.Contains(design.Names(), name):
+	case slices.Contains(numbers, name):
 		return aNumber
 	}
 	return either
@@ -90,9 +90,10 @@ func kind(design Columns, name string) string {
 // errors that name it.
 func Table(design Columns, rows []map[string]any) (*data.Table, error) {
 	var columns []data.Column
+	known := design.Names()
 	for _, name := range slices.Sorted(maps.Keys(rows[0])) {
 		c := data.Column{Name: name}
-		expected := kind(design, name)
+		expected := kind(design, known, name)
 		for i, row := range rows {
 			if len(row) != len(rows[0]) {
 				return nil, fmt.Errorf("row %d has %d columns, and row 0 has %d", i, len(row), len(rows[0]))

@@ -163,8 +163,8 @@ func readStamp(dir string) (*Stamp, error) {
 	return &s, nil
 }
 
-// InUse returns the copy that a project's go.work leads to, or its go.mod, with --vendor. When it is there but not complete, the error comes with a
-// Copy that has only its folder.
+// InUse returns the copy that a project's go.work leads to, or its go.mod, with --vendor. When it is there but not
+// complete, the error comes with a Copy that has only its folder.
 func InUse(p *Project) (*Copy, error) {
 	again := "run `" + SetupCommand + "`"
 	dir := moduleReplacement(p.GoMod)

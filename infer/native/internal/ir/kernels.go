@@ -4,8 +4,8 @@ package ir
 
 // kernels are operations on blocks in assembly. Those that are nil are loops in Go, which say what the others do: these
 // have the same bits, but for exponentials and logarithms, which are those of the virtual machine in C and are right to
-// 1 unit in the last place as Go's are, and for the order of sums. Lengths are multiples of four above 0; an operand moves
-// by its step, 32 bytes, or 0 for a number in four places.
+// 1 unit in the last place as Go's are, and for the order of sums. Lengths are multiples of four above 0; an operand
+// moves by its step, 32 bytes, or 0 for a number in four places.
 type kernels struct {
 	one            [Select]func(d, a *float64, n int)
 	two            [Select]func(d, a, b *float64, as, bs, n int)

@@ -49,8 +49,8 @@ func points(n int, rng *rand.Rand) []float64 {
 	return out
 }
 
-// Kernels have the bits of the loops in Go, exponentials and logarithms to 2 units in the last place: each of the two is
-// right to 1. Lengths are those of blocks and of what is left.
+// Kernels have the bits of the loops in Go, exponentials and logarithms to 2 units in the last place: each of the two
+// is right to 1. Lengths are those of blocks and of what is left.
 func TestKernels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	worst := map[string]float64{}
@@ -72,7 +72,8 @@ func TestKernels(t *testing.T) {
 		a, b, c := points(n, rng), points(n, rng), points(n, rng)
 		m := &memory{vector: [][]float64{a, b, c, nil}, scalar: []float64{a[0], b[0], c[0]}}
 		for op, limit := range map[Op]float64{Neg: 0, Abs: 0, Sqrt: 0, Exp: 2, Expm1: 2, Log: 2, Log1p: 2} {
-			check(fmt.Sprint("one ", op), limit, func(d []float64) { m.apply(&instr{Instr: Instr{Op: op, A: 0}, va: true}, d) }, n)
+			in := &instr{Instr: Instr{Op: op, A: 0}, va: true}
+			check(fmt.Sprint("one ", op), limit, func(d []float64) { m.apply(in, d) }, n)
 		}
 		for _, op := range []Op{Add, Sub, Mul, Div, Min, Max, Lt, Le, Eq, Ne} {
 			for k := 1; k < 4; k++ { // which are vectors
