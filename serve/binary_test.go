@@ -47,7 +47,7 @@ func TestBinary(t *testing.T) {
 		loaded, bytes := infertest.Exported(t, p, named)
 		infertest.StaticAlike(t, program, loaded, bytes)
 		switch m.Name {
-		case "eight_schools", "radon", "beetles", "lynx":
+		case "eight_schools", "radon", "beetles", "lynx", "pima":
 		default:
 			continue
 		}

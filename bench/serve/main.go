@@ -3,9 +3,11 @@
 // time by many clients, in turns.
 //
 //	go run ./bench/serve [-clients 64] [-seconds 10] [-turns 3] [-requests 100000]
+//	go run ./bench/serve -gradients
 //
 // It prints predictions a second and latencies, resident memory, the size of program and file, and how the memory of
-// the static one changes over -requests. Clients run on the same machine as the services. It needs Linux.
+// the static one changes over -requests. Clients run on the same machine as the services. It needs Linux. With -gradients it
+// compares gradients and runs of NUTS of exported models in Go with those of the library.
 package main
 
 import (
@@ -43,8 +45,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.Float64Var(&o.seconds, "seconds", 10, "how long a turn of a service takes")
 	f.IntVar(&o.turns, "turns", 3, "how many turns each service has")
 	f.IntVar(&o.requests, "requests", 100_000, "over how many `REQUESTS` memory is watched")
+	only := f.Bool("gradients", false, "compare gradients and runs of NUTS in Go with the library's instead")
 	if err := f.Parse(args); err != nil {
 		return err
+	}
+	if *only {
+		return gradients(ctx, out)
 	}
 	if o.clients < 1 || o.turns < 1 || o.requests < 1 || !(o.seconds > 0) {
 		return errors.New("-clients, -turns and -requests are at least 1, and -seconds above 0")

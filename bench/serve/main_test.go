@@ -22,6 +22,12 @@ func TestRun(t *testing.T) {
 	require.Contains(t, out.String(), "after 20 more requests")
 }
 
+func TestGradients(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, run(context.Background(), []string{"-gradients"}, &out))
+	require.Regexp(t, `(?s)^model  Go µs.*\neight_schools  [0-9.]+  [0-9.]+  .*\nPima, made up  [0-9.]+  `, out.String())
+}
+
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{{"-clients", "0"}, {"-seconds", "0"}, {"-turns", "-1"}, {"-requests", "0"}} {
 		require.ErrorContains(t, run(context.Background(), args, io.Discard), "at least 1", args)

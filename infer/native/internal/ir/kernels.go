@@ -68,10 +68,10 @@ func (o *operands) one(op Op, d, a []float64) bool {
 	return true
 }
 
-// two runs an operation of two operands, likewise.
+// two runs an operation of two operands on at least a few elements. It is false where there is no kernel.
 func (o *operands) two(op Op, d []float64, a, b value) bool {
 	f := fast.two[op]
-	if f == nil || len(d) < few {
+	if f == nil {
 		return false
 	}
 	n := len(d) &^ 3
@@ -85,9 +85,9 @@ func (o *operands) two(op Op, d []float64, a, b value) bool {
 	return true
 }
 
-// three runs a kernel of three operands, likewise.
+// three runs a kernel of three operands, likewise: on at least a few elements.
 func (o *operands) three(f func(d, a, b, c *float64, as, bs, cs, n int), d []float64, a, b, c value) bool {
-	if f == nil || len(d) < few {
+	if f == nil {
 		return false
 	}
 	n := len(d) &^ 3
@@ -137,7 +137,7 @@ func dot(u, v []float64) float64 {
 
 // mulAdd sets d to a·b + c, each rounded, of a vector a and a vector c.
 func (o *operands) mulAdd(d, a []float64, b value, c []float64) {
-	if o.three(fast.mulAdd, d, value{vector: a}, b, value{vector: c}) {
+	if len(d) >= few && o.three(fast.mulAdd, d, value{vector: a}, b, value{vector: c}) {
 		return
 	}
 	a, c = a[:len(d)], c[:len(d)]

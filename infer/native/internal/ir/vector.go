@@ -155,7 +155,7 @@ func (m *memory) apply(in *instr, d []float64) {
 		if !m.one(in.Op, d, m.vector[in.A][:len(d)]) {
 			vectorOf(in.Op, d, m.vector[in.A][:len(d)])
 		}
-	case m.two(in.Op, d, m.value(in.A, in.va), m.value(in.B, in.vb)):
+	case len(d) >= few && m.two(in.Op, d, m.value(in.A, in.va), m.value(in.B, in.vb)):
 	case in.va && in.vb:
 		vectors(in.Op, d, m.vector[in.A][:len(d)], m.vector[in.B][:len(d)])
 	case in.va:
@@ -180,7 +180,7 @@ func (m *memory) mulAdd(in *instr, d []float64) {
 
 // choose is a Select, of which any operand may be a number.
 func (m *memory) choose(in *instr, d []float64) {
-	if m.three(fast.choose, d, m.value(in.A, in.va), m.value(in.B, in.vb), m.value(in.C, in.vc)) {
+	if len(d) >= few && m.three(fast.choose, d, m.value(in.A, in.va), m.value(in.B, in.vb), m.value(in.C, in.vc)) {
 		return
 	}
 	b, c := m.scalar[in.B], m.scalar[in.C]
