@@ -16,7 +16,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			}
 		}
 	}
-	numbers := func(key string, x []float64, shape ...int64) {
+	numbers := func(key string, x []float64, shape ...int) {
 		t, e := torch.FromSlice(x, shape...)
 		put(key, t, e)
 	}
@@ -25,14 +25,14 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		return err
 	}
 	for _, in := range part.Numbers(rows) {
-		shape := []int64{int64(rows.N)}
+		shape := []int{rows.N}
 		if in.Width > 0 {
-			shape = append(shape, int64(in.Width))
+			shape = append(shape, in.Width)
 		}
 		if in.Index {
-			index := make([]int64, rows.N)
+			index := make([]int, rows.N)
 			for i, v := range in.Values {
-				index[i] = int64(v)
+				index[i] = int(v)
 			}
 			t, e := torch.FromSlice(index)
 			put(in.Name, t, e)
@@ -49,7 +49,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			at := p.data("at%d", i)
 			torch.Free(out[at])
 			delete(out, at)
-			numbers(p.data("z%d", i), flat, int64(rows.N), int64(s.K))
+			numbers(p.data("z%d", i), flat, rows.N, s.K)
 		}
 	}
 	if p == m.predictors[0] {

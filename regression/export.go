@@ -149,7 +149,7 @@ func (m *Model) runPredictive(c *ppl.Ctx, needed *draws.Draws) {
 type inExport struct {
 	inModel
 	needed *draws.Draws
-	n      int64 // rows
+	n      int // rows
 }
 
 func (g inExport) sample(site string, d func() dist.Distribution) torch.Tensor {
@@ -186,11 +186,11 @@ type raised struct {
 }
 
 // Expand broadcasts the batch shape.
-func (d raised) Expand(batch ...int64) dist.Distribution {
+func (d raised) Expand(batch ...int) dist.Distribution {
 	return raised{d.Distribution.Expand(batch...), d.lowest}
 }
 
 // Sample draws categories.
-func (d raised) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+func (d raised) Sample(src *dist.Source, sample ...int) torch.Tensor {
 	return d.Distribution.Sample(src, sample...).Add(d.lowest)
 }

@@ -96,7 +96,7 @@ func (p *predictor) smooth(g getter, m *Model, i int, s formula.SmoothDesign) to
 		scales = h.Scales(gp.SquaredExponential{Scale: sd, Length: length})
 	}
 	m.note(isNeeded, "z_"+name)
-	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(int64(n)) }).Mul(scales)
+	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(int(n)) }).Mul(scales)
 }
 
 // monotonic declares a monotonic effect, and gives that of each level.
@@ -122,5 +122,5 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign, scale 
 		before = append(before, slices.Repeat([]float64{float64(steps)}, level)...)
 		before = append(before, make([]float64, steps-level)...)
 	}
-	return torch.Of(torch.Must(torch.FromSlice(before, int64(steps+1), int64(steps)))).MatMul(shares).Mul(b)
+	return torch.Of(torch.Must(torch.FromSlice(before, int(steps+1), int(steps)))).MatMul(shares).Mul(b)
 }
