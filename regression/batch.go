@@ -1,10 +1,8 @@
 package regression
 
 import (
-	"slices"
-
 	"github.com/kelvin-ppl/kelvin/infer"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -22,42 +20,36 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		t, e := torch.FromSlice(x, shape...)
 		put(key, t, e)
 	}
-	indices := func(key string, index []int) {
-		t, e := torch.FromSlice(index)
-		put(key, t, e)
+	part := p.part()
+	if err := part.Within(rows); err != nil {
+		return err
 	}
-	n, k := rows.N, len(p.means)
-	if k > 0 {
-		x := slices.Clone(rows.X)
-		for i := range x {
-			x[i] -= p.means[i%k]
+	for _, in := range part.Numbers(rows) {
+		shape := []int{rows.N}
+		if in.Width > 0 {
+			shape = append(shape, in.Width)
 		}
-		numbers(p.data("x"), x, int(n), int(k))
-	}
-	if rows.Offset != nil {
-		numbers(p.data("offset"), rows.Offset)
-	}
-	for i, z := range rows.Smooths {
-		if e := p.addSmooth(i, z, numbers, indices); e != nil {
-			return e
+		if in.Index {
+			index := make([]int, rows.N)
+			for i, v := range in.Values {
+				index[i] = int(v)
+			}
+			t, e := torch.FromSlice(index)
+			put(in.Name, t, e)
+		} else {
+			numbers(in.Name, in.Values, shape...)
 		}
 	}
-	for i, d := range p.design.Groups() {
-		g := rows.Groups[i]
-		for j, name := range d.Columns {
-			if name != "Intercept" {
-				numbers(p.data("g%d_x%d", i, j), every(g.X, j, len(d.Columns)))
+	for i, s := range p.design.Smooths() {
+		if s.Kind == "gp" {
+			flat, e := p.process[i].basis(rows.Smooths[i])
+			if e != nil {
+				return e
 			}
-		}
-		for j := range d.Members {
-			index := make([]int, n)
-			for row := range index {
-				index[row] = int(g.Index[row*d.Members+j])
-			}
-			indices(p.data("g%d_index%d", i, j), index)
-			if d.Members > 1 {
-				numbers(p.data("g%d_weight%d", i, j), every(g.Weights, j, d.Members))
-			}
+			at := p.data("at%d", i)
+			torch.Free(out[at])
+			delete(out, at)
+			numbers(p.data("z%d", i), flat, rows.N, s.K)
 		}
 	}
 	if p == m.predictors[0] {
@@ -66,11 +58,16 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 	return err
 }
 
-// every is column j of a matrix of k columns.
-func every(x []float64, j, k int) []float64 {
-	out := make([]float64, 0, len(x)/k)
-	for i := j; i < len(x); i += k {
-		out = append(out, x[i])
+// part is the predictor as what makes its data of rows.
+func (p *predictor) part() formula.Part {
+	out := formula.Part{Design: p.design, Means: p.means, Reach: map[int][2]float64{}}
+	if !p.shared {
+		out.Suffix = p.suffix()
+	}
+	for i, of := range p.process {
+		if of.means != nil {
+			out.Reach[i] = [2]float64{of.Center[0] - 1.5*of.Half[0], of.Center[0] + 1.5*of.Half[0]}
+		}
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/data"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 )
 
 // Columns are the columns of a table that the formulas read.

@@ -8,8 +8,8 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"gonum.org/v1/gonum/floats"
 )
 

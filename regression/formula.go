@@ -7,8 +7,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/models"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 )
 
 // Formula is a regression in Wilkinson's notation.

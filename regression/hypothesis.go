@@ -10,9 +10,9 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -173,7 +173,7 @@ func (m *Model) priorOf(posterior *draws.Draws, f *formula.Formula, elements map
 		for _, s := range posterior.Sites() {
 			if element >= s.Offset && element < s.Offset+s.Size {
 				flat := torch.Must(torch.ToSlice[float64](values[s.Name]))
-				return every(flat, element-s.Offset, s.Size)
+				return formula.Every(flat, element-s.Offset, s.Size)
 			}
 		}
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -142,13 +142,13 @@ func (m *Model) forEachCategory(p *predictor) {
 func (p *predictor) learn() error {
 	rows, k := p.rows, len(p.design.Names())
 	for j := range k {
-		mean, sd := sample.Moments(every(rows.X, j, k))
+		mean, sd := sample.Moments(formula.Every(rows.X, j, k))
 		p.means, p.sds = append(p.means, mean), append(p.sds, sd)
 	}
 	for i, d := range p.design.Groups() {
 		var sds []float64
 		for j := range d.Columns {
-			_, sd := sample.Moments(every(rows.Groups[i].X, j, len(d.Columns)))
+			_, sd := sample.Moments(formula.Every(rows.Groups[i].X, j, len(d.Columns)))
 			sds = append(sds, sd)
 		}
 		p.group = append(p.group, sds)

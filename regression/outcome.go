@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"gonum.org/v1/gonum/floats"
 )
 

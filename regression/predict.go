@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -37,14 +37,18 @@ type value func(a args, source *torch.Source, data dataOf) torch.Tensor
 // [rows, outcomes].
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
-		switch {
-		case m.family.mean != nil:
-			return m.family.mean(a)
-		case m.family.logits != nil:
-			return m.family.logits(a).Softmax(-1)
-		}
-		return a.mu
+		return m.expected(a)
 	})
+}
+
+func (m *Model) expected(a args) torch.Tensor {
+	switch {
+	case m.family.mean != nil:
+		return m.family.mean(a)
+	case m.family.logits != nil:
+		return m.family.logits(a).Softmax(-1)
+	}
+	return a.mu
 }
 
 // Linear is the linear predictor η of each row, under each draw: draws of the site "eta", [rows].
@@ -134,9 +138,11 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		n = of.N
 		for i, d := range p.design.Groups() {
 			levels := of.Groups[i].Unseen
-			if len(levels) > 0 && !rows.DrawNew && !rows.MeanNew && !rows.NoGroups {
-				return nil, nil, 0, fmt.Errorf("group %s: the training data do not have the levels %s: set DrawNew or MeanNew "+
-					"to predict for new ones", d.Factor, listed(levels))
+			if !rows.DrawNew && !rows.MeanNew && !rows.NoGroups {
+				err := formula.Unseen(d.Factor, levels, ": set DrawNew or MeanNew to predict for new ones")
+				if err != nil {
+					return nil, nil, 0, err
+				}
 			}
 			unseen[m.groupName(d, p)] = len(levels)
 		}
@@ -148,16 +154,6 @@ func (m *Model) batchOf(rows Rows) (infer.Batch, map[string]int, int, error) {
 		return nil, nil, 0, fmt.Errorf("the table has no number of trials")
 	}
 	return batch, unseen, n, nil
-}
-
-// listed shows the first of many.
-func listed(names []string) string {
-	most := min(len(names), 5)
-	text := `"` + strings.Join(names[:most], `", "`) + `"`
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // predictions are what predict asks for.
@@ -174,6 +170,10 @@ type predictions struct {
 
 // add appends the predictions of the draws from to to of a chain.
 func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
+	before := 0
+	for c := range chain {
+		before += q.posterior.Len(c)
+	}
 	return torch.Do(func(*torch.Scope) error {
 		var in []torch.Tensor
 		names := q.m.Needed(q.posterior)
@@ -193,8 +193,8 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			in = append(in, t)
 		}
 		streams := torch.NewStreams(q.rows.Seed, to-from)
-		for k := range streams.Chains {
-			streams.Chains[k] += uint64(chain)<<32 + uint64(from)
+		for k := range streams.Chains { // as ppl.Predictive has them, all chains one after the other
+			streams.Chains[k] += uint64(before + from)
 		}
 		values, err := torch.VmapSources(func(in []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 			g := fromDraw{values: map[string]torch.Tensor{}, q: q, source: source}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -47,7 +47,7 @@ func (m *Model) forEachOutcome() {
 				p = *other
 			}
 		}
-		y := every(m.rows.Y, k, len(m.levels))
+		y := formula.Every(m.rows.Y, k, len(m.levels))
 		mean, sd := sample.Moments(y)
 		if p.centre, p.scale = mean, 1; sd > 0 {
 			p.scale = sd

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/dist"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models/gp"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"gonum.org/v1/gonum/floats"
 )
@@ -66,7 +66,7 @@ func (p *predictor) learnSmooth(s formula.SmoothDesign, z []float64) error {
 			return err
 		}
 		for j := range s.K {
-			mean, _ := sample.Moments(every(flat, j, s.K))
+			mean, _ := sample.Moments(formula.Every(flat, j, s.K))
 			of.means = append(of.means, mean)
 		}
 	}
@@ -123,36 +123,4 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign, scale 
 		before = append(before, make([]float64, steps-level)...)
 	}
 	return torch.Of(torch.Must(torch.FromSlice(before, int(steps+1), int(steps)))).MatMul(shares).Mul(b)
-}
-
-// addSmooth gives the data of a smooth.
-func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []float64, shape ...int),
-	indices func(key string, index []int)) error {
-	key, s := p.data("z%d", i), p.design.Smooths()[i]
-	switch s.Kind {
-	case "mi":
-		numbers(key, z)
-	case "mo":
-		index := make([]int, len(z))
-		for i, v := range z {
-			index[i] = int(v)
-		}
-		indices(key, index)
-	case "gp":
-		h := p.process[i]
-		reach := 1.5 * h.Half[0]
-		for row, v := range z {
-			if math.Abs(v-h.Center[0]) > reach {
-				return fmt.Errorf("row %d: %s is %g, and predictions of it reach from %g to %g", row+1, s.Name, v,
-					h.Center[0]-reach, h.Center[0]+reach)
-			}
-		}
-		flat, err := h.basis(z)
-		if numbers(key, flat, len(z), int(s.K)); err != nil {
-			return err
-		}
-	default:
-		numbers(key, z, int(len(z)/s.Columns), int(s.Columns))
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ package serve_test
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -24,7 +22,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
-	"github.com/kelvin-ppl/kelvin/models"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/require"
@@ -35,34 +32,25 @@ var update = flag.Bool("update", false, "write the files of testdata anew")
 // A program that was built without cgo samples an exported model: its means are those of the library.
 func TestBinary(t *testing.T) {
 	dir := t.TempDir()
-	program := filepath.Join(dir, "means")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", program, "./testdata/means")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	program := infertest.Static(t)
 	about, err := os.Stat(program)
 	require.NoError(t, err)
 	t.Logf("the program has %.1f MB", float64(about.Size())/1e6)
-	if runtime.GOOS == "linux" {
-		f, err := elf.Open(program)
-		require.NoError(t, err)
-		libraries, err := f.ImportedLibraries()
-		require.NoError(t, err)
-		require.Empty(t, libraries, "it is static")
-		require.NoError(t, f.Close())
-	}
 	app := exec.Command("go", "build", "-o", filepath.Join(dir, "app"), "./testdata/app")
 	app.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	out, err = app.CombinedOutput()
+	out, err := app.CombinedOutput()
 	require.NoError(t, err, string(out))
 	for _, m := range all(t) {
-		predictsAlike(t, program, m)
+		p, err := m.Compile()
+		require.NoError(t, err)
+		named, _ := infertest.PosteriorAt(t, p, 6)
+		loaded, bytes := infertest.Exported(t, p, named)
+		infertest.StaticAlike(t, program, loaded, bytes)
 		switch m.Name {
-		case "eight_schools", "radon", "beetles", "lynx":
+		case "eight_schools", "radon", "beetles", "lynx", "pima":
 		default:
 			continue
 		}
-		p, _, bytes := exported(t, m)
 		file := filepath.Join(dir, m.Name)
 		require.NoError(t, os.WriteFile(file, bytes, 0o644))
 		run := exec.Command(program, file)
@@ -89,32 +77,6 @@ func TestBinary(t *testing.T) {
 		t.Logf("%s: the largest of %d differences is %.1f standard errors", m.Name, len(lines), worst)
 		require.Less(t, worst, 4.0, m.Name)
 	}
-}
-
-// predictsAlike makes sure that a static program has the bits of log density, gradient and predictions that this
-// process has, which TestModels compares with the library's.
-func predictsAlike(t *testing.T, program string, m models.Model) {
-	p, err := m.Compile()
-	require.NoError(t, err)
-	named, _ := infertest.PosteriorAt(t, p, 6)
-	loaded, file := infertest.Exported(t, p, named)
-	path := filepath.Join(t.TempDir(), "model")
-	require.NoError(t, os.WriteFile(path, file, 0o644))
-	run := exec.Command(program, "-predict", path)
-	run.Env = []string{}
-	out, err := run.CombinedOutput()
-	require.NoError(t, err, string(out))
-	grad := make([]float64, loaded.Dim())
-	want := fmt.Sprintf("%x\n", loaded.LogDensity(make([]float64, loaded.Dim()), grad))
-	predictions, err := loaded.Predict(nil, loaded.Rows(), nil, 5)
-	require.NoError(t, err)
-	for _, row := range append(predictions.Rows(), grad) {
-		for _, v := range row {
-			want += fmt.Sprintf("%x ", v)
-		}
-		want += "\n"
-	}
-	require.Equal(t, want, string(out), m.Name)
 }
 
 // With -update the file of version 2 in testdata is written, from which tests without libtorch begin. Those of version

@@ -15,7 +15,7 @@ import (
 // schemas are JSON schemas of the columns of a row.
 func (m *Model) schemas() map[string]any {
 	columns := map[string]any{}
-	if d := m.design; d != nil {
+	if d := m.rows(); d != nil {
 		for _, name := range d.Columns() {
 			columns[name] = map[string]any{"type": "number"}
 			if levels := d.Levels(name); levels != nil {

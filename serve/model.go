@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 )
 
 // Model is an exported model with its data. It is immutable, and safe for concurrent use.
@@ -19,8 +20,9 @@ type Model struct {
 	density, named, pointwise machine
 	values, likelihood        []draws.Site
 
-	design *data.Design
-	ready  *predictors
+	design     *data.Design
+	regression *formula.Recipe
+	ready      *predictors
 }
 
 // machine evaluates a plan: value and gradient at x, and outputs. It is safe for concurrent use.
@@ -46,8 +48,11 @@ func Load(r io.Reader) (m *Model, err error) {
 func newModel(f portable.File) (m *Model, err error) {
 	m = &Model{file: f, ready: &predictors{}}
 	if len(f.Design) > 0 {
-		m.design = &data.Design{}
-		if err := json.Unmarshal(f.Design, m.design); err != nil {
+		if m.regression, err = formula.Saved(f.Design); err == nil && m.regression == nil {
+			m.design = &data.Design{}
+			err = json.Unmarshal(f.Design, m.design)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", err, ErrFile)
 		}
 	}

@@ -24,7 +24,8 @@ const manyDraws = 256
 // Posterior are the draws that were exported with the model, nil for none.
 func (m *Model) Posterior() *draws.Draws { return m.file.Draws }
 
-// Design is what makes the data of a prediction from rows, nil where the rows are the data.
+// Design is what makes the data of a prediction from rows, nil where the rows are the data and for regressions; see
+// [Model.RowsOf].
 func (m *Model) Design() *data.Design { return m.design }
 
 // predictor is the prediction for so many rows.

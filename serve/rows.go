@@ -1,23 +1,31 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/internal/records"
 )
 
-// rowsOf are the data of a prediction from rows of columns: by the design, where there is one.
-func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
-	if m.design == nil {
-		return m.tensors(rows)
+// RowsOf are the data of a prediction, for as many rows as a table has: by the design of the model, or by what a fitted
+// regression has learned. A level that the training data do not have is an error that names it. It is an error for a
+// model that was exported with neither.
+func (m *Model) RowsOf(table *data.Table) (out map[string][]float64, err error) {
+	defer wrap("RowsOf", &err)
+	if table == nil || m.design == nil && m.regression == nil {
+		return nil, errors.New("there is no table, or the model was exported without a design: its rows are the data")
 	}
-	table, err := records.Table(m.design, rows)
-	if err != nil {
-		return nil, err
+	return m.fromTable(table)
+}
+
+func (m *Model) fromTable(table *data.Table) (map[string][]float64, error) {
+	if m.regression != nil {
+		return m.regression.Data(table)
 	}
 	frame, err := m.design.Frame(table)
 	if err != nil {
@@ -34,6 +42,36 @@ func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
 		out["x"] = slices.Concat(frame.X...)
 	}
 	return out, nil
+}
+
+// columned says what columns rows have: a [data.Design], or a regression.
+type columned interface {
+	records.Columns
+	Columns() []string
+}
+
+// rows is what knows the columns of rows, nil where these are tensors.
+func (m *Model) rows() columned {
+	switch {
+	case m.regression != nil:
+		return m.regression
+	case m.design != nil:
+		return m.design
+	}
+	return nil
+}
+
+// rowsOf are the data of a prediction from rows of columns.
+func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
+	of := m.rows()
+	if of == nil {
+		return m.tensors(rows)
+	}
+	table, err := records.Table(of, rows)
+	if err != nil {
+		return nil, err
+	}
+	return m.fromTable(table)
 }
 
 // columns are the data that a prediction takes of rows, with the shape of one row.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -232,7 +233,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	if err != nil {
 		return nil, err
 	}
-	q, kept, err := s.predictor(n)
+	q, kept, err := s.predictor(n, in.Sites)
 	if err != nil {
 		return nil, err
 	}
@@ -279,16 +280,17 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	return told(sites, all, n, total, in.Interval), nil
 }
 
-// predictor is the prediction for so many rows. That of a few rows keeps what it makes of the draws.
-func (s *Service) predictor(rows int) (q *portable.Predictor, kept bool, err error) {
-	if rows > mostRowsKept {
+// predictor is the prediction for so many rows. That of observed sites, for a few rows, keeps what it makes of draws.
+func (s *Service) predictor(rows int, sites []string) (q *portable.Predictor, kept bool, err error) {
+	p := s.Model.file.Predictive
+	if rows > mostRowsKept || !slices.Equal(sites, p.Data) {
 		q, err = s.Model.predictor(rows)
 		return q, false, err
 	}
 	if q, ok := s.sized.Load(rows); ok {
 		return q.(*portable.Predictor), true, nil
 	}
-	if q, err = s.Model.file.Predictive.At(rows, manyDraws); err != nil {
+	if q, err = p.At(rows, manyDraws, sites...); err != nil {
 		return nil, false, err
 	}
 	if kept = q.Keep(s.Model.file.Draws.Total(), s.given, s.Seed, 0); kept {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kelvin-ppl/kelvin/internal/visible"
+	"github.com/kelvin-ppl/kelvin/serve"
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
@@ -96,6 +99,7 @@ func TestCommands(t *testing.T) {
 		assert.Contains(t, string(text), "b[seed[old]]")
 	})
 	t.Run("predict", testPredict)
+	t.Run("export", testExport)
 	t.Run("effects", testEffects)
 	t.Run("hypothesis", func(t *testing.T) {
 		out, _ := must(t, "hypothesis", "fit", "rain > 0", "b[rain] - 0.1 = intercept")
@@ -148,6 +152,42 @@ func testPredict(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, number(drawn[2][9]), number(rows[2][9]), "drawn effects are wider than their mean")
 	assert.Equal(t, rows[1][8:10], drawn[1][8:10], "known levels have the same")
+}
+
+// A service of the exported file has the numbers of predict, to the digits that this writes, and names a level that is
+// new.
+func testExport(t *testing.T) {
+	_, said := must(t, "export", "fit/")
+	assert.Equal(t, "wrote "+filepath.Join("fit", "model.kelvin")+"\n", said)
+	must(t, "export", "fit", "--out", "other.kelvin")
+	text, err := os.ReadFile("other.kelvin")
+	require.NoError(t, err)
+	again, err := os.ReadFile("fit/model.kelvin")
+	require.NoError(t, err)
+	assert.Equal(t, text, again)
+	model, err := serve.Load(bytes.NewReader(text))
+	require.NoError(t, err)
+	h, err := (&serve.Service{Model: model}).Handler()
+	require.NoError(t, err)
+	ask := func(block string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("POST", "/predict", strings.NewReader(
+			`{"rows": [{"block": "`+block+`", "seed": "old", "rain": 30}], "sites": ["yield", "expected"], "interval": 0.9}`)))
+		return w
+	}
+	var answer struct {
+		Predictions []map[string]struct{ Mean, Low, High float64 }
+	}
+	require.NoError(t, json.Unmarshal(ask("2").Body.Bytes(), &answer))
+	out, _ := must(t, "predict", "fit", "new.csv", "--new-levels", "mean")
+	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
+	require.NoError(t, err)
+	got := answer.Predictions[0]
+	for at, v := range map[int]float64{4: got["yield"].Mean, 8: got["expected"].Mean, 10: got["expected"].Low,
+		11: got["expected"].High} {
+		assert.Equal(t, rows[1][at], strconv.FormatFloat(v, 'g', 6, 64), rows[0][at])
+	}
+	assert.Contains(t, ask("9").Body.String(), `the training data do not have the levels \"9\"`)
 }
 
 func testEffects(t *testing.T) {

@@ -1,5 +1,5 @@
 // Command kelvin-fit fits regressions from the shell, and looks at them. The command kelvin builds it once, and runs it
-// as kelvin fit, predict, effects, hypothesis, compare and code: it needs libtorch, and kelvin does not.
+// as kelvin fit, predict, effects, hypothesis, compare, code and export: it needs libtorch, and kelvin does not.
 package main
 
 import (
@@ -27,7 +27,7 @@ type app struct{ out, err io.Writer }
 // commands are the commands by name.
 var commands = map[string]func(a *app, ctx context.Context, args []string) error{"fit": (*app).fit,
 	"predict": (*app).predict, "effects": (*app).effects, "hypothesis": (*app).hypothesis,
-	"compare": (*app).compare, "code": (*app).code}
+	"compare": (*app).compare, "code": (*app).code, "export": (*app).export}
 
 // errUsage is wrapped by the error of a call that is wrong.
 var errUsage = errors.New("")
@@ -48,8 +48,8 @@ func main() {
 // run does what the arguments say and returns the exit code: as kelvin 0, 1 for a failure, or 2 for a wrong call.
 func (a *app) run(ctx context.Context, args []string) int {
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, hypothesis, compare and code; run it "+
-			"as kelvin")
+		fmt.Fprintln(a.err, "kelvin-fit: the commands are fit, predict, effects, hypothesis, compare, code and export; run "+
+			"it as kelvin")
 		return 2
 	}
 	err := commands[args[0]](a, ctx, args[1:])

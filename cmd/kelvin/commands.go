@@ -22,6 +22,8 @@ func (a *app) setup(ctx context.Context, args []string) int {
 		"keep the adapted gotch and downloads in `DIR` (default $KELVIN_CACHE, else kelvin in the user's cache folder)")
 	flags.BoolVar(&opts.CUDA, "cuda", false, "insist on a libtorch with CUDA")
 	flags.StringVar(&opts.SHA256, "sha256", "", "require the SHA-256 checksum `SUM` of a downloaded archive or wheel")
+	flags.StringVar(&opts.Vendor, "vendor", "", "copy the adapted gotch into `DIR` of the module and let go.mod lead to "+
+		"it, in the place of a go.work: commit both, and others build with libtorch alone")
 	flags.BoolVar(&opts.Verbose, "v", false, "show what the commands that set-up runs print")
 	if code, ok := a.parse(flags, args); !ok {
 		return code

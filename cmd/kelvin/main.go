@@ -7,13 +7,14 @@
 //	kelvin summary FILE...   print means, intervals and diagnostics of stored draws
 //	kelvin diagnose FILE...  say in words whether stored draws can be trusted
 //	kelvin report FILE...    write a page with plots of stored draws
-//	kelvin serve FILE        put an exported model behind HTTP
+//	kelvin serve FILE        put an exported model, or a fit, behind HTTP
 //	kelvin fit FILE FORMULA  fit a regression to a CSV file: draws, report, pictures in a folder
 //	kelvin predict DIR FILE  predict new rows with such a fit
 //	kelvin effects DIR       what a column does to the outcome
 //	kelvin hypothesis DIR TEXT what the draws make of a statement
 //	kelvin compare DIR...    rank fits by cross-validation
 //	kelvin code DIR          print the Go program that does the same
+//	kelvin export DIR        write a fit into one file, that predicts without libtorch
 //
 // It builds without libtorch. Fit and the commands below it are a second program, with libtorch, that it builds once.
 // It exits with 0 when all went well, 1 when something failed or diagnose has a serious warning, 2 when it was called
@@ -54,7 +55,7 @@ usage:
   kelvin summary FILE...  print means, intervals and diagnostics of stored draws
   kelvin diagnose FILE... say in words whether stored draws can be trusted
   kelvin report FILE...   write a page with plots of stored draws
-  kelvin serve FILE       put an exported model, with its draws, behind HTTP
+  kelvin serve FILE       put an exported model with its draws, or the folder of a fit, behind HTTP
 
   kelvin fit data.csv 'y ~ x + (1 | g)' [flags]
                           fit a regression: priors, summary and findings, and a folder with draws, report and pictures
@@ -66,6 +67,7 @@ usage:
                           what the draws make of a statement
   kelvin compare DIR...   rank fits by leave-one-out cross-validation
   kelvin code DIR         print the Go program that does the same as a fit
+  kelvin export DIR       write a fit into one file, that predicts without libtorch
 
   kelvin help [command]   show this, or the flags of a command
 
@@ -121,8 +123,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return a.stored(command, rest)
 	}
 	fmt.Fprintf(a.err, "kelvin: there is no command %q; the commands are setup, doctor, compile, serve, version and "+
-		"help, for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare "+
-		"and code\n",
+		"help, for stored draws summary, diagnose and report, for regressions fit, predict, effects, hypothesis, compare, "+
+		"code and export\n",
 		name)
 	return exitUsage
 }

@@ -71,3 +71,30 @@ func TestRegressionsWithoutSetup(t *testing.T) {
 	assert.Equal(t, exitFailed, a.run(context.Background(), []string{"predict", "a", "b"}))
 	assert.Contains(t, said.String(), setup.SetupCommand)
 }
+
+// A folder of a fit is served from its file, which the program that needs libtorch makes where there is none.
+func TestServeFolder(t *testing.T) {
+	a, _, said := bare(t)
+	project, err := setup.FindProject(context.Background(), a.sys, "")
+	require.NoError(t, err)
+	if _, err := setup.InUse(project); err != nil {
+		t.Skipf("set-up has not run in this checkout: %v", err)
+	}
+	dir := t.TempDir()
+	assert.Equal(t, exitFailed, a.run(context.Background(), []string{"serve", dir}))
+	assert.Contains(t, said.String(), "is not the folder of a fit")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.json"), []byte("{}"), 0o644))
+	run := a.sys.Run
+	a.sys.Run = func(ctx context.Context, c setup.Command) (string, error) {
+		switch {
+		case c.Name == "go" && c.Args[0] == "build":
+			return "", os.WriteFile(c.Args[2], []byte("program"), 0o755)
+		case len(c.Args) > 0 && c.Args[0] == "export":
+			assert.Equal(t, []string{"export", dir}, c.Args)
+			return "", os.WriteFile(filepath.Join(dir, "model.kelvin"), []byte("a model"), 0o644)
+		}
+		return run(ctx, c)
+	}
+	assert.Equal(t, exitFailed, a.run(context.Background(), []string{"serve", dir}))
+	assert.Contains(t, said.String(), "does not begin as an export does")
+}

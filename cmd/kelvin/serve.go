@@ -16,7 +16,8 @@ import (
 const serveUsage = `usage: kelvin serve FILE [flags]
 
 Puts an exported model, with its draws, behind HTTP: POST /predict, GET /healthz, /readyz, /metrics and /openapi.json.
-It needs no libtorch. SIGTERM lets requests in flight end.
+It needs no libtorch. SIGTERM lets requests in flight end. FILE may be the folder of a fit, as kelvin fit makes it:
+then its model.kelvin is served, which kelvin export makes first where it is missing.
 
 `
 
@@ -76,6 +77,11 @@ func (a *app) serve(ctx context.Context, args []string) int {
 
 // run serves until the context ends.
 func (v *serving) run(ctx context.Context, path string, a *app) error {
+	if about, err := os.Stat(path); err == nil && about.IsDir() {
+		if path, err = a.exported(ctx, path); err != nil {
+			return err
+		}
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return err

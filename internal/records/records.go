@@ -69,12 +69,18 @@ const (
 	either  = "a number or a string, in all rows alike"
 )
 
-// kind is what a design expects of a column.
-func kind(design *data.Design, name string) string {
+// Columns say what rows have: a [data.Design] does.
+type Columns interface {
+	Names() []string               // numbers among them
+	Levels(column string) []string // of a column of labels, nil for others
+}
+
+// kind is what a design with these numbers expects of a column.
+func kind(design Columns, numbers []string, name string) string {
 	switch {
 	case design.Levels(name) != nil:
 		return aString
-	case slices.Contains(design.Names(), name):
+	case slices.Contains(numbers, name):
 		return aNumber
 	}
 	return either
@@ -82,11 +88,12 @@ func kind(design *data.Design, name string) string {
 
 // Table has rows as columns, of which there is at least one. A column that is missing and a value of the wrong kind are
 // errors that name it.
-func Table(design *data.Design, rows []map[string]any) (*data.Table, error) {
+func Table(design Columns, rows []map[string]any) (*data.Table, error) {
 	var columns []data.Column
+	known := design.Names()
 	for _, name := range slices.Sorted(maps.Keys(rows[0])) {
 		c := data.Column{Name: name}
-		expected := kind(design, name)
+		expected := kind(design, known, name)
 		for i, row := range rows {
 			if len(row) != len(rows[0]) {
 				return nil, fmt.Errorf("row %d has %d columns, and row 0 has %d", i, len(row), len(rows[0]))

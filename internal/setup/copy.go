@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -162,19 +163,24 @@ func readStamp(dir string) (*Stamp, error) {
 	return &s, nil
 }
 
-// InUse returns the copy that a project's go.work leads to. When it is there but not complete, the error comes with a
-// Copy that has only its folder.
+// InUse returns the copy that a project's go.work leads to, or its go.mod, with --vendor. When it is there but not
+// complete, the error comes with a Copy that has only its folder.
 func InUse(p *Project) (*Copy, error) {
 	again := "run `" + SetupCommand + "`"
-	if p.GoWork == "" || !exists(p.GoWork) {
-		return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: there is no go.work")
-	}
-	dir, err := readReplacement(p.GoWork)
-	if err != nil {
-		return nil, fail(err, "repair it", "the workspace file %s cannot be read", p.GoWork)
+	dir := moduleReplacement(p.GoMod)
+	if p.GoWork != "" && exists(p.GoWork) {
+		of, err := readReplacement(p.GoWork)
+		if err != nil {
+			return nil, fail(err, "repair it", "the workspace file %s cannot be read", p.GoWork)
+		}
+		dir = cmp.Or(of, dir)
+		if dir == "" {
+			return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: %s has no replace for %s", p.GoWork,
+				gotch.Module)
+		}
 	}
 	if dir == "" {
-		return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: %s has no replace for %s", p.GoWork, gotch.Module)
+		return nil, fail(nil, again+" in "+p.Dir, "set-up has not run here: there is no go.work")
 	}
 	stamp, err := readStamp(dir)
 	if err != nil {

@@ -25,6 +25,7 @@ type Options struct {
 	Cache     string   // cache folder (--cache); empty means $KELVIN_CACHE, else kelvin in the user's cache folder
 	CUDA      bool     // insist on a libtorch with CUDA
 	SHA256    string   // checksum that a downloaded archive must have (--sha256); empty means that of archiveSums
+	Vendor    string   // copy gotch into this folder of the module, in the place of a go.work (--vendor); empty means none
 	Verbose   bool     // let the commands that set-up runs write to Report.Log
 	Report    Reporter // hears about progress; nil means nobody does
 }
@@ -141,6 +142,10 @@ func (j *job) run(ctx context.Context) (*Result, error) {
 	}
 	err = j.step(func() (string, error) {
 		var err error
+		if j.opts.Vendor != "" {
+			res.Copy, err = vendor(j.project, res.Copy, j.opts.Vendor)
+			return fmt.Sprintf("%s has it, and go.mod leads there", res.Copy), err
+		}
 		res.GoWork, res.GoWorkChanged, err = writeWorkspace(j.project, res.Copy)
 		return fmt.Sprintf("%s points to it", res.GoWork), err
 	})

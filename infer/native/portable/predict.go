@@ -68,13 +68,20 @@ type Predictor struct {
 // manyNumbers is about how many numbers a plan works on at once.
 const manyNumbers = 1 << 15
 
-// At is the prediction for so many rows, for at most so many draws at once.
-func (p *Prediction) At(rows, most int) (*Predictor, error) {
+// At is the prediction for so many rows, for at most so many draws at once, of some sites; all where none is named.
+func (p *Prediction) At(rows, most int, sites ...string) (*Predictor, error) {
 	plan, takes, err := p.sized(rows)
 	if err != nil {
 		return nil, err
 	}
-	q := &Predictor{sites: p.Sites, takes: takes, inputs: plan.Inputs}
+	q := &Predictor{sites: sites, takes: takes, inputs: plan.Inputs}
+	if len(sites) == 0 {
+		q.sites = p.Sites
+	}
+	plan.Leave(func(i int) bool {
+		name := plan.Outputs[i].Name
+		return slices.Contains(q.sites, name) || !slices.Contains(p.Sites, name)
+	})
 	size := plan.Dim
 	for _, b := range plan.Buffers {
 		if b.Kind == ir.Work || b.Kind == ir.Aux {
@@ -92,7 +99,7 @@ func (p *Prediction) At(rows, most int) (*Predictor, error) {
 	index := func(name string) int {
 		return slices.IndexFunc(plan.Outputs, func(s ir.Slot) bool { return s.Name == name })
 	}
-	for _, name := range p.Sites {
+	for _, name := range q.sites {
 		q.outputs = append(q.outputs, index(name))
 	}
 	dim := q.given
@@ -268,7 +275,7 @@ func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uin
 			w.start(given, from, n, seed, first)
 		} else {
 			w.seed, w.first = seed, first+uint64(from)
-			copy(w.x, q.kept[from/q.many])
+			w.keep(q.kept[from/q.many])
 		}
 		w.run()
 		some := min(q.many, n-from)
@@ -284,15 +291,18 @@ func (q *Predictor) draw(n int, given func(k int, to []float64), seed, first uin
 
 // start makes the points of the draws from a number on, of n.
 func (w *taking) start(given func(k int, to []float64), from, n int, seed, first uint64) {
+	w.x = w.own
+	row := w.row(w.q.given)
 	for k := range w.q.many {
-		given(min(from+k, n-1), w.x[k*w.dim:][:w.q.given])
+		given(min(from+k, n-1), row)
+		w.put(k, 0, row)
 	}
 	w.seed, w.first = seed, first+uint64(from)
 	w.stream()
 }
 
 func (q *Predictor) memory() *taking {
-	w := &taking{q: q, x: make([]float64, q.plan.Dim), dim: q.plan.Dim / q.many, one: make([][]float64, len(q.outputs)),
+	w := &taking{q: q, own: make([]float64, q.plan.Dim), one: make([][]float64, len(q.outputs)),
 		before: make([][]float64, 2*len(q.takes))}
 	for _, s := range q.plan.Outputs {
 		w.out = append(w.out, make([]float64, s.Len()))
@@ -304,11 +314,37 @@ func (q *Predictor) memory() *taking {
 type taking struct {
 	q           *Predictor
 	m           *ir.Machine
-	x           []float64 // a row for each draw
-	dim         int
+	x, own      []float64 // a column for each draw; own is memory of this one alone
+	some        []float64
 	out, before [][]float64
 	one         [][]float64 // the outputs of some draws
 	seed, first uint64
+}
+
+// put sets numbers of draw k, from one on.
+func (w *taking) put(k, from int, numbers []float64) {
+	for i, v := range numbers {
+		w.x[(from+i)*w.q.many+k] = v
+	}
+}
+
+// keep takes points that were made before: as they are, where nothing is drawn anew.
+func (w *taking) keep(x []float64) {
+	if w.x = x; !w.q.fixed() {
+		w.x = w.own
+		copy(w.x, x)
+	}
+}
+
+// row is room for so many numbers, until it is called again.
+func (w *taking) row(n int) []float64 {
+	w.some = slices.Grow(w.some[:0], n)[:n]
+	return w.some
+}
+
+// fixed says whether no draw has parameters: points are those of the streams then.
+func (q *Predictor) fixed() bool {
+	return !slices.ContainsFunc(q.takes, func(t take) bool { return parameters[t.kind] > 0 })
 }
 
 // run evaluates until the numbers of all draws are those of their parameters: once where none has any, and else once
@@ -330,12 +366,11 @@ func (w *taking) stream() {
 	for k := range w.q.many {
 		at, position := w.q.given, uint64(0)
 		for _, t := range w.q.takes {
-			to := w.x[k*w.dim+at:][:t.size]
-			if parameters[t.kind] > 0 {
-				clear(to)
-			} else {
+			to := w.row(t.size)
+			if clear(to); parameters[t.kind] == 0 {
 				numbers(t.kind == "normal", w.seed, w.first+uint64(k), position, to)
 			}
+			w.put(k, at, to)
 			at, position = at+t.size, position+t.positions()
 		}
 	}
@@ -366,7 +401,9 @@ func (w *taking) take() bool {
 				n := len(w.out[o]) / w.q.many
 				params[j] = w.out[o][k*n : (k+1)*n]
 			}
-			t.draw(e, params[0], params[1], w.x[k*w.dim+from:][:t.size])
+			to := w.row(t.size)
+			t.draw(e, params[0], params[1], to)
+			w.put(k, from, to)
 		}
 	}
 	return true

@@ -2,7 +2,7 @@
 // is the program of docs/deploy.md, which builds with CGO_ENABLED=0.
 //
 //	means FILE
-//	means -predict FILE    prints the log density at 0 and the predictions of the draws in the file instead
+//	means -predict FILE    prints what the model is at 0 and the predictions of the draws in the file instead
 package main
 
 import (
@@ -10,7 +10,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/infer/hmc/kernel"
@@ -70,13 +72,23 @@ func predict(file io.Reader) error {
 	if err != nil {
 		return err
 	}
-	grad := make([]float64, model.Dim())
-	fmt.Printf("%x\n", model.LogDensity(make([]float64, model.Dim()), grad))
+	zero, grad := make([]float64, model.Dim()), make([]float64, model.Dim())
+	fmt.Printf("%x\n", model.LogDensity(zero, grad))
+	rows := [][]float64{grad}
+	values := model.Constrain(zero)
+	for _, name := range model.Names() {
+		rows = append(rows, values[name])
+	}
+	if likelihood, err := model.LogLikelihood(zero); err == nil {
+		for _, name := range slices.Sorted(maps.Keys(likelihood)) {
+			rows = append(rows, likelihood[name])
+		}
+	}
 	predictions, err := model.Predict(nil, model.Rows(), nil, 5)
 	if err != nil {
 		return err
 	}
-	for _, row := range append(predictions.Rows(), grad) {
+	for _, row := range append(rows, predictions.Rows()...) {
 		for _, v := range row {
 			fmt.Printf("%x ", v)
 		}

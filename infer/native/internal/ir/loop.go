@@ -46,6 +46,7 @@ func (m *Machine) newLoop(s *Step) *loop {
 	l.inner = min(sizes[last], blockLen)
 	l.rows = max(1, min(sizes[last-1], blockLen/l.inner))
 	l.levels(list, touched)
+	l.fuse()
 	m.registers = max(m.registers, l.registers()+1)
 	return l
 }
@@ -85,6 +86,35 @@ func (l *loop) levels(list []instr, touched map[int]bool) {
 	}
 }
 
+// fuse finds products of which one instruction makes the next operation too: the sum of all, or a sum with a vector.
+func (l *loop) fuse() {
+	readers, d := map[int]int{}, len(l.sizes)
+	for i := range l.block {
+		in := &l.block[i]
+		for j, k := range []int{in.A, in.B, in.C} {
+			if []bool{in.va, in.vb, in.vc}[j] && j < in.Op.arity() {
+				readers[k]++
+			}
+		}
+	}
+	products := map[int]*instr{}
+	for i := range l.block {
+		in := &l.block[i]
+		switch a := products[in.A]; {
+		case in.Op == Mul && readers[in.k] == 1:
+			products[in.k] = in
+		case in.Op == Sum && a != nil && a.va && a.vb && in.At.Strides[d-1] == 0 && in.At.Strides[d-2] == 0:
+			in.mul, a.fused = a, true
+		case in.Op == Add && in.va && in.vb:
+			if b := products[in.B]; b != nil {
+				in.mul, b.fused = b, true
+			} else if a != nil {
+				in.mul, a.fused = a, true
+			}
+		}
+	}
+}
+
 // registers gives vectors registers, which are free again behind the last instruction that reads them.
 func (l *loop) registers() int {
 	last := map[int]int{}
@@ -94,6 +124,9 @@ func (l *loop) registers() int {
 			if []bool{in.va, in.vb, in.vc}[j] {
 				last[k] = i
 			}
+		}
+		if in.mul != nil {
+			last[in.mul.A], last[in.mul.B] = max(last[in.mul.A], i), max(last[in.mul.B], i)
 		}
 	}
 	held := map[int]int{}

@@ -126,6 +126,7 @@ type memory struct {
 	vector [][]float64 // likewise, of those that differ within a block
 	blocks []float64   // the registers of vectors
 	round  func(float64) float64
+	operands
 }
 
 // newMemory makes the memory of a call, or of the prologue. It is NaN: nothing may be read before it is written.

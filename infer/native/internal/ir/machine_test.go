@@ -70,15 +70,16 @@ func TestMany(t *testing.T) {
 			}
 			return aux
 		}
-		var x []float64
-		want := room(many)
+		x, want := make([]float64, n*len(c.X)), room(many)
 		for k := range n {
 			at, aux := make([]float64, len(c.X)), room(c.Plan)
 			for i, v := range c.X {
 				at[i] = v * (1 + 0.01*float64(k))
 			}
 			one.Eval(at, c.Weight, make([]float64, len(at)), aux)
-			x = append(x, at...)
+			for i, v := range at {
+				x[i*n+k] = v
+			}
 			for i, a := range aux {
 				compared += copy(want[i][k*len(a):], a)
 			}

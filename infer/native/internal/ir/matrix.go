@@ -62,9 +62,7 @@ func (s matrices) product(m *memory, out, a, b operand) {
 			d = d[:to]
 			for k := from; k < s.step.K; k++ {
 				x, o := *a.at(i, k), b.off+b.row*k
-				for j, y := range b.mem[o : o+to] {
-					d[j] += x * y
-				}
+				m.operands.mulAdd(d, b.mem[o:o+to], value{number: x}, d)
 			}
 			continue
 		}
@@ -83,17 +81,10 @@ func (m *memory) dot(n int, a []float64, i, p int, b []float64, j, q int) float6
 	if n <= 0 {
 		return 0
 	}
-	var s, t float64
 	if p == 1 && q == 1 && m.round == nil {
-		a, b = a[i:i+n], b[j:j+n]
-		for ; len(a) >= 2 && len(b) >= 2; a, b = a[2:], b[2:] {
-			s, t = s+a[0]*b[0], t+a[1]*b[1]
-		}
-		if len(a) > 0 {
-			s += a[0] * b[0]
-		}
-		return s + t
+		return dot(a[i:i+n], b[j:j+n])
 	}
+	s := 0.0
 	for range n {
 		s = m.rounded(s + a[i]*b[j])
 		i, j = i+p, j+q

@@ -13,6 +13,8 @@ type instr struct {
 	reg    int  // the register of a vector
 	direct bool // a load that is a part of its buffer, where the address allows it
 	flat   bool // the address walks through a block in steps of one
+	fused  bool // a product that the one instruction that reads it does
+	mul    *instr
 }
 
 // scalars runs instructions at one point. It is false where an index is wrong.

@@ -8,6 +8,7 @@ func (l *loop) blocks(m *memory, at []int, rows, inner int) bool {
 	for i := range l.block {
 		in := &l.block[i]
 		switch {
+		case in.fused && m.round == nil:
 		case in.direct:
 			o := in.At.start(m, at)
 			m.vector[in.k] = m.buf[in.At.Buf][o : o+n : o+n]
@@ -80,11 +81,15 @@ func (m *memory) put(in *instr, at []int, rows, inner int) bool {
 	a := &in.At
 	o, last := a.start(m, at), len(at)-1
 	down, along := a.Strides[last-1], a.Strides[last]
+	to := m.buf[a.Buf]
+	if in.mul != nil && m.round == nil {
+		to[o] += dot(m.vector[in.mul.A][:rows*inner], m.vector[in.mul.B])
+		return true
+	}
 	v := m.vector[in.A]
 	if !in.va {
 		v = m.broadcast(m.scalar[in.A], rows*inner)
 	}
-	to := m.buf[a.Buf]
 	switch {
 	case in.Op == Store && in.flat:
 		copy(to[o:], v)
@@ -131,25 +136,26 @@ func (m *memory) broadcast(v float64, n int) []float64 {
 	return d
 }
 
-// sum adds up in four parts, which the processor does at the same time.
-func sum(v []float64) float64 {
-	var a, b, c, d float64
-	for ; len(v) >= 4; v = v[4:] {
-		a, b, c, d = a+v[0], b+v[1], c+v[2], d+v[3]
+// value is an operand of an instruction.
+func (m *memory) value(k int, vector bool) value {
+	if vector {
+		return value{vector: m.vector[k]}
 	}
-	for _, x := range v {
-		a += x
-	}
-	return a + b + (c + d)
+	return value{number: m.scalar[k]}
 }
 
 // apply computes a pointwise operation.
 func (m *memory) apply(in *instr, d []float64) {
 	switch {
+	case in.mul != nil && m.round == nil:
+		m.mulAdd(in, d)
 	case in.Op == Select:
 		m.choose(in, d)
 	case in.Op < Add:
-		vectorOf(in.Op, d, m.vector[in.A][:len(d)])
+		if !m.one(in.Op, d, m.vector[in.A][:len(d)]) {
+			vectorOf(in.Op, d, m.vector[in.A][:len(d)])
+		}
+	case len(d) >= few && m.two(in.Op, d, m.value(in.A, in.va), m.value(in.B, in.vb)):
 	case in.va && in.vb:
 		vectors(in.Op, d, m.vector[in.A][:len(d)], m.vector[in.B][:len(d)])
 	case in.va:
@@ -159,8 +165,24 @@ func (m *memory) apply(in *instr, d []float64) {
 	}
 }
 
+// mulAdd is a sum, one of whose operands is a product that nothing else reads.
+func (m *memory) mulAdd(in *instr, d []float64) {
+	p, other := in.mul, in.B
+	if in.A != p.k {
+		other = in.A
+	}
+	a, b := m.value(p.A, p.va), m.value(p.B, p.vb)
+	if a.vector == nil {
+		a, b = b, a
+	}
+	m.operands.mulAdd(d, a.vector, b, m.vector[other])
+}
+
 // choose is a Select, of which any operand may be a number.
 func (m *memory) choose(in *instr, d []float64) {
+	if len(d) >= few && m.three(fast.choose, d, m.value(in.A, in.va), m.value(in.B, in.vb), m.value(in.C, in.vc)) {
+		return
+	}
 	b, c := m.scalar[in.B], m.scalar[in.C]
 	for i := range d {
 		a := m.scalar[in.A]

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/stretchr/testify/require"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/kelvin-ppl/kelvin/data"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 )
 
 func Example() {

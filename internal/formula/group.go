@@ -18,10 +18,15 @@ type GroupRows struct {
 	Unseen  []string // levels that the training data do not have, in the order of the table
 }
 
+// newGroup is a group without levels and columns.
+func newGroup(g Group) group {
+	return group{of: g, GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(), Correlated: g.Correlated,
+		Members: max(1, len(g.Members))}}
+}
+
 // newGroup learns the levels of a group, and plans its columns.
 func (p *planner) newGroup(g Group) (group, error) {
-	out := group{of: g, GroupDesign: GroupDesign{Name: g.String(), Factor: g.Factor(), Correlated: g.Correlated,
-		Members: max(1, len(g.Members))}}
+	out := newGroup(g)
 	columns, err := p.columns(g.Terms, g.Intercept)
 	if err != nil {
 		return out, err

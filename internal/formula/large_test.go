@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/data"
-	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/stretchr/testify/require"
 )
 
