@@ -172,6 +172,9 @@ func (g fromDraw) impute(i imputation, d dist.Distribution, x torch.Tensor) torc
 // LogLikelihood is the log density of the outcome of each row under each draw of the posterior, as
 // [ppl.Program.LogLikelihood]: columns of mi() are none.
 func (m *Model) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
+	if err := m.single("LogLikelihood"); err != nil {
+		return nil, err
+	}
 	d, err := m.Program.LogLikelihood(posterior)
 	if err != nil || len(m.imputed) == 0 {
 		return d, err
@@ -181,5 +184,8 @@ func (m *Model) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 
 // LOO is leave-one-out cross-validation of the outcome, as [ppl.Program.LOO].
 func (m *Model) LOO(posterior *draws.Draws) (*loo.Result, error) {
+	if err := m.single("LOO"); err != nil {
+		return nil, err
+	}
 	return m.Program.LOO(posterior, m.outcome)
 }

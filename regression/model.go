@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/models/survival"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"github.com/kelvin-ppl/kelvin/torch"
@@ -45,6 +46,7 @@ type Model struct {
 	rows       *formula.Rows
 	table      *data.Table // the training data
 	bounds     bool        // the outcome is truncated
+	cox        survival.Cox
 	dropped    int
 	priors     []Prior
 	sites      []site
@@ -103,7 +105,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 			if err := m.learnOutcome(f, rows); err != nil {
 				return err
 			}
-			p.scale, p.plain = m.scale, m.family.ordinal
+			p.scale, p.plain = m.scale, m.family.ordinal || m.family.partial
 			p.centre = m.centre()
 		}
 		if err := p.learn(); err != nil {
@@ -180,6 +182,10 @@ func (m *Model) compile() (err error) {
 // run is the model.
 func (m *Model) run(c *ppl.Ctx) {
 	a, w, rest := m.args(inModel{c}, c.Data)
+	if m.family.partial {
+		m.ratios(c, a.eta)
+		return
+	}
 	c.Plate("rows", 0, func(c *ppl.Ctx) {
 		if w.ok {
 			c.Observe(m.outcome, m.family.glm(c.Data("x"), w.b, rest, a), c.Data("y"))

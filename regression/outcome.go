@@ -28,6 +28,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
 	case rows.Added["se"] != nil && s.name != "gaussian":
 		return fail("se() is of the family gaussian, and this is %s", s.name)
+	case s.partial && m.levels == nil && !o.Several():
 	case m.bounds && s.countable():
 		return fail("trunc() is of families of real numbers, and this is %s", s.name)
 	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
@@ -53,6 +54,11 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		low, high = math.Min(low, y), math.Max(high, y)
 		if s.logits != nil && !s.several && y != math.Trunc(y) {
 			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
+		}
+	}
+	if s.partial {
+		if err := m.learnCox(fail); err != nil {
+			return err
 		}
 	}
 	if s.name == "dirichlet" {

@@ -139,7 +139,7 @@ func TestEffects(t *testing.T) {
 	d := sampled(t, m, 3)
 	ratio, err := m.Compare(d, regression.Rows{}, regression.Comparison{Column: "treatment", Ratio: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"treatment[none - drug]"}, ratio.Names())
+	require.Equal(t, []string{"treatment[none / drug]"}, ratio.Names())
 	slope, err := m.Slope(d, regression.Rows{}, "age", "")
 	require.NoError(t, err)
 	by, err := m.Slope(d, regression.Rows{}, "age", "treatment")
