@@ -55,10 +55,8 @@ func (m *Model) Whole(column string) bool {
 	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]
 	f := &formula.Formula{Outcome: formula.Outcome{Value: trials}}
 	for _, p := range m.predictors {
-		for _, s := range p.design.Formula().Smooths {
-			if s.Kind == "mo" {
-				f.Offsets = append(f.Offsets, s.X)
-			}
+		if slices.Contains(p.design.Formula().Of("mo"), column) {
+			return true
 		}
 	}
 	return slices.Contains(f.Columns(), column)

@@ -65,7 +65,8 @@ func TestCox(t *testing.T) {
 func TestCoxGroups(t *testing.T) {
 	table, err := data.CSV{Factors: []string{"patient"}}.Open(kidney)
 	require.NoError(t, err)
-	m, err := regression.Formula{Mean: "time | cens(censored) ~ age + sex + (1 | patient)", Family: regression.Cox{}}.Fit(table)
+	m, err := regression.Formula{Mean: "time | cens(censored) ~ age + sex + (1 | patient)",
+		Family: regression.Cox{}}.Fit(table)
 	require.NoError(t, err)
 	posterior, err := infer.Sample(context.Background(), m, hmc.NUTS{}, infer.Options{Seed: 1, Chains: 2, Draws: 200})
 	require.NoError(t, err)

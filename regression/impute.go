@@ -34,14 +34,10 @@ func present(x []float64) []float64 {
 // incomplete are the columns of mi() of formulas, each once.
 func incomplete(parsed map[string]*formula.Formula) (out []string) {
 	for _, f := range parsed {
-		for _, s := range f.Smooths {
-			if s.Kind == "mi" && !slices.Contains(out, s.X.Name) {
-				out = append(out, s.X.Name)
-			}
-		}
+		out = append(out, f.Of("mi")...)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // learnImputed makes the models of the columns of mi().
@@ -57,7 +53,7 @@ func (m *Model) learnImputed(parsed map[string]*formula.Formula, table *data.Tab
 				return err
 			}
 		}
-		if slices.ContainsFunc(f.Smooths, func(s formula.Smooth) bool { return s.Kind == "mi" }) {
+		if f.Of("mi") != nil {
 			return fmt.Errorf("%s: Params of %q: mi() is of the mean: a column with missing values is predicted by complete "+
 				"ones", typeName, name)
 		}
@@ -109,14 +105,16 @@ func (m *Model) impute(g getter, data dataOf) dataOf {
 		var values torch.Tensor
 		for _, of := range m.predictors {
 			for j, s := range of.design.Smooths() {
-				if s.Column != i.column {
-					continue
+				for k, f := range s.Factors {
+					if f.Column != i.column || f.Levels != nil {
+						continue
+					}
+					key := of.data("z%d_%d", j, k)
+					if values == (torch.Tensor{}) {
+						values = g.impute(i, dist.Normal(eta, sigma), data(key))
+					}
+					full[key] = values
 				}
-				key := of.data("z%d", j)
-				if values == (torch.Tensor{}) {
-					values = g.impute(i, dist.Normal(eta, sigma), data(key))
-				}
-				full[key] = values
 			}
 		}
 	}

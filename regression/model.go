@@ -23,7 +23,8 @@ import (
 //	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
 //	r_g          [levels, columns], the effects themselves
 //	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
-//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps
+//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps. A product, as mo(x):z,
+//	             has both for each of its columns; simplex_mo(x):mo(w)_2 are those of the second mo() in it
 //	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end

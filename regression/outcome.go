@@ -21,26 +21,8 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	}
 	trials := rows.Added["trials"]
 	m.levels, m.bounds = rows.Levels, rows.Added["lower"] != nil || rows.Added["above"] != nil
-	switch {
-	case s.trials && trials == nil:
-		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
-	case !s.trials && trials != nil:
-		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
-	case rows.Added["se"] != nil && s.name != "gaussian":
-		return fail("se() is of the family gaussian, and this is %s", s.name)
-	case s.partial && m.levels == nil && !o.Several():
-	case m.bounds && s.countable():
-		return fail("trunc() is of families of real numbers, and this is %s", s.name)
-	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
-		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
-			"trunc()")
-	case f.Outcome.Several() != (s.several || s.joint):
-		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, their shares, " +
-			"cbind(a, b), of dirichlet, and no others of these")
-	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
-		return fail("of several outcomes only weights(w) stands right of the bar")
-	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
-		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
+	if err := m.refused(o, rows, fail); err != nil {
+		return err
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for i, y := range rows.Y {
@@ -82,6 +64,33 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		if _, sd := sample.Moments(rows.Y); sd > 0 && s.linked() == "identity" {
 			m.scale = sd
 		}
+	}
+	return nil
+}
+
+// refused says what a family does not take beside the outcome.
+func (m *Model) refused(o formula.Outcome, rows *formula.Rows, fail func(format string, args ...any) error) error {
+	s := m.family
+	switch {
+	case s.trials && rows.Added["trials"] == nil:
+		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
+	case !s.trials && rows.Added["trials"] != nil:
+		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
+	case rows.Added["se"] != nil && s.name != "gaussian":
+		return fail("se() is of the family gaussian, and this is %s", s.name)
+	case s.partial && m.levels == nil && !o.Several():
+	case m.bounds && s.countable():
+		return fail("trunc() is of families of real numbers, and this is %s", s.name)
+	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
+		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
+			"trunc()")
+	case o.Several() != (s.several || s.joint):
+		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, their shares, " +
+			"cbind(a, b), of dirichlet, and no others of these")
+	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
+		return fail("of several outcomes only weights(w) stands right of the bar")
+	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
+		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
 	}
 	return nil
 }

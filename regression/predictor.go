@@ -55,10 +55,11 @@ type getter interface {
 
 // effects are the coefficients of a predictor.
 type effects struct {
-	intercept torch.Tensor   // at the means of the columns
-	b         torch.Tensor   // [K]
-	groups    []groupEffects // as Design.Groups
-	smooths   []torch.Tensor // of the columns of s and gp, or of the levels of mo
+	intercept torch.Tensor     // at the means of the columns
+	b         torch.Tensor     // [K]
+	groups    []groupEffects   // as Design.Groups
+	smooths   []torch.Tensor   // of the columns of s, t2 and gp, or the coefficient of a product
+	steps     [][]torch.Tensor // of a product, for each mo() what its levels have; none for mi()
 }
 
 // groupEffects are the coefficients of a group's levels, r, [levels, columns], and what new levels are drawn from.
@@ -109,16 +110,17 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
 	}
 	for i, s := range p.design.Smooths() {
-		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
+		w, steps := p.smooth(g, m, i, s)
+		e.smooths, e.steps = append(e.smooths, w), append(e.steps, steps)
 	}
 	if p.design.Intercept() && !p.plain && p.centres() {
 		at := e.intercept
 		if len(p.means) > 0 {
 			at = at.Sub(e.b.Dot(torch.New(p.means)))
 		}
-		for i, s := range p.design.Smooths() {
-			if s.Kind == "mi" {
-				at = at.Sub(e.smooths[i].Mul(p.spans[i].mean))
+		for i, s := range p.spans {
+			if s.mean != 0 {
+				at = at.Sub(e.smooths[i].Mul(s.mean))
 			}
 		}
 		g.keep("intercept"+suffix, at)
@@ -128,9 +130,7 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 
 // centres says whether columns are less their means.
 func (p *predictor) centres() bool {
-	return len(p.means) > 0 || slices.ContainsFunc(p.design.Smooths(), func(s formula.SmoothDesign) bool {
-		return s.Kind == "mi"
-	})
+	return len(p.means) > 0 || slices.ContainsFunc(p.spans, func(s span) bool { return s.mean != 0 })
 }
 
 // shrunk are coefficients with a joint prior that shrinks them, of columns of unit variance, times a scale.
@@ -264,16 +264,36 @@ func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 		}
 	}
 	for i, s := range p.design.Smooths() {
-		switch z := data(p.data("z%d", i)); s.Kind {
-		case "mo":
-			out = out.Add(e.smooths[i].IndexSelect(0, z))
-		case "mi":
-			out = out.Add(z.Sub(p.spans[i].mean).Mul(e.smooths[i]))
-		default:
-			out = out.Add(z.MatMul(e.smooths[i]))
+		if s.Kind == "product" {
+			out = out.Add(p.product(i, s, e.smooths[i], e.steps[i], data))
+		} else {
+			out = out.Add(data(p.data("z%d", i)).MatMul(e.smooths[i]))
 		}
 	}
 	return out
+}
+
+// product is that of mo() and mi(), of their coefficient b, and of what else is in it.
+func (p *predictor) product(i int, s formula.SmoothDesign, b torch.Tensor, steps []torch.Tensor,
+	data dataOf) torch.Tensor {
+	var values torch.Tensor
+	for k, f := range s.Factors {
+		x := data(p.data("z%d_%d", i, k))
+		if f.Levels != nil {
+			x = steps[k].IndexSelect(0, x)
+		}
+		if k > 0 {
+			x = values.Mul(x)
+		}
+		values = x
+	}
+	if s.Columns > len(s.Factors) {
+		values = values.Mul(data(p.data("z%d_rest", i)))
+	}
+	if mean := p.spans[i].mean; mean != 0 {
+		values = values.Sub(mean)
+	}
+	return values.Mul(b)
 }
 
 // eta is the predictor of each row.

@@ -175,7 +175,7 @@ func testTerms(t *testing.T) {
 		{"pain ~ x", "--family", "sratio", "--link", "probit", "--levels", "pain=low,mid,high"},
 		{"pain ~ mo(dose)", "--family", "acat", "--levels", "pain=low,mid,high"},
 		{"cbind(a, b) | trials(n) ~ x", "--family", "multinomial"}, {"cbind(p, q) ~ x", "--family", "dirichlet"},
-		{"mvbind(x, eggs) ~ mo(dose)"}, {"x ~ p + mi(w)", "--param", "w ~ p"},
+		{"mvbind(x, eggs) ~ mo(dose)*p"}, {"x ~ p*mi(w) + gp(eggs, k = 4, by = pain)", "--param", "w ~ p"},
 		{"eggs ~ x", "--family", "cox"}} {
 		name := fmt.Sprint("terms", k)
 		must(t, append([]string{"fit", "terms.csv", "--out", name, "--chains", "2", "--warmup", "150", "--draws", "50"},

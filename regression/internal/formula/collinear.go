@@ -30,6 +30,10 @@ func (d *Design) check(s *source, r *Rows, o Options) error {
 				"Options.EmptyCells", short(c.name), problem))
 		}
 	}
+	if m, ok := d.emptyProduct(r); ok && !o.EmptyCells {
+		return d.f.wrong(m.of.at, fmt.Sprintf("%q: %s: merge levels, leave the product out, or keep it with "+
+			"Options.EmptyCells", short(m.name), cmp.Or(s.emptyCell(m.rest), "it is 0 in each row of the training data")))
+	}
 	if o.Collinear {
 		return nil
 	}

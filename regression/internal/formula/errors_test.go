@@ -80,10 +80,14 @@ var mistakes = []struct {
 	{`y ~ (1 | mm(g))`, 10, `mm() takes at least two factors, and a weight for each or none`},
 	{`y ~ (1 | mm(g, h, weights = x))`, 29, `mm() takes factors, and weights = cbind(v, w)`},
 	{`y ~ (1 | mm(g, h):x)`, 18, `mm() stands alone right of the bar`},
-	{`y ~ x:s(z)`, 7, `s() is added, outside groups and products: one for each level of a factor is s(x, by = g)`},
-	{`y ~ x*mo(z)`, 7, `mo() is added, outside groups and products`},
+	{`y ~ x:s(z)`, 7, `s() is added, outside groups and products: one for each level of a factor is s(x, by = g), ` +
+		`and times a number s(x, by = z)`},
+	{`y ~ (1 + mo(z) | g)`, 10, `mo() is added or multiplied outside groups`},
+	{`y ~ mi()`, 5, `mi() needs an argument: it takes "x"`},
+	{`y ~ x:gp(z)`, 7, `gp() is added, outside groups and products: one for each level of a factor is gp(x, by = g), ` +
+		`and times a number gp(x, by = z)`},
 	{`y ~ mo(log(z))`, 8, `mo() takes a column`},
-	{`y ~ gp(z, by = x)`, 16, `gp() has no argument "by": it takes "x", "k"`},
+	{`y ~ gp(z, bs = x)`, 16, `gp() has no argument "bs": it takes "x", "k", "by"`},
 	{`y ~ s(z, k = 2)`, 14,
 		`s() is of one number, and k, the dimension of its basis, is a whole number from 3 to 1000`},
 	{`y ~ s(x, z)`, 10,
@@ -95,7 +99,8 @@ var mistakes = []struct {
 	{`y ~ x:offset(z)`, 7, `an offset is added, outside groups and products: its coefficient is 1`},
 	{`y ~ offset()`, 5, `offset() needs an argument: it takes "x"`},
 	{`y ~ (s(x) | g)`, 6,
-		`s() is added, outside groups and products: one for each level of a factor is s(x, by = g)`},
+		`s() is added, outside groups and products: one for each level of a factor is s(x, by = g), and times a number ` +
+			`s(x, by = z)`},
 	{`y | foo(x) ~ 1`, 5,
 		`right of the bar stand trials(n), weights(w), se(s), cens(c), cens(c, upper) and trunc(lb = l, ub ` +
 			`= u), added to each other`},
