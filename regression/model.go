@@ -48,6 +48,7 @@ type Model struct {
 	table      *data.Table // the training data
 	bounds     bool        // the outcome is truncated
 	cox        survival.Cox
+	cells      *cells // nil where rows are not merged
 	dropped    int
 	priors     []Prior
 	sites      []site
@@ -172,6 +173,9 @@ func (m *Model) compile() (err error) {
 			return err
 		}
 	}
+	if err := m.merge(batch); err != nil {
+		return err
+	}
 	m.Program, err = ppl.Compile(m.run, batch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", typeName, err)
@@ -182,17 +186,27 @@ func (m *Model) compile() (err error) {
 
 // run is the model.
 func (m *Model) run(c *ppl.Ctx) {
+	if m.cells.serve(c.Data) {
+		law := m.law(c)
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe(m.outcome, law, c.Data("y")) })
+		return
+	}
 	a, w, rest := m.args(inModel{c}, c.Data)
 	if m.family.partial {
 		m.ratios(c, a.eta)
 		return
 	}
 	c.Plate("rows", 0, func(c *ppl.Ctx) {
+		law := dist.Distribution(nil)
 		if w.ok {
-			c.Observe(m.outcome, m.family.glm(c.Data("x"), w.b, rest, a), c.Data("y"))
+			law = m.family.glm(c.Data("x"), w.b, rest, a)
 		} else {
-			c.Observe(m.outcome, m.weighted(m.seen(a, c.Data), c.Data), c.Data("y"))
+			law = m.weighted(m.seen(a, c.Data), c.Data)
 		}
+		if m.cells != nil {
+			law = merged{Distribution: law}
+		}
+		c.Observe(m.outcome, law, c.Data("y"))
 	})
 }
 
@@ -317,6 +331,7 @@ type inModel struct{ c *ppl.Ctx }
 func (g inModel) sample(site string, d func() dist.Distribution) torch.Tensor {
 	return g.c.Sample(site, d())
 }
+func (g inModel) ctx() *ppl.Ctx                             { return g.c }
 func (g inModel) keep(site string, value torch.Tensor)      { g.c.Deterministic(site, value) }
 func (inModel) grown(_ string, e groupEffects) torch.Tensor { return e.r }
 func (inModel) each(eta torch.Tensor) torch.Tensor          { return eta }
@@ -351,6 +366,9 @@ func (m *Model) String() string {
 	fmt.Fprintf(&b, "%s\nfamily %s, link %s\n%d rows", m.formula.Mean, m.family.name, m.family.linked(), m.rows.N)
 	if m.dropped > 0 {
 		fmt.Fprintf(&b, ", %d with missing values left out", m.dropped)
+	}
+	if m.cells != nil {
+		fmt.Fprintf(&b, ", merged to %d with different columns", m.cells.count)
 	}
 	if m.family.ordinal && m.levels != nil {
 		b.WriteString("\ncategories " + strings.Join(m.levels, " < "))

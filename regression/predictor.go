@@ -141,7 +141,7 @@ func (p *predictor) shrunk(g getter, m *Model, name string, scale float64,
 	if b, ok := g.known("b"); ok {
 		return b
 	}
-	b := prior(g.(inModel).c, len(p.means)).Mul(torch.New(over(scale, p.sds)))
+	b := prior(g.(interface{ ctx() *ppl.Ctx }).ctx(), len(p.means)).Mul(torch.New(over(scale, p.sds)))
 	g.keep("b", b)
 	return b
 }
