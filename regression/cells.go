@@ -2,6 +2,7 @@ package regression
 
 import (
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 
@@ -20,19 +21,20 @@ import (
 //
 // with the links log and logit, and sums over cells.
 type cells struct {
-	batch           infer.Batch // the predictors of the cells
-	n, sum, mean    torch.Tensor
-	squares, trials torch.Tensor
-	count           int
-	constant        float64
-	replaces        infer.Batch // the training data: others have no cells
+	rows     infer.Batch // the training data
+	batch    infer.Batch // with the predictors and statistics of the cells, as cellKey names them
+	count    int
+	constant float64
 }
+
+// cellKey names a tensor of the cells in a batch.
+func cellKey(key string) string { return "cells " + key }
 
 // fewer is how many times fewer cells than rows there are at least where they are used.
 const fewer = 2
 
 // merge looks for cells. Families without sufficient statistics, and data in which few rows are the same, have none.
-func (m *Model) merge(replaces infer.Batch) error {
+func (m *Model) merge(rows infer.Batch) error {
 	name := m.family.name
 	binomial := (name == "bernoulli" || name == "binomial") && m.family.canonical()
 	switch {
@@ -49,13 +51,13 @@ func (m *Model) merge(replaces infer.Batch) error {
 	if err != nil {
 		return err
 	}
-	c := &cells{batch: infer.Batch{}, count: len(first), replaces: replaces}
+	c, merged := &cells{rows: rows, batch: maps.Clone(rows), count: len(first)}, infer.Batch{}
 	for _, p := range m.predictors {
 		rows, err := p.design.Rows(table)
 		if err != nil {
 			return err
 		}
-		if err := m.add(c.batch, rows, p); err != nil {
+		if err := m.add(merged, rows, p); err != nil {
 			return err
 		}
 	}
@@ -81,8 +83,13 @@ func (m *Model) merge(replaces infer.Batch) error {
 			c.constant -= math.Log(2*math.Pi) / 2
 		}
 	}
-	c.n, c.sum, c.mean, c.squares, c.trials = torch.New(n), torch.New(sum), torch.New(mean), torch.New(squares),
-		torch.New(trials)
+	for key, x := range map[string][]float64{"n": n, "sum": sum, "mean": mean, "squares": squares, "trials": trials} {
+		merged[" "+key] = torch.New(x)
+		torch.Detach(merged[" "+key])
+	}
+	for key, t := range merged {
+		c.batch[cellKey(key)] = t
+	}
 	m.cells = c
 	return nil
 }
@@ -135,30 +142,30 @@ func (m *Model) distinct(most int) (first, of []int) {
 	return first, of
 }
 
-// serve says whether some data are those that the cells are of.
-func (c *cells) serve(data dataOf) bool {
-	if c == nil {
-		return false
+// Batch are the training data, of a row for each datum.
+func (m *Model) Batch() infer.Batch {
+	if m.cells == nil {
+		return m.Program.Batch()
 	}
-	for key, t := range c.replaces {
-		if data(key) != t {
-			return false
-		}
-	}
-	return true
+	return m.cells.rows
 }
 
-// merged is the law of the rows, whose sum is that of cells; nil cells are of other data.
+// MergedBatch is Batch, and where rows are merged the columns of those that differ, with sufficient statistics of their
+// outcomes: what samplers of the sum over all data get.
+func (m *Model) MergedBatch() infer.Batch { return m.Program.Batch() }
+
+// merged is the law of the rows, whose sum is that of cells where the batch has them.
 type merged struct {
 	dist.Distribution
-	*cells
-	family string
-	a      args // of the cells
+	family   string
+	a        args                    // of the cells
+	of       map[string]torch.Tensor // statistics of the cells
+	constant float64
 }
 
 // SumLogProb is the sum over the cells.
 func (d merged) SumLogProb(y torch.Tensor, known dist.Known) (terms []torch.Term, constant float64, ok bool) {
-	if d.cells == nil {
+	if d.of == nil {
 		if s, ok := d.Distribution.(dist.Summer); ok {
 			return s.SumLogProb(y, known)
 		}
@@ -168,14 +175,14 @@ func (d merged) SumLogProb(y torch.Tensor, known dist.Known) (terms []torch.Term
 	switch d.family {
 	case "gaussian":
 		sigma := d.a.of["sigma"]
-		plus(-0.5, d.mean.Sub(d.a.mu).Square().Mul(d.n).Add(d.squares).Div(sigma.Square()))
-		plus(-1, d.n.Mul(sigma.Log()))
+		plus(-0.5, d.of["mean"].Sub(d.a.mu).Square().Mul(d.of["n"]).Add(d.of["squares"]).Div(sigma.Square()))
+		plus(-1, d.of["n"].Mul(sigma.Log()))
 	case "poisson":
-		plus(1, d.sum.Mul(d.a.eta))
-		plus(-1, d.n.Mul(d.a.eta.Exp()))
+		plus(1, d.of["sum"].Mul(d.a.eta))
+		plus(-1, d.of["n"].Mul(d.a.eta.Exp()))
 	default:
-		plus(1, d.sum.Mul(d.a.eta))
-		plus(1, d.trials.Mul(d.a.eta.Neg().LogSigmoid()))
+		plus(1, d.of["sum"].Mul(d.a.eta))
+		plus(1, d.of["trials"].Mul(d.a.eta.Neg().LogSigmoid()))
 	}
 	return terms, d.constant, true
 }
@@ -212,11 +219,16 @@ func (g *again) known(site string) (torch.Tensor, bool) {
 	return v, ok && g.done
 }
 
-// law is that of the outcome, with the short sum where the data are those of the cells.
+// law is that of the outcome, with the short sum over the cells of the batch.
 func (m *Model) law(c *ppl.Ctx) dist.Distribution {
+	cells := func(key string) torch.Tensor { return c.Data(cellKey(key)) }
 	g := &again{inModel: inModel{c}, values: map[string]torch.Tensor{}}
-	of, _, _ := m.args(g, func(key string) torch.Tensor { return m.cells.batch[key] })
+	of, _, _ := m.args(g, cells)
 	g.done = true
 	a, _, _ := m.args(g, c.Data)
-	return merged{m.family.dist(a), m.cells, m.family.name, of}
+	statistics := map[string]torch.Tensor{}
+	for _, name := range []string{"n", "sum", "mean", "squares", "trials"} {
+		statistics[name] = cells(" " + name)
+	}
+	return merged{m.family.dist(a), m.family.name, of, statistics, m.cells.constant}
 }

@@ -2,6 +2,7 @@ package regression
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -118,6 +119,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 				p.centred = p.informed(m.working(true), rows.Added["trials"])
 			}
 		}
+		p.turn = m.newTurn(p)
 		if m.family.nominal && name == "" {
 			m.forEachCategory(p)
 			continue
@@ -176,6 +178,9 @@ func (m *Model) compile() (err error) {
 	if err := m.merge(batch); err != nil {
 		return err
 	}
+	if m.cells != nil {
+		batch = m.cells.batch
+	}
 	m.Program, err = ppl.Compile(m.run, batch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", typeName, err)
@@ -186,7 +191,7 @@ func (m *Model) compile() (err error) {
 
 // run is the model.
 func (m *Model) run(c *ppl.Ctx) {
-	if m.cells.serve(c.Data) {
+	if m.cells != nil && c.Has(cellKey(" n")) {
 		law := m.law(c)
 		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe(m.outcome, law, c.Data("y")) })
 		return
@@ -369,6 +374,9 @@ func (m *Model) String() string {
 	}
 	if m.cells != nil {
 		fmt.Fprintf(&b, ", merged to %d with different columns", m.cells.count)
+	}
+	if slices.ContainsFunc(m.predictors, func(p *predictor) bool { return p.turn != nil }) {
+		b.WriteString("\ncolumns depend on each other: coefficients are sampled in an orthogonal basis")
 	}
 	if m.family.ordinal && m.levels != nil {
 		b.WriteString("\ncategories " + strings.Join(m.levels, " < "))

@@ -33,6 +33,7 @@ type predictor struct {
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
 	process []process // of each smooth that is a Gaussian process
+	turn    *turn     // of coefficients that depend on each other; nil for others
 	scale   float64   // s of the default priors
 	centre  float64   // of the prior of the intercept
 	shared  bool      // its data are those of other predictors too
@@ -99,6 +100,8 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 			}
 			return r.Sample(c, "r2d2", n)
 		})
+	case p.turn != nil:
+		e.b = p.turned(g, m)
 	default:
 		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")

@@ -80,7 +80,8 @@ func summary(out string) (lines [][]string) {
 			return lines
 		case lines != nil:
 			n := len(lines[0]) - 1
-			lines = append(lines, append([]string{strings.Join(words[:len(words)-n], " ")}, words[len(words)-n:]...))
+			at := len(words) - n
+			lines = append(lines, append([]string{strings.Join(words[:at], " ")}, words[at:]...))
 		}
 	}
 	return lines
@@ -129,9 +130,9 @@ func TestGallery(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	t.Chdir(root)
-	text := "# Gallery\n\n" + wrap("Ten published data sets, each with one formula and one command, and the table that it "+
-		"prints, without the last columns, and the findings, without the advice. The files and where they are from are in [bench/regression/data]"+
-		"(../bench/regression/data/README.md). `go test ./cmd/kelvin-fit -run Gallery -update` writes this page, and "+
+	text := "# Gallery\n\n" + wrap("Ten published data sets, each with one formula and one command, and the table that "+
+		"it prints, without the last columns, and the findings, without the advice. The files and where they are from "+
+		"are in [bench/regression/data](../bench/regression/data/README.md). `go test ./cmd/kelvin-fit -run Gallery -update` writes this page, and "+
 		"without `-update` compares it with short runs.") + "\n"
 	page, err := os.ReadFile(galleryPage)
 	if !*update {
@@ -164,7 +165,8 @@ func (p published) compare(t *testing.T, lines [][]string, page []string) {
 	for i, line := range lines[1:] {
 		require.Less(t, i, len(page))
 		words := strings.Fields(strings.TrimPrefix(page[i], line[0]))
-		require.True(t, strings.HasPrefix(page[i], line[0]) && len(words) == 4, "%s: %q is not of %q", p.file, page[i], line[0])
+		same := strings.HasPrefix(page[i], line[0]) && len(words) == 4
+		require.True(t, same, "%s: %q is not of %q", p.file, page[i], line[0])
 		number := func(s string) float64 {
 			v, err := strconv.ParseFloat(s, 64)
 			require.NoError(t, err)
