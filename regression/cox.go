@@ -36,11 +36,11 @@ func (m *Model) learnCox(fail func(format string, args ...any) error) error {
 	events := 0
 	for i := range c.Event {
 		if added["cens"] != nil && added["cens"][i] != 0 && added["cens"][i] != 1 {
-			return fail("row %d is censored from the left or in an interval, and the family cox has times that are right "+
-				"censored or not: weibull or lognormal take others", i+1)
+			return m.wrongRow(i, c.Time[i], "it is censored from the left or in an interval, and the family cox has times "+
+				"that are right censored or not: weibull or lognormal take others")
 		}
 		if c.Entry != nil && !(c.Entry[i] < c.Time[i]) {
-			return fail("row %d is %g, and its entry %g is not below it", i+1, c.Time[i], c.Entry[i])
+			return m.wrongRow(i, c.Time[i], fmt.Sprintf("its entry %g is not below it", c.Entry[i]))
 		}
 		if c.Event[i] = added["cens"] == nil || added["cens"][i] == 0; c.Event[i] {
 			events++

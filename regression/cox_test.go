@@ -95,16 +95,16 @@ func TestCoxErrors(t *testing.T) {
 	table := tableOf(t, numbers("t", 1, 2, 3, 4), numbers("x", 1, 0, 1, 1), labels("c", "none", "right", "left", "none"),
 		labels("all", "right", "right", "right", "right"), numbers("e", 0, 1, 1, 4), numbers("low", -1, 2, 3, 4))
 	for formula, want := range map[string]string{
-		"t | cens(c) ~ x":                     "row 3 is censored from the left",
+		"t | cens(c) ~ x":                     `row 2, column "t", value "3": it is censored from the left`,
 		"t | cens(all) ~ x":                   "needs an event",
-		"t | trunc(lb = e) ~ x":               "row 4 is 4, and its entry 4",
+		"t | trunc(lb = e) ~ x":               "row 3, column \"t\", value \"4\": its entry 4",
 		"t | trunc(lb = e, ub = 10) ~ x":      "trunc(lb = entry)",
 		"t | weights(x) ~ x":                  "trunc(lb = entry)",
 		"t | trials(4) ~ x":                   "trials() is of",
-		"low ~ x":                             "row 1 is -1",
+		"low ~ x":                             `row 0, column "low", value "-1": of the family cox it must be a time`,
 		"t ~ 1":                               "no intercept",
 		"cbind(t, x) ~ e":                     "cbind",
-		"t | cens(all) + trunc(lb = low) ~ x": "row 2 is 2, and its entry 2",
+		"t | cens(all) + trunc(lb = low) ~ x": `row 1, column "t", value "2": its entry 2`,
 	} {
 		_, err := regression.Formula{Mean: formula, Family: regression.Cox{}}.Fit(table)
 		require.ErrorContains(t, err, want, formula)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/regression/internal/formula"
 	"gonum.org/v1/gonum/floats"
@@ -31,11 +32,11 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 			n = trials[i*rows.N/len(rows.Y)]
 		}
 		if !s.allowed.ok(y, n) {
-			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
+			return m.wrongRow(i*rows.N/len(rows.Y), y, fmt.Sprintf("of the family %s %s", s.name, s.allowed.must))
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
 		if s.logits != nil && !s.several && y != math.Trunc(y) {
-			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
+			return m.wrongRow(i, y, fmt.Sprintf("of the family %s it must be a factor or a whole number", s.name))
 		}
 	}
 	if s.partial {
@@ -46,7 +47,7 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	if s.name == "dirichlet" {
 		for i, k := 0, len(m.levels); i < rows.N; i++ {
 			if sum := floats.Sum(rows.Y[i*k : (i+1)*k]); math.Abs(sum-1) > 1e-6 {
-				return fail("row %d: its shares have the sum %g, which must be 1", i+1, sum)
+				return m.wrongRow(i, sum, "the sum of its shares must be 1")
 			}
 		}
 	}
@@ -90,9 +91,15 @@ func (m *Model) refused(o formula.Outcome, rows *formula.Rows, fail func(format 
 	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
 		return fail("of several outcomes only weights(w) stands right of the bar")
 	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
-		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
+		return fail("it is a factor of levels %q, and the family %s is of numbers: two levels are of bernoulli, more of "+
+			"categorical or, in their order, of cumulative", m.levels, s.name)
 	}
 	return nil
+}
+
+// wrongRow is the error of an outcome that the family does not have.
+func (m *Model) wrongRow(row int, y float64, problem string) error {
+	return &data.Error{Line: m.table.Line(row), Row: row, Column: m.outcome, Value: fmt.Sprintf("%g", y), Problem: problem}
 }
 
 // centre is the link of the mean outcome.

@@ -214,7 +214,7 @@ func TestWrong(t *testing.T) {
 		"a parameter": {regression.Formula{Mean: "y ~ age", Params: map[string]string{"phi": "~ age"}},
 			`are ["sigma"]`},
 		"outcomes": {regression.Formula{Mean: "y ~ age", Family: regression.Bernoulli{}},
-			"row 2 is 3: of the family bernoulli it must be 0 or 1"},
+			`value "3": of the family bernoulli it must be 0 or 1`},
 		"negative": {regression.Formula{Mean: "I(y - 3) ~ age", Family: regression.Poisson{}}, "it must be a count"},
 		"trials":   {regression.Formula{Mean: "y ~ age", Family: regression.Binomial{}}, "write y | trials(n)"},
 		"no trials": {regression.Formula{Mean: "y | trials(9) ~ age"},

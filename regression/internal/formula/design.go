@@ -84,12 +84,13 @@ type Factor struct {
 //
 // Work and memory are linear in the rows. Looking for columns that others determine takes up to 2 N p² operations for N
 // rows and p columns; [Options.Collinear] leaves that out.
-func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
+func (f *Formula) Fit(train *data.Table, o Options) (d *Design, err error) {
 	s, err := newSource(train, f, &memory{levels: map[string][]string{}, numbers: map[string][]float64{}}, true)
 	if err != nil {
 		return nil, err
 	}
-	d := &Design{f: f, m: s.m}
+	defer func() { s.locate(err) }()
+	d = &Design{f: f, m: s.m}
 	p := &planner{s: s, variables: map[string]*variable{}}
 	if d.columns, err = p.columns(f.Terms, f.Intercept); err != nil {
 		return nil, err
