@@ -39,11 +39,15 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 		Attrs: map[string]any{"model_name": j.Formula, "seed": float64(j.Seed)}}}
 	y := model.Observed()
 	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: []int64{int64(len(y))}, Values: y}}
-	if j.Family != partial {
-		if r.inf.LogLikelihood, err = model.LogLikelihood(posterior); err != nil {
+	few, err := r.few(posterior)
+	if err != nil {
+		return nil, err
+	}
+	if j.Family != partial && few != nil {
+		if r.inf.LogLikelihood, err = model.LogLikelihood(few); err != nil {
 			return nil, err
 		}
-		if r.inf.PosteriorPredictive, err = model.Predict(posterior, regression.Rows{Seed: j.Seed}); err != nil {
+		if r.inf.PosteriorPredictive, err = model.Predict(few, regression.Rows{Seed: j.Seed}); err != nil {
 			return nil, err
 		}
 		r.inf.ObservedData[0].Shape = r.inf.PosteriorPredictive.Sites()[0].Shape
@@ -63,10 +67,30 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if j.Family == partial {
 		r.notes = append(r.notes, "A partial likelihood has no density of single rows: no draws of times, predictive checks "+
 			"and cross-validation.")
+	} else if few == nil {
+		r.notes = append(r.notes, fmt.Sprintf("There are %d rows under %d draws: predictive checks and cross-validation were "+
+			"left out. Fit a sample of the rows for them.", len(y), posterior.Total()))
 	} else if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
 		r.notes = append(r.notes, fmt.Sprintf("Pareto k was not checked: %v", err))
 	}
 	return r, nil
+}
+
+// mostEach is how many numbers are kept of each row under each draw, of which there are leastDraws at least.
+const mostEach, leastDraws = 1 << 26, 400
+
+// few are draws for what is kept of each row: all of them, every few of them for many rows, and none for very many.
+func (r *results) few(posterior *draws.Draws) (*draws.Draws, error) {
+	rows := len(r.model.Observed())
+	by := (posterior.Total()*rows + mostEach - 1) / mostEach
+	if by > 1 && posterior.Total()/by < leastDraws {
+		return nil, nil
+	}
+	if by > 1 {
+		r.notes = append(r.notes, fmt.Sprintf("Predictive checks and cross-validation take each %d. draw: there are %d rows.",
+			by, rows))
+	}
+	return posterior.Thin(max(1, by))
 }
 
 // crossValidation is PSIS-LOO of log likelihoods.

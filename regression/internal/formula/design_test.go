@@ -128,7 +128,7 @@ func TestOptions(t *testing.T) {
 	_, err = f.Fit(mistaken(t), formula.Options{EmptyCells: true})
 	require.ErrorContains(t, err, "other columns determine")
 	_, err = f.Fit(mistaken(t), formula.Options{Collinear: true})
-	require.ErrorContains(t, err, "Options.EmptyCells")
+	require.ErrorContains(t, err, "Formula.EmptyCells")
 	d := fit(t, "y ~ age + months + site:arm", mistaken(t), loose)
 	require.Len(t, d.Names(), 7)
 	nothing := table(t, data.Column{Name: "x", Numbers: []float64{0, 0}})
