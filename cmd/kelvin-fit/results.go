@@ -82,10 +82,10 @@ const mostEach, leastDraws = 1 << 26, 400
 // few are draws for what is kept of each row: all of them, every few of them for many rows, and none for very many.
 func (r *results) few(posterior *draws.Draws) (*draws.Draws, error) {
 	rows := len(r.model.Observed())
-	by := (posterior.Total()*rows + mostEach - 1) / mostEach
-	if by > 1 && posterior.Total()/by < leastDraws {
+	if rows > mostEach/leastDraws {
 		return nil, nil
 	}
+	by := (posterior.Total()*rows + mostEach - 1) / mostEach
 	if by > 1 {
 		r.notes = append(r.notes, fmt.Sprintf("Predictive checks and cross-validation take each %d. draw: there are %d rows.",
 			by, rows))
