@@ -188,7 +188,7 @@ func (d merged) SumLogProb(y torch.Tensor, known dist.Known) (terms []torch.Term
 }
 
 // Expand broadcasts the batch shape of the rows' law.
-func (d merged) Expand(batch ...int64) dist.Distribution {
+func (d merged) Expand(batch ...int) dist.Distribution {
 	d.Distribution = d.Distribution.Expand(batch...)
 	return d
 }

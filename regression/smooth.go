@@ -111,7 +111,7 @@ func (p *predictor) smooth(g getter, m *Model, i int, s formula.SmoothDesign) (w
 		scales = h.Scales(gp.SquaredExponential{Scale: sd, Length: length})
 	}
 	m.note(isNeeded, "z_"+name)
-	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(int64(n)) }).Mul(scales), nil
+	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(n) }).Mul(scales), nil
 }
 
 // monotonic declares the shares of the steps of each mo() in a product, and gives the sums before each level, times
@@ -148,14 +148,14 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign) (out [
 			before = append(before, slices.Repeat([]float64{float64(steps)}, level)...)
 			before = append(before, make([]float64, steps-level)...)
 		}
-		out = append(out, torch.Of(torch.Must(torch.FromSlice(before, int64(steps+1), int64(steps)))).MatMul(shares))
+		out = append(out, torch.Of(torch.Must(torch.FromSlice(before, steps+1, steps))).MatMul(shares))
 	}
 	return out
 }
 
 // addSmooth gives the data of a smooth.
-func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []float64, shape ...int64),
-	indices func(key string, index []int64)) error {
+func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []float64, shape ...int),
+	indices func(key string, index []int)) error {
 	key, s := p.data("z%d", i), p.design.Smooths()[i]
 	switch s.Kind {
 	case "product":
@@ -165,9 +165,9 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 				numbers(p.data("z%d_%d", i, k), x)
 				continue
 			}
-			index := make([]int64, len(x))
+			index := make([]int, len(x))
 			for row, v := range x {
-				index[row] = int64(v)
+				index[row] = int(v)
 			}
 			indices(p.data("z%d_%d", i, k), index)
 		}
@@ -189,11 +189,11 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 				flat[j] *= z[2*(j/s.K)+1]
 			}
 		}
-		if numbers(key, flat, int64(len(x)), int64(s.K)); err != nil {
+		if numbers(key, flat, len(x), s.K); err != nil {
 			return err
 		}
 	default:
-		numbers(key, z, int64(len(z)/s.Columns), int64(s.Columns))
+		numbers(key, z, int(len(z)/s.Columns), int(s.Columns))
 	}
 	return nil
 }

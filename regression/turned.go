@@ -72,7 +72,7 @@ func (m *Model) newTurn(p *predictor) *turn {
 	inner.LTo(&lower)
 	root := mat.DenseCopyOf(&lower)
 	root.Scale(2.5*p.scale, root)
-	tensor := func(m *mat.Dense) torch.Tensor { return torch.New(m.RawMatrix().Data, int64(k), int64(k)) }
+	tensor := func(m *mat.Dense) torch.Tensor { return torch.New(m.RawMatrix().Data, k, k) }
 	out := &turn{tensor(&basis), tensor(root)}
 	torch.Detach(out.basis, out.root)
 	return out
@@ -88,7 +88,7 @@ func (p *predictor) turned(g getter, m *Model) torch.Tensor {
 	if b, ok := g.known(site); ok {
 		return b
 	}
-	k := int64(len(names))
+	k := len(names)
 	u := g.sample("unit_"+site, func() dist.Distribution {
 		return dist.MultivariateNormalCholesky(torch.Zeros(k), p.turn.root)
 	})

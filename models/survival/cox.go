@@ -30,10 +30,10 @@ func (m Cox) LogPartial(eta torch.Tensor) torch.Tensor {
 	order, terms := m.plan(eta)
 	sorted := eta.IndexSelect(0, torch.New(order))
 	top := torch.Of(sorted.T().MustDetach(false).MustAmax([]int64{0}, true, false))
-	sums := func(eta torch.Tensor) func(index []int64) torch.Tensor { // of the first of them
+	sums := func(eta torch.Tensor) func(index []int) torch.Tensor { // of the first of them
 		r := eta.Sub(top).Exp()
 		of := torch.Cat(0, torch.New([]float64{0}), torch.Of(r.T().MustCumsum(0, r.T().DType(), false)))
-		return func(index []int64) torch.Tensor { return of.IndexSelect(0, torch.New(index)) }
+		return func(index []int) torch.Tensor { return of.IndexSelect(0, torch.New(index)) }
 	}
 	at := sums(sorted)
 	risk := at(terms.riskEnd).Sub(at(terms.tiedEnd).Sub(at(terms.tiedStart)).Mul(torch.New(terms.share)))
@@ -48,39 +48,39 @@ func (m Cox) LogPartial(eta torch.Tensor) torch.Tensor {
 // coxTerms has, for each event, its place among the sorted, the ends of those at risk and of those tied with it, and
 // the share of the latter that is taken off.
 type coxTerms struct {
-	event, riskEnd, tiedStart, tiedEnd []int64
+	event, riskEnd, tiedStart, tiedEnd []int
 	share                              []float64
 }
 
 // late sorts by entry, the last first, and says for each event how many of these enter at it or later.
-func (m Cox) late(order []int64, terms coxTerms) (entries, late []int64) {
+func (m Cox) late(order []int, terms coxTerms) (entries, late []int) {
 	entries = slices.Clone(order)
-	slices.SortStableFunc(entries, func(a, b int64) int { return cmp.Compare(m.Entry[b], m.Entry[a]) })
+	slices.SortStableFunc(entries, func(a, b int) int { return cmp.Compare(m.Entry[b], m.Entry[a]) })
 	n := 0
 	for _, event := range terms.event { // the last first
 		for n < len(entries) && m.Entry[entries[n]] >= m.Time[order[event]] {
 			n++
 		}
-		late = append(late, int64(n))
+		late = append(late, n)
 	}
 	return entries, late
 }
 
 // plan sorts by time, the last first, and events first among equals.
-func (m Cox) plan(eta torch.Tensor) (order []int64, terms coxTerms) {
+func (m Cox) plan(eta torch.Tensor) (order []int, terms coxTerms) {
 	n := len(m.Time)
-	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != int64(n) {
+	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != int(n) {
 		panic(&dist.Error{Distribution: "Cox", Parameter: "eta", Value: fmt.Sprintf("of shape %v", shape),
 			Allowed: fmt.Sprintf("there are %d times and %d events: all are of one length", n, len(m.Event))})
 	}
 	for i := range n {
-		order = append(order, int64(i))
+		order = append(order, i)
 		if m.Entry != nil && (len(m.Entry) != n || !(m.Entry[i] < m.Time[i])) {
 			panic(&dist.Error{Distribution: "Cox", Parameter: "Entry", Value: fmt.Sprint(m.Entry),
 				Allowed: fmt.Sprintf("there are %d, each below its time: that of %d is %g", n, i, m.Time[i])})
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int64) int {
+	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
 		case m.Time[a] != m.Time[b]:
 			return map[bool]int{true: -1, false: 1}[m.Time[a] > m.Time[b]]
@@ -98,9 +98,9 @@ func (m Cox) plan(eta torch.Tensor) (order []int64, terms coxTerms) {
 			to++
 		}
 		for l := range d {
-			terms.event = append(terms.event, int64(from+l))
-			terms.riskEnd = append(terms.riskEnd, int64(to))
-			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, int64(from)), append(terms.tiedEnd, int64(from+d))
+			terms.event = append(terms.event, int(from+l))
+			terms.riskEnd = append(terms.riskEnd, int(to))
+			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, int(from)), append(terms.tiedEnd, int(from+d))
 			terms.share = append(terms.share, float64(l)/float64(d))
 		}
 		from = to
