@@ -10,8 +10,8 @@ import (
 )
 
 // turn is a basis of coefficients in which the columns do not depend on each other. With D the standard deviations of
-// the columns and C = Rᵀ R their correlations, the coefficients are b = T u, T = D⁻¹ R⁻¹, so that those of u have columns
-// of variance 1 and no correlations. The prior of b is kept: N(0, (c D⁻¹)²) is
+// the columns and C = Rᵀ R their correlations, the coefficients are b = T u, T = D⁻¹ R⁻¹, so that those of u have
+// columns of variance 1 and no correlations. The prior of b is kept: N(0, (c D⁻¹)²) is
 //
 //	u ~ N(0, c² R Rᵀ),
 //

@@ -132,8 +132,8 @@ func TestGallery(t *testing.T) {
 	t.Chdir(root)
 	text := "# Gallery\n\n" + wrap("Ten published data sets, each with one formula and one command, and the table that "+
 		"it prints, without the last columns, and the findings, without the advice. The files and where they are from "+
-		"are in [bench/regression/data](../bench/regression/data/README.md). `go test ./cmd/kelvin-fit -run Gallery -update` writes this page, and "+
-		"without `-update` compares it with short runs.") + "\n"
+		"are in [bench/regression/data](../bench/regression/data/README.md). `go test ./cmd/kelvin-fit -run Gallery "+
+		"-update` writes this page, and without `-update` compares it with short runs.") + "\n"
 	page, err := os.ReadFile(galleryPage)
 	if !*update {
 		require.NoError(t, err)

@@ -38,7 +38,7 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	r = &results{j: j, model: model, inf: &store.Inference{Dims: map[string][]string{}, Coords: map[string][]any{},
 		Attrs: map[string]any{"model_name": j.Formula, "seed": float64(j.Seed)}}}
 	y := model.Observed()
-	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: []int64{int64(len(y))}, Values: y}}
+	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: []int{len(y)}, Values: y}}
 	few, err := r.few(posterior)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 		r.notes = append(r.notes, "A partial likelihood has no density of single rows: no draws of times, predictive checks "+
 			"and cross-validation.")
 	} else if few == nil {
-		r.notes = append(r.notes, fmt.Sprintf("There are %d rows under %d draws: predictive checks and cross-validation were "+
-			"left out. Fit a sample of the rows for them.", len(y), posterior.Total()))
+		r.notes = append(r.notes, fmt.Sprintf("There are %d rows under %d draws: predictive checks and cross-validation "+
+			"were left out. Fit a sample of the rows for them.", len(y), posterior.Total()))
 	} else if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
 		r.notes = append(r.notes, fmt.Sprintf("Pareto k was not checked: %v", err))
 	}
