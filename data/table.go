@@ -265,13 +265,17 @@ func (t *Table) get(name string) (column, error) {
 	return column{}, t.wrong(-1, name, "", "there is no such column: there are "+list(t.Names()))
 }
 
+// Line is the line of the file, from 1, that a row was read from; 0 for a row of no file.
+func (t *Table) Line(row int) int {
+	if row < 0 || row >= len(t.lines) {
+		return 0
+	}
+	return t.lines[row]
+}
+
 // wrong is the error of a cell, or of a column where the row is -1.
 func (t *Table) wrong(row int, column, value, problem string) *Error {
-	e := &Error{Source: t.source, Row: row, Column: column, Value: value, Problem: problem}
-	if row >= 0 && row < len(t.lines) {
-		e.Line = t.lines[row]
-	}
-	return e
+	return &Error{Source: t.source, Line: t.Line(row), Row: row, Column: column, Value: value, Problem: problem}
 }
 
 func format(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -200,7 +200,14 @@ func (s *session) prepare(method Method, o Options) error {
 	}
 	s.data = target.N()
 	if s.batches = o.Batches; s.batches == nil {
-		s.batches = Full(s.program.Batch())
+		all := s.program.Batch()
+		// A driver needs the sum over all data alone: a program may have these as sufficient statistics too.
+		if p, ok := s.program.(interface{ MergedBatch() Batch }); ok {
+			if _, drives := s.transform.(Driver); drives {
+				all = p.MergedBatch()
+			}
+		}
+		s.batches = Full(all)
 		// A program can tell whether its batch is all of the data: with a part of them the posterior would be another.
 		if p, ok := s.program.(fuller); ok {
 			if err := p.CheckFull(s.program.Batch()); err != nil {

@@ -166,6 +166,9 @@ func (c *Ctx) Data(name string) torch.Tensor {
 	return s.Value
 }
 
+// Has says whether the batch has a tensor.
+func (c *Ctx) Has(name string) bool { return c.run.batch[name] != (torch.Tensor{}) }
+
 // visit shows a site to the handlers and gives it a value.
 func (c *Ctx) visit(s *Site) *Site {
 	if s.Name == "" {

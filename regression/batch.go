@@ -41,16 +41,23 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		}
 	}
 	for i, s := range p.design.Smooths() {
-		if s.Kind == "gp" {
-			flat, e := p.process[i].basis(rows.Smooths[i])
-			if e != nil {
-				return e
+		if s.Kind != "gp" {
+			continue
+		}
+		flat, e := p.process[i].basis(formula.Every(rows.Smooths[i], 0, s.Columns))
+		if e != nil {
+			return e
+		}
+		for j := range flat {
+			if s.Columns > 1 {
+				flat[j] *= rows.Smooths[i][2*(j/s.K)+1]
 			}
-			at := p.data("at%d", i)
+		}
+		for _, at := range []string{p.data("at%d", i), p.data("by%d", i)} {
 			torch.Free(out[at])
 			delete(out, at)
-			numbers(p.data("z%d", i), flat, rows.N, s.K)
 		}
+		numbers(p.data("z%d", i), flat, rows.N, s.K)
 	}
 	if p == m.predictors[0] {
 		m.addOutcome(rows, numbers)
@@ -64,8 +71,8 @@ func (p *predictor) part() formula.Part {
 	if !p.shared {
 		out.Suffix = p.suffix()
 	}
-	for i, of := range p.process {
-		if of.means != nil {
+	for i, s := range p.design.Smooths() {
+		if of := p.process[i]; s.Kind == "gp" {
 			out.Reach[i] = [2]float64{of.Center[0] - 1.5*of.Half[0], of.Center[0] + 1.5*of.Half[0]}
 		}
 	}

@@ -1,6 +1,7 @@
 package regression
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -25,12 +26,16 @@ func (m *Model) Covariates() []string {
 	return m.columns(map[string]*formula.Formula{"": &f})
 }
 
-// Predictors are the columns that predictions read: those of the formulas but for the outcome itself.
+// Predictors are the columns that predictions read: those of the formulas but for the outcome itself, its censoring and
+// weights, and entries of Cox.
 func (m *Model) Predictors() []string {
 	all := map[string]*formula.Formula{}
 	for _, p := range m.all() {
 		f := *p.design.Formula()
-		f.Outcome.Value = formula.Expr{}
+		f.Outcome.Value, f.Outcome.Added = formula.Expr{}, maps.Clone(f.Outcome.Added)
+		maps.DeleteFunc(f.Outcome.Added, func(key string, _ formula.Expr) bool {
+			return key == "cens" || key == "weights" || m.family.partial
+		})
 		all[p.param] = &f
 	}
 	return m.columns(all)
@@ -50,10 +55,8 @@ func (m *Model) Whole(column string) bool {
 	trials := m.predictors[0].design.Formula().Outcome.Added["trials"]
 	f := &formula.Formula{Outcome: formula.Outcome{Value: trials}}
 	for _, p := range m.predictors {
-		for _, s := range p.design.Formula().Smooths {
-			if s.Kind == "mo" {
-				f.Offsets = append(f.Offsets, s.X)
-			}
+		if slices.Contains(p.design.Formula().Of("mo"), column) {
+			return true
 		}
 	}
 	return slices.Contains(f.Columns(), column)

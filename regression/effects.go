@@ -55,6 +55,10 @@ type part struct {
 
 // parts are the changes that a comparison asks for.
 func (c Comparison) parts(column data.Column) (out []part, err error) {
+	sign := " - "
+	if c.Ratio {
+		sign = " / "
+	}
 	if column.Labels == nil {
 		from, to, label := column, column, ""
 		if c.From == nil && c.To == nil {
@@ -76,7 +80,7 @@ func (c Comparison) parts(column data.Column) (out []part, err error) {
 			}
 			from.Numbers = slices.Repeat(values[:1], len(column.Numbers))
 			to.Numbers = slices.Repeat(values[1:], len(column.Numbers))
-			label = fmt.Sprintf("%g - %g", values[1], values[0])
+			label = fmt.Sprint(values[1], sign, values[0])
 		}
 		return []part{{label, []data.Column{from, to}}}, nil
 	}
@@ -102,7 +106,7 @@ func (c Comparison) parts(column data.Column) (out []part, err error) {
 		return changed
 	}
 	for _, level := range to {
-		out = append(out, part{level + " - " + from, []data.Column{at(from), at(level)}})
+		out = append(out, part{level + sign + from, []data.Column{at(from), at(level)}})
 	}
 	return out, nil
 }

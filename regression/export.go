@@ -2,16 +2,17 @@ package regression
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/internal/formula"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -96,30 +97,53 @@ func (m *Model) readable() (infer.Batch, error) {
 			return nil, err
 		}
 		for i, s := range p.design.Smooths() {
-			key, z := p.data("z%d", i), slices.Clone(p.rows.Smooths[i])
-			switch s.Kind {
-			case "gp":
-				torch.Free(batch[key])
-				delete(batch, key)
-				key = p.data("at%d", i)
-			case "mi":
-				for row, v := range z {
-					if math.IsNaN(v) {
-						z[row] = p.spans[i].mean
-					}
-				}
-			default:
-				continue
-			}
-			t, err := torch.FromSlice(z)
-			if err != nil {
+			if err := p.readable(batch, i, s); err != nil {
 				return nil, err
 			}
-			torch.Detach(t)
-			batch[key] = t
 		}
 	}
 	return batch, nil
+}
+
+// readable changes what a batch has of smooth i.
+func (p *predictor) readable(batch infer.Batch, i int, s formula.SmoothDesign) error {
+	put := func(key string, z []float64) error {
+		t, err := torch.FromSlice(z)
+		if err != nil {
+			return err
+		}
+		torch.Detach(t)
+		batch[key] = t
+		return nil
+	}
+	column := func(j int) []float64 { return formula.Every(p.rows.Smooths[i], j, s.Columns) }
+	if s.Kind == "gp" {
+		torch.Free(batch[p.data("z%d", i)])
+		delete(batch, p.data("z%d", i))
+		err := put(p.data("at%d", i), column(0))
+		if s.Columns > 1 {
+			err = errors.Join(err, put(p.data("by%d", i), column(1)))
+		}
+		return err
+	}
+	for k, f := range s.Factors {
+		if f.Levels != nil {
+			continue
+		}
+		z := column(k)
+		mean, _ := sample.Moments(present(z))
+		for row, v := range z {
+			if math.IsNaN(v) {
+				z[row] = mean
+			}
+		}
+		key := p.data(fmt.Sprintf("z%d_%d", i, k))
+		torch.Free(batch[key])
+		if err := put(key, z); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runPredictive is the model of [Model.predictive].
@@ -129,7 +153,14 @@ func (m *Model) runPredictive(c *ppl.Ctx, needed *draws.Draws) {
 			for _, p := range m.predictors {
 				for i, s := range p.design.Smooths() {
 					if f := p.process[i]; s.Kind == "gp" && key == p.data("z%d", i) {
-						return f.Basis(c.Data(p.data("at%d", i))).Sub(torch.New(f.means))
+						basis := f.Basis(c.Data(p.data("at%d", i)))
+						if f.means != nil {
+							basis = basis.Sub(torch.New(f.means))
+						}
+						if s.Columns > 1 {
+							basis = basis.Mul(c.Data(p.data("by%d", i)).Unsqueeze(1))
+						}
+						return basis
 					}
 				}
 			}

@@ -11,7 +11,7 @@ import (
 // Family is the law of the outcome given its predictors: [Gaussian], [StudentT], [LogNormal], [SkewNormal], [Gamma],
 // [InverseGaussian], [Exponential], [Weibull], [Beta], [Bernoulli], [Binomial], [BetaBinomial], [Poisson],
 // [NegativeBinomial], [Geometric], [Cumulative], [Sequential], [Adjacent], [Categorical], [Multinomial], [Dirichlet],
-// [VonMises], [Quantile], or [ZeroInflated] or [Hurdle] of another one.
+// [VonMises], [Quantile], [Cox], or [ZeroInflated] or [Hurdle] of another one.
 //
 // A Link is "identity", "log", "logit", "probit", "cloglog" or "tan_half"; empty is the family's own, which comes first
 // where a family has several. μ is its inverse at the linear predictor η.
@@ -100,6 +100,7 @@ type spec struct {
 	nominal bool     // the outcome is of categories without an order
 	several bool     // the outcome is a column for each category
 	joint   bool     // the outcome is several numbers with correlated residuals
+	partial bool     // there is a partial likelihood alone
 	hurdle  bool     // the outcome is 0, or of the family's law
 	wrong   string   // what is wrong with a field
 	allowed outcome

@@ -63,5 +63,5 @@ func TestHurdleDraws(t *testing.T) {
 	require.ErrorContains(t, err, "Hurdle is of Poisson, NegativeBinomial")
 	_, err = regression.Formula{Mean: "y ~ 1", Family: regression.Hurdle{Of: regression.Beta{}}}.Fit(
 		tableOf(t, numbers("y", 0, 1, 0.3)))
-	require.ErrorContains(t, err, "row 2 is 1: of the family hurdle_beta it must be from 0, and below 1")
+	require.ErrorContains(t, err, `row 1, column "y", value "1": of the family hurdle_beta it must be from 0, and below 1`)
 }

@@ -34,14 +34,10 @@ func present(x []float64) []float64 {
 // incomplete are the columns of mi() of formulas, each once.
 func incomplete(parsed map[string]*formula.Formula) (out []string) {
 	for _, f := range parsed {
-		for _, s := range f.Smooths {
-			if s.Kind == "mi" && !slices.Contains(out, s.X.Name) {
-				out = append(out, s.X.Name)
-			}
-		}
+		out = append(out, f.Of("mi")...)
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // learnImputed makes the models of the columns of mi().
@@ -57,7 +53,7 @@ func (m *Model) learnImputed(parsed map[string]*formula.Formula, table *data.Tab
 				return err
 			}
 		}
-		if slices.ContainsFunc(f.Smooths, func(s formula.Smooth) bool { return s.Kind == "mi" }) {
+		if f.Of("mi") != nil {
 			return fmt.Errorf("%s: Params of %q: mi() is of the mean: a column with missing values is predicted by complete "+
 				"ones", typeName, name)
 		}
@@ -109,14 +105,16 @@ func (m *Model) impute(g getter, data dataOf) dataOf {
 		var values torch.Tensor
 		for _, of := range m.predictors {
 			for j, s := range of.design.Smooths() {
-				if s.Column != i.column {
-					continue
+				for k, f := range s.Factors {
+					if f.Column != i.column || f.Levels != nil {
+						continue
+					}
+					key := of.data("z%d_%d", j, k)
+					if values == (torch.Tensor{}) {
+						values = g.impute(i, dist.Normal(eta, sigma), data(key))
+					}
+					full[key] = values
 				}
-				key := of.data("z%d", j)
-				if values == (torch.Tensor{}) {
-					values = g.impute(i, dist.Normal(eta, sigma), data(key))
-				}
-				full[key] = values
 			}
 		}
 	}
@@ -172,6 +170,9 @@ func (g fromDraw) impute(i imputation, d dist.Distribution, x torch.Tensor) torc
 // LogLikelihood is the log density of the outcome of each row under each draw of the posterior, as
 // [ppl.Program.LogLikelihood]: columns of mi() are none.
 func (m *Model) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
+	if err := m.single("LogLikelihood"); err != nil {
+		return nil, err
+	}
 	d, err := m.Program.LogLikelihood(posterior)
 	if err != nil || len(m.imputed) == 0 {
 		return d, err
@@ -181,5 +182,8 @@ func (m *Model) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 
 // LOO is leave-one-out cross-validation of the outcome, as [ppl.Program.LOO].
 func (m *Model) LOO(posterior *draws.Draws) (*loo.Result, error) {
+	if err := m.single("LOO"); err != nil {
+		return nil, err
+	}
 	return m.Program.LOO(posterior, m.outcome)
 }

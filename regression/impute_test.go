@@ -89,11 +89,45 @@ func TestMissingCovariates(t *testing.T) {
 		"column \"x\": it is missing":            {Mean: "y ~ x"},
 		"the column has the name of a parameter": {Mean: "y ~ mi(sigma)"},
 		"mi() is of the mean":                    {Mean: "y ~ mi(x)", Params: map[string]string{"x": "~ mi(z)"}},
-		"mi() is added, outside groups":          {Mean: "y ~ z:mi(x)"},
+		"mi() is added or multiplied":            {Mean: "y ~ (mi(x) | z)"},
 	} {
 		with, err := table.With(numbers("sigma", z...))
 		require.NoError(t, err)
 		_, err = f.Fit(with)
 		require.ErrorContains(t, err, says)
+	}
+}
+
+// A product with mi() is less its mean over the rows that have it, as a column is; in predictions a missing value
+// counts in all of its terms.
+func TestMissingProducts(t *testing.T) {
+	nan := math.NaN()
+	x, z := []float64{-1, nan, 2, 3.5, nan, 1}, []float64{1, 3, 2, 2, 7, 0}
+	y := []float64{1, 3, 2, 5, 1.5, 0.5}
+	m, err := regression.Formula{Mean: "y ~ mi(x)*z"}.Fit(tableOf(t, numbers("x", x...), numbers("z", z...),
+		numbers("y", y...)))
+	require.NoError(t, err)
+	meanX, sdX := stat.MeanStdDev([]float64{-1, 2, 3.5, 1}, nil)
+	meanXZ, sdXZ := stat.MeanStdDev([]float64{-1, 4, 7, 0}, nil)
+	meanZ, sdZ := stat.MeanStdDev(z, nil)
+	meanY, sdY := stat.MeanStdDev(y, nil)
+	sameDensity(t, m, func(c *ppl.Ctx) {
+		ax := c.Sample("intercept_x", dist.Normal(meanX, 2.5*sdX))
+		sigmaX := c.Sample("sigma_x", dist.Exponential(1/sdX))
+		full := c.Impute("x", dist.Normal(ax, sigmaX).Expand(6), column(x...), []int{1, 4})
+		b := c.Sample("b", dist.Normal(0, column(2.5*sdY/sdZ)))
+		eta := column(z...).Sub(meanZ).Mul(b).Add(c.Sample("intercept_centred", dist.Normal(meanY, 2.5*sdY)))
+		eta = eta.Add(full.Sub(meanX).Mul(c.Sample("b[mi(x)]", dist.Normal(0, 2.5*sdY/sdX))))
+		both := c.Sample("b[mi(x):z]", dist.Normal(0, 2.5*sdY/sdXZ))
+		eta = eta.Add(full.Mul(column(z...)).Sub(meanXZ).Mul(both))
+		c.Observe("y", dist.Normal(eta, c.Sample("sigma", dist.Exponential(1/sdY))), column(y...))
+	})
+	d := sampled(t, m, 1)
+	of := func(name string) float64 { return at(t, d, 0, 2, name) }
+	expected, err := m.Expected(d, regression.Rows{})
+	require.NoError(t, err)
+	for row, v := range map[int]float64{2: 2, 4: of("x_missing[1]")} {
+		want := of("intercept") + of("b[mi(x)]")*v + of("b[z]")*z[row] + of("b[mi(x):z]")*v*z[row]
+		require.InDelta(t, want, expected.Row(0, 2)[row], 1e-9)
 	}
 }

@@ -27,6 +27,9 @@ type Folds struct {
 // and gives the effective number of parameters. A fold that lacks a level of a common factor is an error.
 func (m *Model) KFold(ctx context.Context, posterior *draws.Draws, method infer.Method, o infer.Options, f Folds) (
 	*loo.Result, error) {
+	if err := m.single("KFold"); err != nil {
+		return nil, err
+	}
 	folds, err := f.assign(m.table)
 	if err != nil {
 		return nil, err

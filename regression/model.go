@@ -2,6 +2,7 @@ package regression
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -11,6 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/models"
+	"github.com/kelvin-ppl/kelvin/models/survival"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -22,7 +24,8 @@ import (
 //	sd_g, cor_g  standard deviations of the effects of group g, by column, and their correlations
 //	r_g          [levels, columns], the effects themselves
 //	sd_s(x)      the standard deviation of the coefficients of a smooth: 0 is a straight line
-//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps
+//	b[mo(x)]     the mean step of a monotonic effect; simplex_mo(x) are the shares of the steps. A product, as mo(x):z,
+//	             has both for each of its columns; simplex_mo(x):mo(w)_2 are those of the second mo() in it
 //	sd_gp(x)     the standard deviation of a Gaussian process, and length_gp(x) its length
 //	thresholds   those of ordered categories where all columns are 0; thresholds_centred as intercept_centred
 //	sigma, ...   the family's parameters; those with a formula have the sites above with _sigma at the end
@@ -45,6 +48,8 @@ type Model struct {
 	rows       *formula.Rows
 	table      *data.Table // the training data
 	bounds     bool        // the outcome is truncated
+	cox        survival.Cox
+	cells      *cells // nil where rows are not merged
 	dropped    int
 	priors     []Prior
 	sites      []site
@@ -103,7 +108,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 			if err := m.learnOutcome(f, rows); err != nil {
 				return err
 			}
-			p.scale, p.plain = m.scale, m.family.ordinal
+			p.scale, p.plain = m.scale, m.family.ordinal || m.family.partial
 			p.centre = m.centre()
 		}
 		if err := p.learn(); err != nil {
@@ -114,6 +119,7 @@ func (m *Model) learn(parsed map[string]*formula.Formula, table *data.Table) err
 				p.centred = p.informed(m.working(true), rows.Added["trials"])
 			}
 		}
+		p.turn = m.newTurn(p)
 		if m.family.nominal && name == "" {
 			m.forEachCategory(p)
 			continue
@@ -169,6 +175,12 @@ func (m *Model) compile() (err error) {
 			return err
 		}
 	}
+	if err := m.merge(batch); err != nil {
+		return err
+	}
+	if m.cells != nil {
+		batch = m.cells.batch
+	}
 	m.Program, err = ppl.Compile(m.run, batch)
 	if err != nil {
 		return fmt.Errorf("%s: %w", typeName, err)
@@ -179,13 +191,27 @@ func (m *Model) compile() (err error) {
 
 // run is the model.
 func (m *Model) run(c *ppl.Ctx) {
+	if m.cells != nil && c.Has(cellKey(" n")) {
+		law := m.law(c)
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe(m.outcome, law, c.Data("y")) })
+		return
+	}
 	a, w, rest := m.args(inModel{c}, c.Data)
+	if m.family.partial {
+		m.ratios(c, a.eta)
+		return
+	}
 	c.Plate("rows", 0, func(c *ppl.Ctx) {
+		law := dist.Distribution(nil)
 		if w.ok {
-			c.Observe(m.outcome, m.family.glm(c.Data("x"), w.b, rest, a), c.Data("y"))
+			law = m.family.glm(c.Data("x"), w.b, rest, a)
 		} else {
-			c.Observe(m.outcome, m.weighted(m.seen(a, c.Data), c.Data), c.Data("y"))
+			law = m.weighted(m.seen(a, c.Data), c.Data)
 		}
+		if m.cells != nil {
+			law = merged{Distribution: law}
+		}
+		c.Observe(m.outcome, law, c.Data("y"))
 	})
 }
 
@@ -310,6 +336,7 @@ type inModel struct{ c *ppl.Ctx }
 func (g inModel) sample(site string, d func() dist.Distribution) torch.Tensor {
 	return g.c.Sample(site, d())
 }
+func (g inModel) ctx() *ppl.Ctx                             { return g.c }
 func (g inModel) keep(site string, value torch.Tensor)      { g.c.Deterministic(site, value) }
 func (inModel) grown(_ string, e groupEffects) torch.Tensor { return e.r }
 func (inModel) each(eta torch.Tensor) torch.Tensor          { return eta }
@@ -344,6 +371,12 @@ func (m *Model) String() string {
 	fmt.Fprintf(&b, "%s\nfamily %s, link %s\n%d rows", m.formula.Mean, m.family.name, m.family.linked(), m.rows.N)
 	if m.dropped > 0 {
 		fmt.Fprintf(&b, ", %d with missing values left out", m.dropped)
+	}
+	if m.cells != nil {
+		fmt.Fprintf(&b, ", merged to %d with different columns", m.cells.count)
+	}
+	if slices.ContainsFunc(m.predictors, func(p *predictor) bool { return p.turn != nil }) {
+		b.WriteString("\ncolumns depend on each other: coefficients are sampled in an orthogonal basis")
 	}
 	if m.family.ordinal && m.levels != nil {
 		b.WriteString("\ncategories " + strings.Join(m.levels, " < "))

@@ -12,7 +12,7 @@ import (
 // families are those that have a name.
 var families = []Family{Gaussian{}, StudentT{}, LogNormal{}, SkewNormal{}, Gamma{}, InverseGaussian{}, Exponential{},
 	Weibull{}, Beta{}, Bernoulli{}, Binomial{}, BetaBinomial{}, Poisson{}, NegativeBinomial{}, Geometric{}, Cumulative{},
-	Sequential{}, Adjacent{}, Categorical{}, Multinomial{}, Dirichlet{}, Quantile{}, VonMises{}}
+	Sequential{}, Adjacent{}, Categorical{}, Multinomial{}, Dirichlet{}, Quantile{}, VonMises{}, Cox{}}
 
 // FamilyNamed is a family by its name, as "gaussian", "negbinomial", "zero_inflated_poisson" or "hurdle_gamma", with a
 // link; "" is the family's own. Another name, and a link that the family does not have, are errors that list those that

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/internal/formula"
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"gonum.org/v1/gonum/floats"
@@ -21,25 +22,8 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 	}
 	trials := rows.Added["trials"]
 	m.levels, m.bounds = rows.Levels, rows.Added["lower"] != nil || rows.Added["above"] != nil
-	switch {
-	case s.trials && trials == nil:
-		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
-	case !s.trials && trials != nil:
-		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
-	case rows.Added["se"] != nil && s.name != "gaussian":
-		return fail("se() is of the family gaussian, and this is %s", s.name)
-	case m.bounds && s.countable():
-		return fail("trunc() is of families of real numbers, and this is %s", s.name)
-	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
-		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
-			"trunc()")
-	case f.Outcome.Several() != (s.several || s.joint):
-		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, their shares, " +
-			"cbind(a, b), of dirichlet, and no others of these")
-	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
-		return fail("of several outcomes only weights(w) stands right of the bar")
-	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
-		return fail("it is a factor of levels %q, and the family %s is of numbers", m.levels, s.name)
+	if err := m.refused(o, rows, fail); err != nil {
+		return err
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for i, y := range rows.Y {
@@ -48,17 +32,22 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 			n = trials[i*rows.N/len(rows.Y)]
 		}
 		if !s.allowed.ok(y, n) {
-			return fail("row %d is %g: of the family %s %s", i+1, y, s.name, s.allowed.must)
+			return m.wrongRow(i*rows.N/len(rows.Y), y, fmt.Sprintf("of the family %s %s", s.name, s.allowed.must))
 		}
 		low, high = math.Min(low, y), math.Max(high, y)
 		if s.logits != nil && !s.several && y != math.Trunc(y) {
-			return fail("row %d is %g: of the family %s it must be a factor or a whole number", i+1, y, s.name)
+			return m.wrongRow(i, y, fmt.Sprintf("of the family %s it must be a factor or a whole number", s.name))
+		}
+	}
+	if s.partial {
+		if err := m.learnCox(fail); err != nil {
+			return err
 		}
 	}
 	if s.name == "dirichlet" {
 		for i, k := 0, len(m.levels); i < rows.N; i++ {
 			if sum := floats.Sum(rows.Y[i*k : (i+1)*k]); math.Abs(sum-1) > 1e-6 {
-				return fail("row %d: its shares have the sum %g, which must be 1", i+1, sum)
+				return m.wrongRow(i, sum, "the sum of its shares must be 1")
 			}
 		}
 	}
@@ -78,6 +67,39 @@ func (m *Model) learnOutcome(f *formula.Formula, rows *formula.Rows) error {
 		}
 	}
 	return nil
+}
+
+// refused says what a family does not take beside the outcome.
+func (m *Model) refused(o formula.Outcome, rows *formula.Rows, fail func(format string, args ...any) error) error {
+	s := m.family
+	switch {
+	case s.trials && rows.Added["trials"] == nil:
+		return fail("the family %s counts successes of trials: write %s | trials(n), n a column or a number", s.name, o.Value)
+	case !s.trials && rows.Added["trials"] != nil:
+		return fail("trials() is of the families binomial and beta_binomial, and this is %s", s.name)
+	case rows.Added["se"] != nil && s.name != "gaussian":
+		return fail("se() is of the family gaussian, and this is %s", s.name)
+	case s.partial && m.levels == nil && !o.Several():
+	case m.bounds && s.countable():
+		return fail("trunc() is of families of real numbers, and this is %s", s.name)
+	case rows.Added["cens"] != nil && (m.bounds || !slices.Contains(censorable, s.name)):
+		return fail("cens() is of gaussian, student, lognormal, gamma, inverse_gaussian, exponential and weibull, without " +
+			"trunc()")
+	case o.Several() != (s.several || s.joint):
+		return fail("counts of several categories, cbind(a, b) | trials(n), are of the family multinomial, their shares, " +
+			"cbind(a, b), of dirichlet, and no others of these")
+	case s.joint && len(rows.Added) > 0 && (len(rows.Added) > 1 || rows.Added["weights"] == nil):
+		return fail("of several outcomes only weights(w) stands right of the bar")
+	case m.levels != nil && s.logits == nil && !s.joint && !(s.name == "bernoulli" && len(m.levels) == 2):
+		return fail("it is a factor of levels %q, and the family %s is of numbers: two levels are of bernoulli, more of "+
+			"categorical or, in their order, of cumulative", m.levels, s.name)
+	}
+	return nil
+}
+
+// wrongRow is the error of an outcome that the family does not have.
+func (m *Model) wrongRow(row int, y float64, problem string) error {
+	return &data.Error{Line: m.table.Line(row), Row: row, Column: m.outcome, Value: fmt.Sprintf("%g", y), Problem: problem}
 }
 
 // centre is the link of the mean outcome.

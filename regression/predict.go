@@ -34,7 +34,7 @@ type value func(a args, source *torch.Source, data dataOf) torch.Tensor
 
 // Expected is the mean of the outcome for each row, under each draw of the posterior: draws of the site "mean", [rows].
 // Of categories it has [rows, categories], their probabilities, or expected counts of Multinomial; of several outcomes
-// [rows, outcomes].
+// [rows, outcomes]; of Cox hazard ratios.
 func (m *Model) Expected(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
 	return m.predict("Expected", "mean", posterior, rows, func(a args, _ *torch.Source, _ dataOf) torch.Tensor {
 		return m.expected(a)
@@ -63,6 +63,9 @@ func (m *Model) Linear(posterior *draws.Draws, rows Rows) (*draws.Draws, error) 
 // Predict is an outcome for each row, under each draw of the posterior: draws of a site of the outcome's name, [rows];
 // of Multinomial, Dirichlet and several outcomes [rows, their number].
 func (m *Model) Predict(posterior *draws.Draws, rows Rows) (*draws.Draws, error) {
+	if err := m.single("Predict"); err != nil {
+		return nil, err
+	}
 	return m.predict("Predict", m.outcome, posterior, rows,
 		func(a args, source *torch.Source, data dataOf) torch.Tensor {
 			return m.truncated(m.family.dist(a), data).Sample(source).Add(m.lowest)
@@ -269,6 +272,9 @@ func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 // R2 is Bayesian R², var μ/(var μ + E var y) over the rows, for each draw (Gelman, Goodrich, Gabry and Vehtari 2019,
 // The American Statistician 73): draws of the site "R2". The variance of the outcome is that of its law.
 func (m *Model) R2(posterior *draws.Draws) (*draws.Draws, error) {
+	if err := m.single("R2"); err != nil {
+		return nil, err
+	}
 	if m.wide() || m.bounds {
 		return nil, fmt.Errorf("regression.R2: it is not defined for categories, several outcomes and truncated ones")
 	}

@@ -139,7 +139,7 @@ func TestEffects(t *testing.T) {
 	d := sampled(t, m, 3)
 	ratio, err := m.Compare(d, regression.Rows{}, regression.Comparison{Column: "treatment", Ratio: true})
 	require.NoError(t, err)
-	require.Equal(t, []string{"treatment[none - drug]"}, ratio.Names())
+	require.Equal(t, []string{"treatment[none / drug]"}, ratio.Names())
 	slope, err := m.Slope(d, regression.Rows{}, "age", "")
 	require.NoError(t, err)
 	by, err := m.Slope(d, regression.Rows{}, "age", "treatment")
@@ -214,7 +214,7 @@ func TestWrong(t *testing.T) {
 		"a parameter": {regression.Formula{Mean: "y ~ age", Params: map[string]string{"phi": "~ age"}},
 			`are ["sigma"]`},
 		"outcomes": {regression.Formula{Mean: "y ~ age", Family: regression.Bernoulli{}},
-			"row 2 is 3: of the family bernoulli it must be 0 or 1"},
+			`value "3": of the family bernoulli it must be 0 or 1`},
 		"negative": {regression.Formula{Mean: "I(y - 3) ~ age", Family: regression.Poisson{}}, "it must be a count"},
 		"trials":   {regression.Formula{Mean: "y ~ age", Family: regression.Binomial{}}, "write y | trials(n)"},
 		"no trials": {regression.Formula{Mean: "y | trials(9) ~ age"},

@@ -33,6 +33,7 @@ type predictor struct {
 	// centred are the groups whose effects are sites themselves, by name; others are made of standard normal numbers.
 	centred map[string]bool
 	process []process // of each smooth that is a Gaussian process
+	turn    *turn     // of coefficients that depend on each other; nil for others
 	scale   float64   // s of the default priors
 	centre  float64   // of the prior of the intercept
 	shared  bool      // its data are those of other predictors too
@@ -55,10 +56,11 @@ type getter interface {
 
 // effects are the coefficients of a predictor.
 type effects struct {
-	intercept torch.Tensor   // at the means of the columns
-	b         torch.Tensor   // [K]
-	groups    []groupEffects // as Design.Groups
-	smooths   []torch.Tensor // of the columns of s and gp, or of the levels of mo
+	intercept torch.Tensor     // at the means of the columns
+	b         torch.Tensor     // [K]
+	groups    []groupEffects   // as Design.Groups
+	smooths   []torch.Tensor   // of the columns of s, t2 and gp, or the coefficient of a product
+	steps     [][]torch.Tensor // of a product, for each mo() what its levels have; none for mi()
 }
 
 // groupEffects are the coefficients of a group's levels, r, [levels, columns], and what new levels are drawn from.
@@ -98,6 +100,8 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 			}
 			return r.Sample(c, "r2d2", n)
 		})
+	case p.turn != nil:
+		e.b = p.turned(g, m)
 	default:
 		e.b = m.vector(g, isCoefficient, "b"+suffix, names, []string{"b" + suffix}, over(2.5*p.scale, p.sds),
 			func(s any) dist.Distribution { return dist.Normal(0, s) }, "Normal(0, %.3g)")
@@ -109,16 +113,17 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 		e.groups = append(e.groups, p.levels(g, m, gd, p.group[i]))
 	}
 	for i, s := range p.design.Smooths() {
-		e.smooths = append(e.smooths, p.smooth(g, m, i, s))
+		w, steps := p.smooth(g, m, i, s)
+		e.smooths, e.steps = append(e.smooths, w), append(e.steps, steps)
 	}
 	if p.design.Intercept() && !p.plain && p.centres() {
 		at := e.intercept
 		if len(p.means) > 0 {
 			at = at.Sub(e.b.Dot(torch.New(p.means)))
 		}
-		for i, s := range p.design.Smooths() {
-			if s.Kind == "mi" {
-				at = at.Sub(e.smooths[i].Mul(p.spans[i].mean))
+		for i, s := range p.spans {
+			if s.mean != 0 {
+				at = at.Sub(e.smooths[i].Mul(s.mean))
 			}
 		}
 		g.keep("intercept"+suffix, at)
@@ -128,9 +133,7 @@ func (p *predictor) sites(g getter, m *Model, sigma torch.Tensor) (e effects) {
 
 // centres says whether columns are less their means.
 func (p *predictor) centres() bool {
-	return len(p.means) > 0 || slices.ContainsFunc(p.design.Smooths(), func(s formula.SmoothDesign) bool {
-		return s.Kind == "mi"
-	})
+	return len(p.means) > 0 || slices.ContainsFunc(p.spans, func(s span) bool { return s.mean != 0 })
 }
 
 // shrunk are coefficients with a joint prior that shrinks them, of columns of unit variance, times a scale.
@@ -141,7 +144,7 @@ func (p *predictor) shrunk(g getter, m *Model, name string, scale float64,
 	if b, ok := g.known("b"); ok {
 		return b
 	}
-	b := prior(g.(inModel).c, len(p.means)).Mul(torch.New(over(scale, p.sds)))
+	b := prior(g.(interface{ ctx() *ppl.Ctx }).ctx(), len(p.means)).Mul(torch.New(over(scale, p.sds)))
 	g.keep("b", b)
 	return b
 }
@@ -264,16 +267,36 @@ func (p *predictor) rest(e effects, data dataOf) torch.Tensor {
 		}
 	}
 	for i, s := range p.design.Smooths() {
-		switch z := data(p.data("z%d", i)); s.Kind {
-		case "mo":
-			out = out.Add(e.smooths[i].IndexSelect(0, z))
-		case "mi":
-			out = out.Add(z.Sub(p.spans[i].mean).Mul(e.smooths[i]))
-		default:
-			out = out.Add(z.MatMul(e.smooths[i]))
+		if s.Kind == "product" {
+			out = out.Add(p.product(i, s, e.smooths[i], e.steps[i], data))
+		} else {
+			out = out.Add(data(p.data("z%d", i)).MatMul(e.smooths[i]))
 		}
 	}
 	return out
+}
+
+// product is that of mo() and mi(), of their coefficient b, and of what else is in it.
+func (p *predictor) product(i int, s formula.SmoothDesign, b torch.Tensor, steps []torch.Tensor,
+	data dataOf) torch.Tensor {
+	var values torch.Tensor
+	for k, f := range s.Factors {
+		x := data(p.data("z%d_%d", i, k))
+		if f.Levels != nil {
+			x = steps[k].IndexSelect(0, x)
+		}
+		if k > 0 {
+			x = values.Mul(x)
+		}
+		values = x
+	}
+	if s.Columns > len(s.Factors) {
+		values = values.Mul(data(p.data("z%d_rest", i)))
+	}
+	if mean := p.spans[i].mean; mean != 0 {
+		values = values.Sub(mean)
+	}
+	return values.Mul(b)
 }
 
 // eta is the predictor of each row.

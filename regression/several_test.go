@@ -52,7 +52,7 @@ func TestDirichlet(t *testing.T) {
 	require.Contains(t, m.String(), "b_phi[x]")
 	f.Mean = "cbind(a, b, wrong) ~ x"
 	_, err = f.Fit(table)
-	require.ErrorContains(t, err, "row 3: its shares have the sum 1.2, which must be 1")
+	require.ErrorContains(t, err, `row 2, column "cbind(a, b, wrong)", value "1.2": the sum of its shares must be 1`)
 }
 
 // Several outcomes are normal with the means of their predictors, their standard deviations, and the correlations of

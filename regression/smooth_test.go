@@ -141,3 +141,92 @@ func TestProcess(t *testing.T) {
 	_, err = m.Linear(d, regression.Rows{})
 	require.NoError(t, err)
 }
+
+// A product with mo() has shares of steps of its own, as in brms: in the density beside a model written by hand, and in
+// predictions. That of two has both.
+func TestMonotonicProducts(t *testing.T) {
+	x, z, y := []float64{2, 4, 3, 3, 2, 4}, []float64{1, -1, 0.5, 2, 3, 1}, []float64{1, 3, 2, 5, 1.5, 4}
+	table := tableOf(t, numbers("x", x...), numbers("z", z...), numbers("y", y...), numbers("w", 0, 1, 2, 1, 2, 0))
+	m, err := regression.Formula{Mean: "y ~ mo(x)*z"}.Fit(table)
+	require.NoError(t, err)
+	mean, s := stat.MeanStdDev(y, nil)
+	level := []float64{0, 2, 1, 1, 0, 2}
+	product := make([]float64, len(z))
+	for i := range z {
+		product[i] = level[i] * z[i]
+	}
+	sameDensity(t, m, func(c *ppl.Ctx) {
+		b := c.Sample("b", dist.Normal(0, column(2.5*s/stat.StdDev(z, nil))))
+		intercept := c.Sample("intercept_centred", dist.Normal(mean, 2.5*s))
+		eta := column(z...).Sub(stat.Mean(z, nil)).Mul(b).Add(intercept)
+		alone := c.Sample("b[mo(x)]", dist.Normal(0, 2.5*s/stat.StdDev(level, nil)))
+		eta = eta.Add(steps(c.Sample("simplex_mo(x)", dist.Dirichlet(column(1, 1)))).Mul(alone))
+		with := c.Sample("b[mo(x):z]", dist.Normal(0, 2.5*s/stat.StdDev(product, nil)))
+		eta = eta.Add(steps(c.Sample("simplex_mo(x):z", dist.Dirichlet(column(1, 1)))).Mul(with).Mul(column(z...)))
+		sigma := c.Sample("sigma", dist.Exponential(1/s))
+		c.Observe("y", dist.Normal(eta, sigma), column(y...))
+	})
+	d := sampled(t, m, 1)
+	of := func(name string) float64 { return at(t, d, 0, 3, name) }
+	eta, err := m.Linear(d, regression.Rows{Table: tableOf(t, numbers("x", 3), numbers("z", 1.5))})
+	require.NoError(t, err)
+	want := of("intercept") + of("b[z]")*1.5 + 2*of("b[mo(x)]")*of("simplex_mo(x)[3]") +
+		2*of("b[mo(x):z]")*of("simplex_mo(x):z[3]")*1.5
+	require.InDelta(t, want, eta.Row(0, 3)[0], 1e-12)
+	require.Contains(t, m.Covariates(), "x")
+	require.True(t, m.Whole("x"))
+
+	m, err = regression.Formula{Mean: "y ~ mo(x):mo(w)"}.Fit(table)
+	require.NoError(t, err)
+	d = sampled(t, m, 1)
+	eta, err = m.Linear(d, regression.Rows{Table: tableOf(t, numbers("x", 4), numbers("w", 1))})
+	require.NoError(t, err)
+	require.InDelta(t, of("intercept")+2*of("b[mo(x):mo(w)]")*2*of("simplex_mo(x):mo(w)_2[1]"), eta.Row(0, 3)[0], 1e-12)
+}
+
+// steps are the sums of shares before the levels 2, 4, 3, 3, 2, 4 of three, times 2.
+func steps(shares torch.Tensor) torch.Tensor {
+	none, one, both := torch.Zeros(1), shares.Slice(0, 0, 1).Mul(2), shares.Sum().Mul(2).Reshape(1)
+	return torch.Cat(0, none, both, one, one, none, both)
+}
+
+// gp(x, by = g) is a process with a scale and a length of its own for each level, less its mean in the rows of that
+// level, and gp(x, by = z) one that z multiplies, whole.
+func TestProcessBy(t *testing.T) {
+	x, z, y := []float64{0, 0.5, 1, 2, 3, 4}, []float64{1, -1, 0.5, 2, 3, 1}, []float64{1, 3, 2, 5, 1.5, 4}
+	g := []string{"u", "v", "u", "v", "u", "v"}
+	table := tableOf(t, numbers("x", x...), numbers("z", z...), numbers("y", y...), labels("g", g...))
+	mean, s := stat.MeanStdDev(y, nil)
+	h := gp.Hilbert{Center: []float64{2}, Half: []float64{2}, Functions: []int{6}}
+	process := func(c *ppl.Ctx, name string) torch.Tensor {
+		sd := c.Sample("sd_"+name, dist.HalfNormal(2.5*s))
+		length := c.Sample("length_"+name, dist.LogNormal(0, 0.7))
+		w := c.Sample("z_"+name, dist.Normal(0, 1).Expand(6))
+		return h.Basis(column(x...)).MatMul(h.Scales(gp.SquaredExponential{Scale: sd, Length: length}).Mul(w))
+	}
+	m, err := regression.Formula{Mean: "y ~ gp(x, k = 6, by = g)"}.Fit(table)
+	require.NoError(t, err)
+	sameDensity(t, m, func(c *ppl.Ctx) {
+		eta := c.Sample("intercept", dist.Normal(mean, 2.5*s))
+		for _, level := range []string{"u", "v"} {
+			in := make([]float64, len(g))
+			for i := range g {
+				if g[i] == level {
+					in[i] = 1
+				}
+			}
+			f := process(c, "gp(x, k = 6, by = g)["+level+"]")
+			eta = eta.Add(f.Sub(f.Mul(column(in...)).Sum().Div(3)).Mul(column(in...)))
+		}
+		c.Observe("y", dist.Normal(eta, c.Sample("sigma", dist.Exponential(1/s))), column(y...))
+	})
+	sampled(t, m, 1)
+	m, err = regression.Formula{Mean: "y ~ gp(x, k = 6, by = z)"}.Fit(table)
+	require.NoError(t, err)
+	sameDensity(t, m, func(c *ppl.Ctx) {
+		eta := c.Sample("intercept", dist.Normal(mean, 2.5*s)).Add(process(c, "gp(x, k = 6, by = z)").Mul(column(z...)))
+		c.Observe("y", dist.Normal(eta, c.Sample("sigma", dist.Exponential(1/s))), column(y...))
+	})
+	_, err = m.Linear(sampled(t, m, 1), regression.Rows{Table: tableOf(t, numbers("x", 2), numbers("z", 2))})
+	require.NoError(t, err)
+}

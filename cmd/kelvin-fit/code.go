@@ -53,7 +53,7 @@ func (a *app) code(_ context.Context, args []string) error {
 	var b bytes.Buffer
 	if err := t.Execute(&b, map[string]any{"Imports": slices.Compact(imports), "Reader": literal(of),
 		"File": filepath.ToSlash(filepath.Join(dirs[0], dataFile)), "Formula": f, "Family": literal(f.Family),
-		"Priors": priors, "Method": literal(s.method()), "Seed": s.Seed,
+		"Priors": priors, "Method": literal(s.method()), "Seed": s.Seed, "Partial": s.Family == partial,
 		"Options": literal(s.options())}); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func (a *app) compare(_ context.Context, args []string) error {
 		}
 		r, err := crossValidation(f.inf.LogLikelihood)
 		if err != nil || len(f.inf.ObservedData) != 1 {
-			return fmt.Errorf("%s: what cross-validation needs is not stored: %w", dir, err)
+			return fmt.Errorf("%s: what cross-validation needs is not stored, as a fit of the family %s may lack it: %w", dir,
+				f.Family, err)
 		}
 		if y := f.inf.ObservedData[0].Values; k == 0 {
 			observed = y

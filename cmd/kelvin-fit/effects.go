@@ -102,7 +102,7 @@ func (f *fitted) average(w io.Writer, by, column string) error {
 	for _, p := range parts {
 		rows := regression.Rows{Table: p.table}
 		var d *draws.Draws
-		switch change := (regression.Comparison{Column: target}); {
+		switch change := (regression.Comparison{Column: target, Ratio: f.Family == partial}); {
 		case of.Labels == nil && !f.model.Whole(target):
 			d, err = f.model.Slope(f.inf.Posterior, rows, target, "")
 		case of.Labels == nil: // from the least to the largest

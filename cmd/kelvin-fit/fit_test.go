@@ -215,7 +215,8 @@ func testTerms(t *testing.T) {
 		{"pain ~ x", "--family", "sratio", "--link", "probit", "--levels", "pain=low,mid,high"},
 		{"pain ~ mo(dose)", "--family", "acat", "--levels", "pain=low,mid,high"},
 		{"cbind(a, b) | trials(n) ~ x", "--family", "multinomial"}, {"cbind(p, q) ~ x", "--family", "dirichlet"},
-		{"mvbind(x, eggs) ~ mo(dose)"}, {"x ~ p + mi(w)", "--param", "w ~ p"}} {
+		{"mvbind(x, eggs) ~ mo(dose)*p"}, {"x ~ p*mi(w) + gp(eggs, k = 4, by = pain)", "--param", "w ~ p"},
+		{"eggs ~ x", "--family", "cox"}} {
 		name := fmt.Sprint("terms", k)
 		must(t, append([]string{"fit", "terms.csv", "--out", name, "--chains", "2", "--warmup", "150", "--draws", "50"},
 			c...)...)
@@ -241,8 +242,9 @@ func testCode(t *testing.T, repository string) {
 	must(t, append([]string{"fit", "plots.csv", "yield ~ seed", "--drop-missing", "--levels", "seed=old,new",
 		"--missing", "-", "--decimal", ".", "--prior", "sigma=gamma(2, 1)", "--family", "student", "--out", "more",
 		"--method", "laplace"}, few...)...)
+	must(t, append([]string{"fit", "plots.csv", "yield ~ rain", "--family", "cox", "--out", "risk"}, few...)...)
 	dir := t.TempDir()
-	for _, fit := range []string{"fit", "more"} {
+	for _, fit := range []string{"fit", "more", "risk"} {
 		out, _ := must(t, "code", fit)
 		path := filepath.Join(dir, fit, "main.go")
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

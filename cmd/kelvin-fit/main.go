@@ -73,7 +73,8 @@ var words = strings.NewReplacer("CSV.Factors", "--factor", "CSV.Missing", "--mis
 	"drop such rows with Table.DropMissing", "leave such rows out with --drop-missing",
 	"with infer.Options{Draws: ...}", "with --draws", "infer.Options.Warmup", "--warmup",
 	"sample with hmc.NUTS{}", "sample with --method nuts", "set DrawNew or MeanNew",
-	"give --new-levels draw or mean")
+	"give --new-levels draw or mean", ", or keep all with Formula.Collinear", "",
+	", or keep it with Formula.EmptyCells", "")
 
 // numbered are those with a number: of draws, or an acceptance.
 var draw, accept = regexp.MustCompile(`infer\.Options\{Draws: (\d+)\}`),

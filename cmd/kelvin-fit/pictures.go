@@ -61,6 +61,9 @@ func (f *fitted) picture(by, column string, svg io.Writer) (path string, err err
 		return "", err
 	}
 	label, name, title := "expected "+f.model.Outcome(), "effect-"+by, "mean and 95 % interval"
+	if f.Family == partial {
+		label = "hazard ratio"
+	}
 	if f.model.Categorical() && len(f.model.Observed()) == f.model.Table().Len() {
 		label = "probabilities of " + f.model.Outcome()
 	}

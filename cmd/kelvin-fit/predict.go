@@ -121,6 +121,9 @@ func (p *predictor) block(table *data.Table, from, to int) (err error) {
 		}
 		return err
 	}
+	if p.f.Family == partial {
+		return p.summarise(&at, "hazard_ratio", expected, 0, 1)
+	}
 	predicted, err := p.f.model.Predict(p.f.inf.Posterior, p.rows)
 	if err != nil {
 		return err

@@ -29,19 +29,29 @@ type results struct {
 	notes []string
 }
 
+// partial is the family of which there are no outcomes to draw and no densities of rows.
+const partial = "cox"
+
 // newResults makes of draws what follows them. Stored are those that are reported, first, and those that predictions
 // need, without what group effects are made of.
 func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *results, err error) {
 	r = &results{j: j, model: model, inf: &store.Inference{Dims: map[string][]string{}, Coords: map[string][]any{},
 		Attrs: map[string]any{"model_name": j.Formula, "seed": float64(j.Seed)}}}
-	if r.inf.LogLikelihood, err = model.LogLikelihood(posterior); err != nil {
+	y := model.Observed()
+	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: []int{len(y)}, Values: y}}
+	few, err := r.few(posterior)
+	if err != nil {
 		return nil, err
 	}
-	if r.inf.PosteriorPredictive, err = model.Predict(posterior, regression.Rows{Seed: j.Seed}); err != nil {
-		return nil, err
+	if j.Family != partial && few != nil {
+		if r.inf.LogLikelihood, err = model.LogLikelihood(few); err != nil {
+			return nil, err
+		}
+		if r.inf.PosteriorPredictive, err = model.Predict(few, regression.Rows{Seed: j.Seed}); err != nil {
+			return nil, err
+		}
+		r.inf.ObservedData[0].Shape = r.inf.PosteriorPredictive.Sites()[0].Shape
 	}
-	r.inf.ObservedData = []store.Array{{Name: model.Outcome(), Shape: r.inf.PosteriorPredictive.Sites()[0].Shape,
-		Values: model.Observed()}}
 	for _, s := range posterior.Sites() {
 		for k, labels := range s.Labels { // as xarray has them
 			name := fmt.Sprintf("%s_dim_%d", s.Name, k)
@@ -54,10 +64,33 @@ func newResults(j *job, model *regression.Model, posterior *draws.Draws) (r *res
 	if r.inf.Posterior, err = posterior.Select(model.Needed(posterior)...); err != nil {
 		return nil, err
 	}
-	if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
+	if j.Family == partial {
+		r.notes = append(r.notes, "A partial likelihood has no density of single rows: no draws of times, predictive checks "+
+			"and cross-validation.")
+	} else if few == nil {
+		r.notes = append(r.notes, fmt.Sprintf("There are %d rows under %d draws: predictive checks and cross-validation "+
+			"were left out. Fit a sample of the rows for them.", len(y), posterior.Total()))
+	} else if r.loo, err = crossValidation(r.inf.LogLikelihood); err != nil {
 		r.notes = append(r.notes, fmt.Sprintf("Pareto k was not checked: %v", err))
 	}
 	return r, nil
+}
+
+// mostEach is how many numbers are kept of each row under each draw, of which there are leastDraws at least.
+const mostEach, leastDraws = 1 << 26, 400
+
+// few are draws for what is kept of each row: all of them, every few of them for many rows, and none for very many.
+func (r *results) few(posterior *draws.Draws) (*draws.Draws, error) {
+	rows := len(r.model.Observed())
+	if rows > mostEach/leastDraws {
+		return nil, nil
+	}
+	by := (posterior.Total()*rows + mostEach - 1) / mostEach
+	if by > 1 {
+		r.notes = append(r.notes, fmt.Sprintf("Predictive checks and cross-validation take each %d. draw: there are %d rows.",
+			by, rows))
+	}
+	return posterior.Thin(max(1, by))
 }
 
 // crossValidation is PSIS-LOO of log likelihoods.
@@ -135,9 +168,10 @@ func (r *results) report(path string, drawn []page.Picture) error {
 		Sites: slices.Concat(r.model.Reported(r.inf.Posterior), r.model.Effects(r.inf.Posterior)),
 		Facts: [][2]string{{"family", j.Family + " " + j.Link},
 			{"rows", fmt.Sprint(len(r.model.Observed()))}, {"rows left out", fmt.Sprint(r.model.Dropped())},
-			{"method", j.Method}, {"seed", fmt.Sprint(j.Seed)}},
-		Predictive: []page.Predictive{{Name: r.model.Outcome(), Observed: r.model.Observed(),
-			Replicates: r.inf.PosteriorPredictive.Rows()}}}
+			{"method", j.Method}, {"seed", fmt.Sprint(j.Seed)}}}
+	if drawn := r.inf.PosteriorPredictive; drawn != nil {
+		o.Predictive = []page.Predictive{{Name: r.model.Outcome(), Observed: r.model.Observed(), Replicates: drawn.Rows()}}
+	}
 	for _, p := range r.model.Priors() {
 		o.Notes = append(o.Notes, fmt.Sprintf("prior of %s: %s", p.Name, p.Law))
 	}

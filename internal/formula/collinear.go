@@ -27,8 +27,12 @@ func (d *Design) check(s *source, r *Rows, o Options) error {
 				problem += fmt.Sprintf(", and %d more columns are empty", more)
 			}
 			return d.f.wrong(d.at(i), fmt.Sprintf("%q: %s: merge levels, leave the product out, or keep it with "+
-				"Options.EmptyCells", short(c.name), problem))
+				"Formula.EmptyCells", short(c.name), problem))
 		}
+	}
+	if m, ok := d.emptyProduct(r); ok && !o.EmptyCells {
+		return d.f.wrong(m.of.at, fmt.Sprintf("%q: %s: merge levels, leave the product out, or keep it with "+
+			"Formula.EmptyCells", short(m.name), cmp.Or(s.emptyCell(m.rest), "it is 0 in each row of the training data")))
 	}
 	if o.Collinear {
 		return nil
@@ -210,7 +214,7 @@ func apart(r *Rows, at []int, sizes []float64) bool {
 
 // determined says what column k is the sum of, by the triangle of a QR decomposition.
 func determined(triangle *mat.Dense, k int, names []string, sizes []float64, n int) string {
-	const out = "; leave one of them out, or keep all with Options.Collinear"
+	const out = "; leave one of them out, or keep all with Formula.Collinear"
 	if k >= n {
 		return fmt.Sprintf("%q is one column more than there are rows: %d%s", short(names[k]), n, out)
 	}

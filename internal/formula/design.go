@@ -43,8 +43,9 @@ type smooth struct {
 	cross  cubic     // of the second number of t2
 	part   int       // of t2: which of its parts
 	means  []float64 // of the columns of t2 over the training data
-	levels []string  // of mo
-	low    float64   // of mo with numbers, the first
+	// A product has no function: these are its mo() and mi(), and the rest of it.
+	factors []factorOf
+	rest    column
 }
 
 // GroupDesign says what a group of terms has.
@@ -59,13 +60,19 @@ type GroupDesign struct {
 
 // SmoothDesign says what a smooth has.
 type SmoothDesign struct {
-	Name    string   // as "s(hour)", or "s(hour, by = g)[a]"
-	Kind    string   // s, t2, gp, mo or mi
-	Columns int      // of Rows.Smooths: the penalised ones, or 1
+	Name    string   // as "s(hour)", "s(hour, by = g)[a]" or "mo(dose):age"
+	Kind    string   // s, t2, gp, or "product" of mo() and mi()
+	Columns int      // of Rows.Smooths
 	K       int      // of gp, how many functions its basis has
-	Column  string   // of mi
-	Levels  []string // of mo, in their order
+	By      bool     // gp is times a number
 	Linear  []string // the common columns without penalty that belong to it, as "s(hour)[linear]"
+	Factors []Factor // of a product
+}
+
+// Factor is mo() or mi() in a product.
+type Factor struct {
+	Column string
+	Levels []string // of mo, in their order; nil of mi
 }
 
 // Fit learns from the training data: levels, means, standard deviations, knots and bases. A factor has the levels that
@@ -77,18 +84,22 @@ type SmoothDesign struct {
 //
 // Work and memory are linear in the rows. Looking for columns that others determine takes up to 2 N p² operations for N
 // rows and p columns; [Options.Collinear] leaves that out.
-func (f *Formula) Fit(train *data.Table, o Options) (*Design, error) {
+func (f *Formula) Fit(train *data.Table, o Options) (d *Design, err error) {
 	s, err := newSource(train, f, &memory{levels: map[string][]string{}, numbers: map[string][]float64{}}, true)
 	if err != nil {
 		return nil, err
 	}
-	d := &Design{f: f, m: s.m}
+	defer func() { s.locate(err) }()
+	d = &Design{f: f, m: s.m}
 	p := &planner{s: s, variables: map[string]*variable{}}
 	if d.columns, err = p.columns(f.Terms, f.Intercept); err != nil {
 		return nil, err
 	}
 	for _, c := range d.columns {
 		d.names = append(d.names, c.name)
+	}
+	if d.smooths, err = p.products(f.Products); err != nil {
+		return nil, err
 	}
 	for _, of := range f.Smooths {
 		made, err := s.newSmooths(of)
@@ -136,19 +147,15 @@ func (d *Design) Groups() []GroupDesign {
 	return out
 }
 
-// Smooths are the smooths, in the order of the formula; one of a factor is several, in the order of its levels, and t2
-// is three.
+// Smooths are the products of mo() and mi(), one for each of their columns, and the smooths, in the order of the
+// formula; one of a factor is several, in the order of its levels, and t2 is three.
 func (d *Design) Smooths() []SmoothDesign {
 	out := make([]SmoothDesign, len(d.smooths))
 	for i, s := range d.smooths {
-		out[i] = SmoothDesign{Name: s.name, Kind: s.of.Kind, Columns: 1, K: s.of.k(), Levels: s.levels, Linear: s.linear}
-		switch s.of.Kind {
-		case "s":
-			out[i].Columns = s.of.k() - 2
-		case "t2":
-			out[i].Columns = len(s.means)
-		case "mi":
-			out[i].Column = s.of.X.Name
+		out[i] = SmoothDesign{Name: s.name, Kind: s.of.Kind, Columns: s.width(), K: s.of.k(), Linear: s.linear,
+			By: s.of.Kind == "gp" && s.level < 0 && !s.of.By.None()}
+		for _, f := range s.factors {
+			out[i].Factors = append(out[i].Factors, Factor{f.expr.Args[0].Name, f.levels})
 		}
 	}
 	return out

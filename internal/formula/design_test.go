@@ -128,7 +128,7 @@ func TestOptions(t *testing.T) {
 	_, err = f.Fit(mistaken(t), formula.Options{EmptyCells: true})
 	require.ErrorContains(t, err, "other columns determine")
 	_, err = f.Fit(mistaken(t), formula.Options{Collinear: true})
-	require.ErrorContains(t, err, "Options.EmptyCells")
+	require.ErrorContains(t, err, "Formula.EmptyCells")
 	d := fit(t, "y ~ age + months + site:arm", mistaken(t), loose)
 	require.Len(t, d.Names(), 7)
 	nothing := table(t, data.Column{Name: "x", Numbers: []float64{0, 0}})
@@ -144,15 +144,18 @@ func TestFunctions(t *testing.T) {
 		data.Column{Name: "size", Labels: []string{"big", "small", "mid"}, Levels: []string{"small", "mid", "big"}})
 	d := fit(t, "cbind(a, b) | trials(n) ~ mo(x) + mo(size) + gp(x, k = 5) + gp(n)", rows, loose)
 	require.Equal(t, []formula.SmoothDesign{
-		{Name: "mo(x)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"1", "2", "3", "4"}},
-		{Name: "mo(size)", Kind: "mo", Columns: 1, K: 10, Levels: []string{"small", "mid", "big"}},
+		{Name: "mo(x)", Kind: "product", Columns: 1, K: 10,
+			Factors: []formula.Factor{{Column: "x", Levels: []string{"1", "2", "3", "4"}}}},
+		{Name: "mo(size)", Kind: "product", Columns: 1, K: 10,
+			Factors: []formula.Factor{{Column: "size", Levels: []string{"small", "mid", "big"}}}},
 		{Name: "gp(x, k = 5)", Kind: "gp", Columns: 1, K: 5}, {Name: "gp(n)", Kind: "gp", Columns: 1, K: 30}}, d.Smooths())
 	r := numbers(t, d, rows)
 	require.Equal(t, [][]float64{{2, 0, 3}, {2, 0, 1}, {3, 1, 4}, {3, 3, 4}}, r.Smooths)
 	require.Equal(t, []float64{1, 2, 0, 3, 4, 0}, r.Y)
 	require.Equal(t, []string{"a", "b"}, r.Levels)
 	for text, says := range map[string]string{
-		"~ mo(b)": "", "~ mo(s)": "there is no column", "~ gp(same)": "gp() needs different ones",
+		"~ mo(b):zero": "it is 0 in each row",
+		"~ mo(b)":      "", "~ mo(s)": "there is no column", "~ gp(same)": "gp() needs different ones",
 		"~ mo(half)": "mo() is of a factor with its levels in order", "cbind(a, size) ~ 1": "a number is needed here",
 		"cbind(a, b) | trials(x) ~ 1": `value "3": the sum of its counts must be its number of trials, 1`,
 	} {
@@ -160,9 +163,11 @@ func TestFunctions(t *testing.T) {
 		require.NoError(t, err)
 		with, err := rows.With(data.Column{Name: "same", Numbers: []float64{1, 1, 1}})
 		require.NoError(t, err)
+		with, err = with.With(data.Column{Name: "zero", Numbers: []float64{0, 0, 0}})
+		require.NoError(t, err)
 		with, err = with.With(data.Column{Name: "half", Numbers: []float64{1, 1.5, 2}})
 		require.NoError(t, err)
-		_, err = f.Fit(with, loose)
+		_, err = f.Fit(with, formula.Options{Collinear: true})
 		if says == "" {
 			require.NoError(t, err)
 			continue

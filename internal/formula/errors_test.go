@@ -80,10 +80,14 @@ var mistakes = []struct {
 	{`y ~ (1 | mm(g))`, 10, `mm() takes at least two factors, and a weight for each or none`},
 	{`y ~ (1 | mm(g, h, weights = x))`, 29, `mm() takes factors, and weights = cbind(v, w)`},
 	{`y ~ (1 | mm(g, h):x)`, 18, `mm() stands alone right of the bar`},
-	{`y ~ x:s(z)`, 7, `s() is added, outside groups and products: one for each level of a factor is s(x, by = g)`},
-	{`y ~ x*mo(z)`, 7, `mo() is added, outside groups and products`},
+	{`y ~ x:s(z)`, 7, `s() is added, outside groups and products: one for each level of a factor is s(x, by = g), ` +
+		`and times a number s(x, by = z)`},
+	{`y ~ (1 + mo(z) | g)`, 10, `mo() is added or multiplied outside groups`},
+	{`y ~ mi()`, 5, `mi() needs an argument: it takes "x"`},
+	{`y ~ x:gp(z)`, 7, `gp() is added, outside groups and products: one for each level of a factor is gp(x, by = g), ` +
+		`and times a number gp(x, by = z)`},
 	{`y ~ mo(log(z))`, 8, `mo() takes a column`},
-	{`y ~ gp(z, by = x)`, 16, `gp() has no argument "by": it takes "x", "k"`},
+	{`y ~ gp(z, bs = x)`, 16, `gp() has no argument "bs": it takes "x", "k", "by"`},
 	{`y ~ s(z, k = 2)`, 14,
 		`s() is of one number, and k, the dimension of its basis, is a whole number from 3 to 1000`},
 	{`y ~ s(x, z)`, 10,
@@ -95,7 +99,8 @@ var mistakes = []struct {
 	{`y ~ x:offset(z)`, 7, `an offset is added, outside groups and products: its coefficient is 1`},
 	{`y ~ offset()`, 5, `offset() needs an argument: it takes "x"`},
 	{`y ~ (s(x) | g)`, 6,
-		`s() is added, outside groups and products: one for each level of a factor is s(x, by = g)`},
+		`s() is added, outside groups and products: one for each level of a factor is s(x, by = g), and times a number ` +
+			`s(x, by = z)`},
 	{`y | foo(x) ~ 1`, 5,
 		`right of the bar stand trials(n), weights(w), se(s), cens(c), cens(c, upper) and trunc(lb = l, ub ` +
 			`= u), added to each other`},
@@ -178,13 +183,13 @@ var misfits = []struct{ text, problem string }{
 		`data: row 0, column "big^2", value "1e+300": it is +Inf: expected a finite number`},
 	{`y ~ age + months`,
 		`column 11: other columns determine "months": it is 12 age; leave one of them out, or keep all ` +
-			`with Options.Collinear`},
+			`with Formula.Collinear`},
 	{`y ~ same`,
 		`column 5: other columns determine "same": it is 2; leave one of them out, or keep all with ` +
-			`Options.Collinear`},
+			`Formula.Collinear`},
 	{`y ~ age + I(2 * age + 1)`,
 		`column 11: other columns determine "I(2 * age + 1)": it is 1 + 2 age; leave one of them out, or ` +
-			`keep all with Options.Collinear`},
+			`keep all with Formula.Collinear`},
 	{`y ~ one`,
 		`column 5: one has one level in the training data, "k": a term needs at least two; leave it out`},
 	{`y ~ (1 | one) + C(one, Sum)`,
@@ -217,13 +222,13 @@ var misfits = []struct{ text, problem string }{
 		`column 17: one has one level in the training data, "k": a term needs at least two; leave it out`},
 	{`y ~ site * arm`,
 		`column 5: other columns determine "site[b]:arm[q]": it is -site[c] + arm[q]; leave one of them ` +
-			`out, or keep all with Options.Collinear; no row of the training data has site "a" with arm "q"`},
+			`out, or keep all with Formula.Collinear; no row of the training data has site "a" with arm "q"`},
 	{`y ~ site + arm + factor(age)`,
 		`column 18: other columns determine "factor(age)[1]": it is site[b] + site[c] - arm[q]; leave one ` +
-			`of them out, or keep all with Options.Collinear`},
+			`of them out, or keep all with Formula.Collinear`},
 	{`y ~ site / arm + age * same`,
 		`column 5: "site[a]:arm[q]": no row of the training data has site "a" with arm "q": merge levels, ` +
-			`leave the product out, or keep it with Options.EmptyCells`},
+			`leave the product out, or keep it with Formula.EmptyCells`},
 	{`log(y) ~ age`, `data: row 2, column "y", value "0": log of it is -Inf: it must be above 0`},
 	{`arm | trials(age) ~ 1`, `data: row 1, column "age", value "-1": trials are whole numbers from 0`},
 	{`y | trials(age) ~ 1`, `data: row 1, column "age", value "-1": trials are whole numbers from 0`},
@@ -263,7 +268,7 @@ var misfits = []struct{ text, problem string }{
 			`factors`},
 	{`y ~ site:arm`,
 		`column 5: "site[c]:arm[p]": no row of the training data has site "c" with arm "p": merge levels, ` +
-			`leave the product out, or keep it with Options.EmptyCells`},
+			`leave the product out, or keep it with Formula.EmptyCells`},
 }
 
 // Each mistake that a table shows has its message: with the place in the formula, or with the row and the column.

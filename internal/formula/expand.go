@@ -61,7 +61,15 @@ func parse(text string) (*Formula, *Error) {
 	} else if t.kind != tokenEnd {
 		return nil, p.wrong(t.at, "expected an operator or the end, not %s", t.describe())
 	}
-	x.f.Terms, x.f.Intercept, err = x.terms(right)
+	terms, intercept, err := x.terms(right)
+	for _, t := range terms {
+		if slices.ContainsFunc(t.Factors, Expr.special) {
+			x.f.Products = append(x.f.Products, t)
+		} else {
+			x.f.Terms = append(x.f.Terms, t)
+		}
+	}
+	x.f.Intercept = intercept
 	return x.f, err
 }
 
@@ -109,8 +117,10 @@ func (x *expansion) expand(e Expr, added bool) ([]Term, *Error) {
 		return nil, x.wrong(e.at, "a group stands in parentheses: (1 %s g)", e.Name)
 	case "+", "-", "*", "/", "%in%", ":", "^":
 		return x.operator(e, added)
-	case "s", "t2", "mo", "mi", "gp":
+	case "s", "t2", "gp":
 		return nil, x.smooth(e, added)
+	case "mo", "mi":
+		return x.special(e)
 	case "offset":
 		return nil, x.offset(e, added)
 	}

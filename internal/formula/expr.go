@@ -40,6 +40,9 @@ func Const(value float64) Expr { return Expr{Kind: Number, Value: value} }
 // Apply is a function of arguments, for example Apply("log", Of("time")).
 func Apply(function string, args ...Expr) Expr { return Expr{Kind: Call, Name: function, Args: args} }
 
+// special says whether it is mo() or mi() of a column.
+func (e Expr) special() bool { return e.Kind == Call && (e.Name == "mo" || e.Name == "mi") }
+
 // None says that there is no expression.
 func (e Expr) None() bool { return e.Kind == Column && e.Name == "" }
 

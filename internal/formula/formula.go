@@ -11,6 +11,7 @@ type Formula struct {
 	Intercept bool     // whether there is a constant beside the terms
 	Terms     []Term   // of the common effects, each once, ordered by their number of factors
 	Groups    []Group  // in the order of the text
+	Products  []Term   // of mo() and mi(), with others or alone, as Terms
 	Smooths   []Smooth // in the order of the text
 	Offsets   []Expr   // whose sum is added to the predictor, each with coefficient 1
 	text      string   // as it was written
@@ -22,7 +23,9 @@ type Outcome struct {
 	Added map[string]Expr // what brms calls addition terms, by the keys of Rows.Added
 }
 
-// Term is the product of factors: numbers, or factors in the sense of tables.
+// Term is the product of factors: numbers, or factors in the sense of tables. Beside them a product has mo(x), a
+// function of ordered levels, or of whole numbers, that rises or falls (Bürkner and Charpentier 2020, British Journal
+// of Mathematical and Statistical Psychology 73), or mi(x), a column with missing values.
 type Term struct{ Factors []Expr }
 
 // Group are terms whose coefficients differ between the levels of a factor: (1 + dose | clinic).
@@ -40,14 +43,13 @@ type Group struct {
 }
 
 // Smooth is a function of a column. s(x) is the cubic regression spline of Wood (2017), Generalized Additive Models,
-// second edition, section 5.3.1, gp(x) a Gaussian process, and mo(x) a function of ordered levels, or of whole numbers,
-// that rises or falls (Bürkner and Charpentier 2020, British Journal of Mathematical and Statistical Psychology 73).
+// second edition, section 5.3.1, t2(x, z) one of two columns, and gp(x) a Gaussian process.
 type Smooth struct {
-	Kind string // s, t2, gp, mo or mi
-	X    Expr   // a number, or of mo and mi a column
-	Z    Expr   // of t2 the second number
-	K    int    // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, 5 of t2, 30 of gp
-	By   Expr   // none; of s a factor, for a function of each level; or a number, that the function is multiplied by
+	Kind string // s, t2 or gp
+	X    Expr
+	Z    Expr // of t2 the second number
+	K    int  // dimension of the basis, of s before a constraint takes one away; 0 means 10 of s, 5 of t2, 30 of gp
+	By   Expr // none; of s and gp a factor, for a function of each level; or a number, that multiplies the function
 	at   int
 }
 
@@ -164,7 +166,8 @@ func (f *Formula) String() string {
 	for _, g := range f.Groups {
 		others = append(others, "("+g.String()+")")
 	}
-	return strings.TrimPrefix(f.Outcome.String()+" ~ "+sum(f.Intercept, f.Terms, false, others), " ")
+	terms := slices.Concat(f.Terms, f.Products)
+	return strings.TrimPrefix(f.Outcome.String()+" ~ "+sum(f.Intercept, terms, false, others), " ")
 }
 
 // sum writes terms, with the constant where it has to be said, or always.
@@ -201,6 +204,7 @@ func (f *Formula) Columns() []string {
 		}
 	}
 	terms(f.Terms)
+	terms(f.Products)
 	for _, s := range f.Smooths {
 		out = s.By.columns(s.Z.columns(s.X.columns(out)))
 	}
@@ -211,6 +215,18 @@ func (f *Formula) Columns() []string {
 		terms(g.Terms)
 		for _, e := range slices.Concat(g.Factors, g.Members, g.Weights) {
 			out = e.columns(out)
+		}
+	}
+	return out
+}
+
+// Of are the columns of mo(), or of mi(), in the products, each once.
+func (f *Formula) Of(function string) (out []string) {
+	for _, t := range f.Products {
+		for _, e := range t.Factors {
+			if e.special() && e.Name == function {
+				out = e.columns(out)
+			}
 		}
 	}
 	return out

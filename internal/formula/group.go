@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/kelvin-ppl/kelvin/internal/sample"
@@ -45,6 +46,10 @@ func (p *planner) newGroup(g Group) (group, error) {
 	if twice := repeated(out.Levels); twice != "" {
 		return out, p.s.f.wrong(g.at, "two combinations of levels of "+g.Factor()+" have the name "+list([]string{twice})+
 			": levels with a colon in their names cannot be combined")
+	}
+	if len(out.Levels) < 2 {
+		return out, p.s.f.wrong(g.at, fmt.Sprintf("%s has one level in the training data, %q: effects of levels need at "+
+			"least two; leave the group out", g.Factor(), short(out.Levels[0])))
 	}
 	if g.Intercept {
 		out.columns = []column{{name: "Intercept"}}

@@ -12,7 +12,8 @@ type variable struct {
 	levels   []string // nil for numbers
 	coding   coding
 	contrast [][]float64
-	labels   []string // of the columns of the contrast, or of the numbers
+	of       *factorOf // of mo() and mi(); nil for others
+	labels   []string  // of the columns of the contrast, or of the numbers
 }
 
 // part is one column of a variable.
@@ -136,6 +137,12 @@ func (p *planner) variable(e Expr) (*variable, error) {
 		return v, nil
 	}
 	v := &variable{expr: e}
+	if e.special() {
+		of, err := p.s.newFactorOf(e)
+		v.labels, v.of = []string{""}, &of
+		p.variables[key] = v
+		return v, err
+	}
 	factor, err := p.s.isFactor(e)
 	if err != nil {
 		return nil, err

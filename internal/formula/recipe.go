@@ -20,7 +20,7 @@ type Input struct {
 }
 
 // Numbers are what a linear predictor reads of rows, each with the suffix: "x", the common columns less their means;
-// "offset"; "z0", ..., of the smooths, "at0" of a Gaussian process; and of the groups "g0_x0", ..., of each column that
+// "offset"; "z0", ..., of the smooths, "z0_0", ..., and "z0_rest" of a product, "at0" and "by0" of a Gaussian process; and of the groups "g0_x0", ..., of each column that
 // is not constant, "g0_index0" and "g0_weight0", ..., of each member.
 func (p Part) Numbers(r *Rows) []Input {
 	out := p.Design.numbers(r, p.Means)
@@ -42,14 +42,7 @@ func (d *Design) numbers(r *Rows, means []float64) (out []Input) {
 		out = append(out, Input{Name: "offset", Values: r.Offset})
 	}
 	for i, s := range d.Smooths() {
-		z := Input{Name: fmt.Sprintf("z%d", i), Values: r.Smooths[i], Index: s.Kind == "mo"}
-		switch s.Kind {
-		case "s", "t2":
-			z.Width = s.Columns
-		case "gp":
-			z.Name = fmt.Sprintf("at%d", i)
-		}
-		out = append(out, z)
+		out = append(out, s.numbers(i, r.Smooths[i])...)
 	}
 	for i, g := range d.groups {
 		rows := r.Groups[i]
@@ -68,6 +61,30 @@ func (d *Design) numbers(r *Rows, means []float64) (out []Input) {
 				out = append(out, Input{Name: fmt.Sprintf("g%d_weight%d", i, j), Values: Every(rows.Weights, j, g.Members)})
 			}
 		}
+	}
+	return out
+}
+
+// numbers are those of smooth i, of which z has the columns.
+func (s SmoothDesign) numbers(i int, z []float64) (out []Input) {
+	column := func(name string, j int, index bool) {
+		out = append(out, Input{Name: name, Values: Every(z, j, s.Columns), Index: index})
+	}
+	switch s.Kind {
+	case "product":
+		for k, f := range s.Factors {
+			column(fmt.Sprintf("z%d_%d", i, k), k, f.Levels != nil)
+		}
+		if s.Columns > len(s.Factors) {
+			column(fmt.Sprintf("z%d_rest", i), s.Columns-1, false)
+		}
+	case "gp":
+		column(fmt.Sprintf("at%d", i), 0, false)
+		if s.Columns > 1 {
+			column(fmt.Sprintf("by%d", i), 1, false)
+		}
+	default:
+		out = append(out, Input{Name: fmt.Sprintf("z%d", i), Values: z, Width: s.Columns})
 	}
 	return out
 }
@@ -182,7 +199,7 @@ func (r *Recipe) Data(t *data.Table) (map[string][]float64, error) {
 // Within is an error for rows beyond a Gaussian process, where its functions are far from what they stand for.
 func (p Part) Within(rows *Rows) error {
 	for i, ends := range p.Reach {
-		for row, v := range rows.Smooths[i] {
+		for row, v := range Every(rows.Smooths[i], 0, p.Design.smooths[i].width()) {
 			if !(v >= ends[0] && v <= ends[1]) {
 				return fmt.Errorf("row %d: %s is %g, and predictions of it reach from %g to %g", row+1, p.Design.smooths[i].name,
 					v, ends[0], ends[1])
@@ -195,8 +212,11 @@ func (p Part) Within(rows *Rows) error {
 // complete is an error for missing values of mi(), which a recipe cannot draw.
 func (p Part) complete(rows *Rows) error {
 	for i, s := range p.Design.smooths {
-		if row := slices.IndexFunc(rows.Smooths[i], math.IsNaN); row >= 0 && s.of.Kind == "mi" {
-			return fmt.Errorf("row %d: %s is missing", row+1, s.of.X.plain())
+		for k, f := range s.factors {
+			z := Every(rows.Smooths[i], k, s.width())
+			if row := slices.IndexFunc(z, math.IsNaN); row >= 0 && f.levels == nil {
+				return fmt.Errorf("row %d: %s is missing", row+1, f.expr.Args[0].plain())
+			}
 		}
 	}
 	return nil

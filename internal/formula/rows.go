@@ -36,7 +36,9 @@ func (d *Design) Rows(t *data.Table) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.rows(s)
+	r, err := d.rows(s)
+	s.locate(err)
+	return r, err
 }
 
 func (d *Design) rows(s *source) (*Rows, error) {

@@ -43,16 +43,23 @@ type savedGroup struct {
 }
 
 type savedSmooth struct {
-	Of     int        `json:"of"` // place among the smooths of the formula
-	Level  int        `json:"level"`
-	Name   string     `json:"name"`
-	Linear []string   `json:"linear,omitempty"`
-	Cubic  *savedBase `json:"cubic,omitempty"`
-	Cross  *savedBase `json:"cross,omitempty"`
-	Part   int        `json:"part,omitempty"`
-	Means  []float64  `json:"means,omitempty"`
-	Levels []string   `json:"levels,omitempty"`
-	Low    float64    `json:"low,omitempty"`
+	Of      int           `json:"of"` // place among the smooths of the formula; -1 of a product
+	Level   int           `json:"level"`
+	Name    string        `json:"name"`
+	Linear  []string      `json:"linear,omitempty"`
+	Cubic   *savedBase    `json:"cubic,omitempty"`
+	Cross   *savedBase    `json:"cross,omitempty"`
+	Part    int           `json:"part,omitempty"`
+	Means   []float64     `json:"means,omitempty"`
+	Factors []savedFactor `json:"factors,omitempty"`
+	Rest    savedColumn   `json:"rest,omitzero"`
+}
+
+// savedFactor is mo() or mi() in a product.
+type savedFactor struct {
+	Expr   string   `json:"expr"`
+	Levels []string `json:"levels,omitempty"`
+	Low    float64  `json:"low,omitempty"`
 }
 
 type savedBase struct {
@@ -87,8 +94,15 @@ func (d *Design) MarshalJSON() ([]byte, error) {
 	}
 	for _, m := range d.smooths {
 		of := slices.IndexFunc(d.f.Smooths, func(o Smooth) bool { return o.String() == m.of.String() })
-		s.Smooths = append(s.Smooths, savedSmooth{of, m.level, m.name, m.linear, m.cubic.saved(), m.cross.saved(), m.part,
-			m.means, m.levels, m.low})
+		w := savedSmooth{Of: of, Level: m.level, Name: m.name, Linear: m.linear, Cubic: m.cubic.saved(),
+			Cross: m.cross.saved(), Part: m.part, Means: m.means}
+		for _, f := range m.factors {
+			w.Factors = append(w.Factors, savedFactor{f.expr.String(), f.levels, f.low})
+		}
+		if len(m.rest.parts) > 0 {
+			w.Rest = columns([]column{m.rest})[0]
+		}
+		s.Smooths = append(s.Smooths, w)
 	}
 	return json.Marshal(s)
 }
@@ -146,7 +160,7 @@ func (f *Formula) calls() map[string]Expr {
 			walk(a)
 		}
 	}
-	terms := slices.Clone(f.Terms)
+	terms := slices.Concat(f.Terms, f.Products)
 	for _, g := range f.Groups {
 		terms = append(append(terms, g.Terms...), Term{slices.Concat(g.Factors, g.Members, g.Weights)})
 	}
@@ -287,11 +301,19 @@ func (r *restorer) groups() error {
 
 func (r *restorer) smooths() error {
 	for _, s := range r.s.Smooths {
+		if s.Of == -1 {
+			m, err := r.product(s)
+			if err != nil {
+				return err
+			}
+			r.made.smooths = append(r.made.smooths, m)
+			continue
+		}
 		if s.Of < 0 || s.Of >= len(r.made.f.Smooths) {
 			return unreadable("smooth %s is %d of %d", short(s.Name), s.Of, len(r.made.f.Smooths))
 		}
 		m := smooth{of: r.made.f.Smooths[s.Of], level: s.Level, name: s.Name, linear: s.Linear, part: s.Part,
-			means: s.Means, levels: s.Levels, low: s.Low}
+			means: s.Means}
 		linear, means := 0, 0
 		k, err := m.of.k(), error(nil)
 		switch m.of.Kind {
@@ -311,6 +333,30 @@ func (r *restorer) smooths() error {
 		r.made.smooths, r.made.names = append(r.made.smooths, m), append(r.made.names, m.linear...)
 	}
 	return nil
+}
+
+// product is one of mo() and mi().
+func (r *restorer) product(s savedSmooth) (m smooth, err error) {
+	m = smooth{of: Smooth{Kind: "product"}, level: -1, name: s.Name}
+	known := r.made.f.calls()
+	for _, f := range s.Factors {
+		e, ok := known[f.Expr]
+		if !ok || !e.special() || (e.Name == "mi") != (len(f.Levels) == 0) {
+			return m, unreadable("the formula has no factor %s of %d levels", short(f.Expr), len(f.Levels))
+		}
+		m.factors = append(m.factors, factorOf{e, f.Levels, f.Low})
+	}
+	if len(m.factors) == 0 {
+		return m, unreadable("product %s has no factors", short(s.Name))
+	}
+	if len(s.Rest.Parts) > 0 {
+		rest, err := r.columns([]savedColumn{s.Rest})
+		if err != nil {
+			return m, err
+		}
+		m.rest = rest[0]
+	}
+	return m, nil
 }
 
 // restore is a spline of k knots.

@@ -164,14 +164,6 @@ func (c cubic) evaluate(u float64, to []float64) {
 
 // newSmooths are those of a term: one for each level of a factor By.
 func (s *source) newSmooths(of Smooth) ([]smooth, error) {
-	if of.Kind == "mo" {
-		m, err := s.newMonotonic(of)
-		return []smooth{m}, err
-	}
-	if of.Kind == "mi" {
-		_, err := s.incomplete(of.X)
-		return []smooth{{of: of, level: -1, name: of.String()}}, err
-	}
 	levels, factor, err := []string(nil), false, error(nil)
 	if !of.By.None() {
 		if factor, err = s.isFactor(of.By); err == nil && factor {
@@ -195,12 +187,17 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 		if n < 2 {
 			return nil, s.f.wrong(of.at, fmt.Sprintf("%s has one value in all rows: gp() needs different ones", of.X))
 		}
-		return []smooth{{of: of, level: -1, name: of.String()}}, nil
-	} else if n < k {
+	} else if n < k && of.Kind != "gp" {
 		return nil, s.f.wrong(of.at, few(Smooth{Kind: of.Kind, X: of.X, K: k}, of.X, n))
 	}
 	centred := of.By.None() || factor
-	base := smooth{of: of, level: -1, name: of.String(), cubic: newCubic(x, k, centred)}
+	base := smooth{of: of, level: -1, name: of.String()}
+	if of.Kind == "s" {
+		base.cubic = newCubic(x, k, centred)
+	}
+	if !factor && of.Kind == "gp" {
+		return []smooth{base}, nil
+	}
 	if !factor {
 		if !centred {
 			base.linear = []string{base.name + "[constant]"}
@@ -211,8 +208,9 @@ func (s *source) newSmooths(of Smooth) ([]smooth, error) {
 	var out []smooth
 	for i, l := range levels {
 		of := base
-		of.level, of.name = i, base.name+"["+l+"]"
-		of.linear = []string{of.name + "[linear]"}
+		if of.level, of.name = i, base.name+"["+l+"]"; of.of.Kind == "s" {
+			of.linear = []string{of.name + "[linear]"}
+		}
 		out = append(out, of)
 	}
 	return out, nil
@@ -228,6 +226,21 @@ func few(s Smooth, x Expr, n int) string {
 	return out + ": write " + s.String()
 }
 
+// rowsOf are those of the level that a smooth is of, or numbers that multiply it; nil is all rows, or 1.
+func (s *source) rowsOf(m smooth) (in []bool, by []float64, err error) {
+	if m.level < 0 {
+		if !m.of.By.None() {
+			by, err = s.numeric(m.of.By)
+		}
+		return nil, by, err
+	}
+	codes, err := s.levels(m.of.By)
+	for _, c := range codes {
+		in = append(in, int(c) == m.level)
+	}
+	return in, nil, err
+}
+
 // smooth has the penalised columns, and writes the others into the common ones. Those of one level are 0 in rows of
 // other levels.
 func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
@@ -235,20 +248,14 @@ func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	var by []float64
-	var codes []int32
-	if m.level >= 0 {
-		codes, err = s.levels(m.of.By)
-	} else if !m.of.By.None() {
-		by, err = s.numeric(m.of.By)
-	}
+	in, by, err := s.rowsOf(m)
 	if err != nil {
 		return nil, err
 	}
 	n, width := s.t.Len(), m.of.k()-2
 	z := make([]float64, n*width)
 	for i := range n {
-		if codes != nil && int(codes[i]) != m.level {
+		if in != nil && !in[i] {
 			continue
 		}
 		row, u, w := z[i*width:(i+1)*width], m.cubic.standard(v[i]), 1.0
@@ -265,63 +272,49 @@ func (s *source) smooth(m smooth, x []float64, p, at int) ([]float64, error) {
 	return z, nil
 }
 
-// newMonotonic learns the levels of mo(): those of a factor that rows have, or all whole numbers from the least to the
-// largest.
-func (s *source) newMonotonic(of Smooth) (m smooth, err error) {
-	m = smooth{of: of, level: -1, name: of.String()}
-	factor, err := s.isFactor(of.X)
-	if err != nil {
-		return m, err
+// process has the number of gp() and what multiplies its function: 1, or 0 in rows of another level than its own, or
+// the number By.
+func (s *source) process(m smooth) ([]float64, error) {
+	v, err := s.number(m.of.X)
+	if err != nil || m.width() == 1 {
+		return v, err
 	}
-	if factor {
-		m.levels, err = s.learnFactor(of.X)
-		return m, err
-	}
-	x, err := s.numeric(of.X)
-	if err != nil {
-		return m, err
-	}
-	m.low = slices.Min(x)
-	high := slices.Max(x)
-	for i, v := range x {
-		if v != math.Trunc(v) || high-m.low > 1000 || high == m.low {
-			return m, cell(i, of.X, number(v), "mo() is of a factor with its levels in order, or of whole numbers, at least "+
-				"two and at most 1000 apart")
-		}
-	}
-	for v := m.low; v <= high; v++ {
-		m.levels = append(m.levels, number(v))
-	}
-	return m, nil
-}
-
-// function is what Rows.Smooths has. Columns of s without penalty go into the common ones.
-func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
-	switch {
-	case m.of.Kind == "s":
-		return s.smooth(m, x, p, at)
-	case m.of.Kind == "t2":
-		return s.tensor(m, x, p, at)
-	case m.of.Kind == "mi":
-		return s.incomplete(m.of.X)
-	case m.of.Kind == "gp":
-		return s.number(m.of.X)
-	}
-	if factor, err := s.isFactor(m.of.X); err != nil || factor {
-		codes, err := s.levels(m.of.X)
-		out := make([]float64, len(codes))
-		for i, c := range codes {
-			out[i] = float64(c)
-		}
-		return out, err
-	}
-	v, err := s.numeric(m.of.X)
-	out := make([]float64, len(v))
+	in, by, err := s.rowsOf(m)
+	out := make([]float64, 0, 2*len(v))
 	for i := range v {
-		if out[i] = v[i] - m.low; !slices.Contains(m.levels, number(v[i])) {
-			return nil, cell(i, m.of.X, number(v[i]), "the training data do not have this level of mo(): they have "+
-				list(m.levels))
+		w := 1.0
+		if by != nil {
+			w = by[i]
+		} else if in != nil {
+			w = float64(number01(in[i]))
 		}
+		out = append(out, v[i], w)
 	}
 	return out, err
+}
+
+// width is how many columns of Rows.Smooths it has.
+func (m smooth) width() int {
+	switch {
+	case m.of.Kind == "s":
+		return m.of.k() - 2
+	case m.of.Kind == "t2":
+		return len(m.means)
+	case m.of.Kind == "gp":
+		return 1 + number01(!m.of.By.None())
+	}
+	return len(m.factors) + number01(len(m.rest.parts) > 0)
+}
+
+// function is what Rows.Smooths has. Columns of s and t2 without penalty go into the common ones.
+func (s *source) function(m smooth, x []float64, p, at int) ([]float64, error) {
+	switch m.of.Kind {
+	case "s":
+		return s.smooth(m, x, p, at)
+	case "t2":
+		return s.tensor(m, x, p, at)
+	case "gp":
+		return s.process(m)
+	}
+	return s.special(m)
 }

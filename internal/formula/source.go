@@ -2,6 +2,7 @@ package formula
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,6 +63,13 @@ func (f *Formula) wrong(at int, problem string) *Error {
 // cell is a mistake of a value.
 func cell(row int, of Expr, value, problem string) error {
 	return &data.Error{Row: row, Column: of.plain(), Value: value, Problem: problem}
+}
+
+// locate gives an error of a row its line in the file of the table.
+func (s *source) locate(err error) {
+	if e := (*data.Error)(nil); errors.As(err, &e) && e.Line == 0 {
+		e.Line = s.t.Line(e.Row)
+	}
 }
 
 // plain is the name of a column without backquotes, or the expression.

@@ -1,6 +1,9 @@
 package formula
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // group reads (terms | factor). Several factors make several groups.
 func (x *expansion) group(bar Expr, added bool) *Error {
@@ -138,18 +141,31 @@ func (x *expansion) memberships(e Expr) ([]Group, *Error) {
 	return []Group{g}, nil
 }
 
-// smooth reads s(x, k = 10, by = f), t2(x, z, k = 5), gp(x, k = 30), mo(x) or mi(x).
+// special reads mo(x) or mi(x).
+func (x *expansion) special(e Expr) ([]Term, *Error) {
+	e = e.bare()
+	if !x.top {
+		return nil, x.wrong(e.at, "%s() is added or multiplied outside groups", e.Name)
+	}
+	a := x.arguments(e, "x")
+	if of := a.number("x"); of.Kind != Column {
+		a.wrong(of.at, "%s() takes a column", e.Name)
+	}
+	return []Term{{[]Expr{e}}}, a.err
+}
+
+// smooth reads s(x, k = 10, by = f), t2(x, z, k = 5) or gp(x, k = 30, by = f).
 func (x *expansion) smooth(e Expr, added bool) *Error {
 	if !added || !x.top {
 		more := ""
-		if e.Name == "s" {
-			more = ": one for each level of a factor is s(x, by = g)"
+		if e.Name != "t2" {
+			more = fmt.Sprintf(": one for each level of a factor is %s(x, by = g), and times a number %s(x, by = z)", e.Name,
+				e.Name)
 		}
 		return x.wrong(e.at, "%s() is added, outside groups and products%s", e.Name, more)
 	}
 	s := Smooth{Kind: e.Name, at: e.at}
-	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k"}, "mo": {"x"}, "mi": {"x"},
-		"t2": {"x", "z", "k"}}[s.Kind]
+	names := map[string][]string{"s": {"x", "k", "by", "bs"}, "gp": {"x", "k", "by"}, "t2": {"x", "z", "k"}}[s.Kind]
 	a := x.arguments(e, names...)
 	s.X, s.By = a.number("x"), a.of["by"]
 	if basis := a.of["bs"]; !basis.None() && (basis.Kind != Text || basis.Name != "cr") {
@@ -167,7 +183,7 @@ func (x *expansion) smooth(e Expr, added bool) *Error {
 	if s.K == usual {
 		s.K = 0
 	}
-	if s.X.Kind == Number || (s.Kind == "mo" || s.Kind == "mi") && s.X.Kind != Column {
+	if s.X.Kind == Number {
 		a.wrong(s.X.at, "%s() takes a column", s.Kind)
 	}
 	if !s.By.None() && s.By.Kind != Column {

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,10 +98,27 @@ func sources(root string, mode parser.Mode, visit func(dir string, set *token.Fi
 	})
 }
 
+// ignored are the files that git ignores, as the folders of fits and reports beside them; none where git is not there.
+func ignored(root string) map[string]bool {
+	list := exec.Command("git", "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	list.Dir = root
+	out, err := list.Output()
+	names := map[string]bool{}
+	if err == nil {
+		for _, name := range strings.Split(string(out), "\x00") {
+			names[filepath.Join(root, filepath.FromSlash(name))] = true
+		}
+	}
+	return names
+}
+
 // columns lists the lines that are too long in code and documents.
 func columns(root string) error {
-	long := 0
+	long, skipped := 0, ignored(root)
 	err := walk(root, func(path string) error {
+		if skipped[path] {
+			return nil
+		}
 		if info, err := os.Stat(path); err != nil {
 			return err
 		} else if info.Size() > maxBytes {

@@ -75,6 +75,13 @@ func TestCoxByHand(t *testing.T) {
 		two := w[0] + w[1] + w[2] + w[4]
 		want := eta[3] - math.Log(two+w[3]) + eta[1] - math.Log(two) + eta[4] - math.Log(two-(w[1]+w[4])/2)
 		require.InDelta(t, want, m.LogPartial(torch.New(eta)).Item(), 1e-13) // the last event has itself alone at risk
+		// Who enters at 1 or later is not at risk at the event at 1.
+		m.Entry = []float64{1, 0, 1.5, 0.5, 0}
+		want += math.Log(two+w[3]) - math.Log(w[1]+w[3]+w[4])
+		require.InDelta(t, want, m.LogPartial(torch.New(eta)).Item(), 1e-13)
+		m.Entry[2] = 2
+		require.PanicsWithError(t, "dist.Cox: Entry is [1 0 2 0.5 0]: there are 5, each below its time: that of 2 is 2",
+			func() { m.LogPartial(torch.New(eta)) })
 		return nil
 	}))
 }
