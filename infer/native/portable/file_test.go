@@ -70,7 +70,7 @@ func TestRefuses(t *testing.T) {
 	require.Error(t, (&File{}).Write(nil))
 	_, err = NewPlan(nil, nil)
 	require.Error(t, err)
-	p := &ir.Plan{Dim: 1, Inputs: []ir.Slot{{Name: "y", Shape: []int64{2}}}}
+	p := &ir.Plan{Dim: 1, Inputs: []ir.Slot{{Name: "y", Shape: []int{2}}}}
 	_, err = NewPlan(p, [][]float64{{1}})
 	require.ErrorContains(t, err, `"y" has 1 numbers, expected 2`)
 	p = &ir.Plan{Dim: 1, Steps: []ir.Step{{Kind: ir.Call}}}
