@@ -137,7 +137,7 @@ func (p *predictor) readable(batch infer.Batch, i int, s formula.SmoothDesign) e
 				z[row] = mean
 			}
 		}
-		key := p.data(fmt.Sprintf("z%d_%d", i, k))
+		key := p.data("z%d_%d", i, k)
 		torch.Free(batch[key])
 		if err := put(key, z); err != nil {
 			return err
