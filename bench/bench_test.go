@@ -57,7 +57,7 @@ func BenchmarkSchools(b *testing.B) {
 	})
 	for _, k := range []int{1, 4, 64, 1024} {
 		b.Run(fmt.Sprintf("chains=%d", k), func(b *testing.B) {
-			x := tensor(b, SchoolsStart(k), int64(k), SchoolsDim)
+			x := tensor(b, SchoolsStart(k), int(k), SchoolsDim)
 			gradients(b, k, func() error {
 				_, _, err := torch.VmapValueAndGrad(m.LogDensity, x)
 				return err
@@ -77,7 +77,7 @@ func gradients(b *testing.B, chains int, f func() error) {
 	b.ReportMetric(float64(b.N*chains)/b.Elapsed().Seconds(), "gradients/s")
 }
 
-func tensor(b *testing.B, x []float64, shape ...int64) torch.Tensor {
+func tensor(b *testing.B, x []float64, shape ...int) torch.Tensor {
 	b.Helper()
 	t, err := torch.FromSlice(x, shape...)
 	if err != nil {

@@ -121,7 +121,7 @@ func TestChainsEqualRows(t *testing.T) {
 }
 
 func evaluate(t *testing.T, f func(torch.Tensor) (torch.Tensor, torch.Tensor, error), x []float64,
-	shape ...int64) (values,
+	shape ...int) (values,
 	grads []float64) {
 	t.Helper()
 	err := torch.Do(func(*torch.Scope) error {

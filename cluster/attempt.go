@@ -75,7 +75,7 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		o.Differs = m.What
 	}
 	if d := result.Unconstrained; d != nil {
-		size := int64(d.Total()) * int64(rowBytes(d.Dim(), len(d.Stats())))
+		size := int(d.Total()) * int(rowBytes(d.Dim(), len(d.Stats())))
 		if size > t.Limit {
 			return a.fail(ctx, a.bucket.tooLarge("the draws of the task", size))
 		}
@@ -93,7 +93,7 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 }
 
 // put writes the draws of the task, of so many bytes, where the result says.
-func (a *attempt) put(ctx context.Context, d *draws.Draws, size int64, o *outcome) error {
+func (a *attempt) put(ctx context.Context, d *draws.Draws, size int, o *outcome) error {
 	o.Draws = a.block("result")
 	o.Stats, o.Attrs, o.Notes = d.Stats(), d.Attrs(), d.Notes()
 	for c := range d.Chains() {
@@ -274,8 +274,8 @@ func every(ctx context.Context, done <-chan struct{}, interval time.Duration, f 
 }
 
 func (a *attempt) progress(kind string) {
-	a.tell(a.task, event{Kind: kind, Attempt: a.state.Attempt, Step: a.step.Load(), Steps: a.steps.Load(),
-		Resumed: a.resumed.Load(), Gradients: a.gradients.Load()})
+	a.tell(a.task, event{Kind: kind, Attempt: a.state.Attempt, Step: int(a.step.Load()), Steps: int(a.steps.Load()),
+		Resumed: int(a.resumed.Load()), Gradients: int(a.gradients.Load())})
 }
 
 // run makes the run in a folder of its own, whose checkpoints go to the server.
@@ -302,7 +302,7 @@ func (a *attempt) run(ctx context.Context, k *kept) (*infer.Result, error) {
 		}
 	}
 	if k.checkpoints {
-		a.mirror = &mirror{attempt: a, ctx: ctx, dir: dir, sizes: map[string]int64{}, saved: time.Now()}
+		a.mirror = &mirror{attempt: a, ctx: ctx, dir: dir, sizes: map[string]int{}, saved: time.Now()}
 		if err := a.mirror.restore(); err != nil {
 			return nil, err
 		}

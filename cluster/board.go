@@ -26,7 +26,7 @@ type board struct {
 	denied  time.Time
 	ready   int
 	taken   int   // attempts after the first of their task
-	again   int64 // steps that were made again, as far as told
+	again   int // steps that were made again, as far as told
 	drawn   time.Time
 	ended   bool
 }

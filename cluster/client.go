@@ -95,7 +95,7 @@ func (c *client) submit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if most := c.link.nc.MaxPayload(); int64(len(text)) > most {
+		if most := c.link.nc.MaxPayload(); int(len(text)) > int(most) {
 			return fmt.Errorf("the message of a task has %d bytes, and the server's limit is %d: make "+
 				"cluster.Options.Params smaller: %w", len(text), most, infer.ErrConfig)
 		}
@@ -157,7 +157,7 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 		}
 		t := task{Run: c.bucket.run, Number: len(c.tasks), Job: c.o.Job, Params: text, Data: data, Start: object,
 			Point: packed, Position: at, Want: want, Mixed: c.o.Mixed, Tries: c.o.Tries, Crashes: c.o.Crashes,
-			AckWait: int64(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from, draws: drawsOf(o, cell.Method),
+			AckWait: int(c.o.AckWait), Limit: c.o.MaxObject, cell: i, from: from, draws: drawsOf(o, cell.Method),
 			Streamed: c.o.Discard && c.saver(i) != nil,
 			Options: settings{Chains: size, Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Seed: o.Seed,
 				FirstChain: o.FirstChain + uint64(from), Cycles: o.Cycles, Discard: o.Discard && c.saver(i) == nil,
@@ -174,7 +174,7 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 func (c *client) sharePart(ctx context.Context, p infer.Params, from, size int, have map[string]bool) (packed []byte,
 	object string, err error) {
 	packed, err = packPart(p, from, size)
-	if err != nil || int64(len(packed)) <= min(smallBytes, c.o.MaxObject) {
+	if err != nil || int(len(packed)) <= min(smallBytes, c.o.MaxObject) {
 		return packed, "", err
 	}
 	object, err = c.share(ctx, "start", packed, have)

@@ -55,7 +55,7 @@ func TestGone(t *testing.T) {
 	_, err := a.bucket.checkpoints.get(t.Context(), "000000.000001.name")
 	require.ErrorIs(t, err, jetstream.ErrMsgNotFound)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	a.cancel, a.task.AckWait = cancel, int64(time.Hour)
+	a.cancel, a.task.AckWait = cancel, int(time.Hour)
 	stop, err := a.beat(ctx, nil)
 	require.NoError(t, err)
 	defer stop()
@@ -88,6 +88,6 @@ func TestSecondResult(t *testing.T) {
 func TestRestoreStaysInItsFolder(t *testing.T) {
 	a, _ := attempts(t)
 	a.state.Files = map[string]parts{"../outside.kelvin": {}}
-	m := &mirror{attempt: a, ctx: t.Context(), dir: t.TempDir(), sizes: map[string]int64{}}
+	m := &mirror{attempt: a, ctx: t.Context(), dir: t.TempDir(), sizes: map[string]int{}}
 	require.ErrorContains(t, m.restore(), `checkpoint file "../outside.kelvin" is outside`)
 }

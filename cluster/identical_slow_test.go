@@ -61,7 +61,7 @@ func logistic(c *ppl.Ctx) {
 
 // network is a network of 8-16-1 on the same data, with its cold posterior's sampler and batches of 64.
 func network(data infer.Batch, temperature float64) (cluster.Spec, error) {
-	net, err := nn.MLP{Sizes: []int64{features, 16, 1}}.Build()
+	net, err := nn.MLP{Sizes: []int{features, 16, 1}}.Build()
 	if err != nil {
 		return cluster.Spec{}, err
 	}

@@ -156,16 +156,16 @@ type bucket struct {
 	keys               jetstream.KeyValue
 	objects            jetstream.ObjectStore
 	draws, checkpoints *pile
-	limit              int64 // bytes of an object
+	limit              int // bytes of an object
 }
 
-func (l *link) bucket(run string, limit int64) *bucket {
+func (l *link) bucket(run string, limit int) *bucket {
 	return &bucket{link: l, run: run, limit: limit, draws: l.pile(run, drawsPile),
 		checkpoints: l.pile(run, checkpointsPile)}
 }
 
 // make makes the buckets of a run.
-func (l *link) make(ctx context.Context, run string, replicas int, limit int64) (*bucket, error) {
+func (l *link) make(ctx context.Context, run string, replicas int, limit int) (*bucket, error) {
 	b := l.bucket(run, limit)
 	err := again(ctx, func(ctx context.Context) (err error) {
 		b.keys, err = l.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucketPrefix + run,
@@ -190,7 +190,7 @@ func (l *link) make(ctx context.Context, run string, replicas int, limit int64) 
 }
 
 // open finds the buckets of a run. A run that is over has no buckets.
-func (l *link) open(ctx context.Context, run string, limit int64) (*bucket, error) {
+func (l *link) open(ctx context.Context, run string, limit int) (*bucket, error) {
 	b := l.bucket(run, limit)
 	err := again(ctx, func(ctx context.Context) (err error) {
 		if b.keys, err = l.js.KeyValue(ctx, bucketPrefix+run); err != nil {
@@ -229,14 +229,14 @@ func (b *bucket) remove(ctx context.Context) error {
 
 var errLimit = errors.New("object too large")
 
-func (b *bucket) tooLarge(name string, size int64) error {
+func (b *bucket) tooLarge(name string, size int) error {
 	return fmt.Errorf("%s has %d bytes, and cluster.Options.MaxObject is %d: %w", name, size, b.limit, errLimit)
 }
 
 // put writes an object.
 func (b *bucket) put(ctx context.Context, name string, data []byte) error {
-	if int64(len(data)) > b.limit {
-		return b.tooLarge(name, int64(len(data)))
+	if int(len(data)) > b.limit {
+		return b.tooLarge(name, int(len(data)))
 	}
 	return again(ctx, func(ctx context.Context) error {
 		// A large object takes longer than one request.
@@ -258,8 +258,8 @@ func (b *bucket) get(ctx context.Context, name string) (data []byte, err error) 
 			return err
 		}
 		info, err := o.Info()
-		if err == nil && int64(info.Size) > b.limit {
-			err = b.tooLarge(name, int64(info.Size))
+		if err == nil && int(info.Size) > b.limit {
+			err = b.tooLarge(name, int(info.Size))
 		}
 		if err == nil {
 			data, err = io.ReadAll(o)

@@ -20,7 +20,7 @@ type mirror struct {
 	*attempt
 	ctx    context.Context
 	dir    string
-	sizes  map[string]int64 // of the files that grow, as far as the server has them
+	sizes  map[string]int // of the files that grow, as far as the server has them
 	number int
 	saved  time.Time
 }
@@ -100,14 +100,14 @@ func (m *mirror) save(dir string) error {
 			p = parts{}
 		}
 		block := m.block(fmt.Sprintf("%s-%06d", base64.RawURLEncoding.EncodeToString([]byte(name)), m.number))
-		if int64(len(data)) > m.bucket.limit {
-			return m.bucket.tooLarge(name, int64(len(data)))
+		if int(len(data)) > m.bucket.limit {
+			return m.bucket.tooLarge(name, int(len(data)))
 		}
 		if err := m.bucket.checkpoints.put(m.ctx, block, data); err != nil {
 			return err
 		}
 		p.Blocks = append(append([]string(nil), p.Blocks...), block)
-		p.Size += int64(len(data))
+		p.Size += int(len(data))
 		files[name] = p
 		return nil
 	})
@@ -134,13 +134,13 @@ func (a *attempt) block(name string) string {
 }
 
 // readFrom reads a file from a place on.
-func readFrom(path string, from int64) ([]byte, error) {
+func readFrom(path string, from int) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := f.Seek(from, io.SeekStart); err != nil {
+	if _, err := f.Seek(int64(from), io.SeekStart); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(f)

@@ -36,7 +36,7 @@ type Options struct {
 	Replicas int           // copies of streams that a cluster of servers keeps; default 1
 	// MaxObject limits the bytes of the data, of a file of a checkpoint and of a task's draws; default 1 GiB. The server
 	// limits messages.
-	MaxObject int64
+	MaxObject int
 	// Mixed lets workers of another kind of processor, libtorch or number of threads take tasks. The draws then equal
 	// those of a local run in law, not in every bit, and a note says so.
 	Mixed bool

@@ -78,7 +78,7 @@ func newNamespace(t *testing.T) namespace {
 // attemptFile is what a worker has recorded of an attempt.
 type attemptFile struct {
 	task, worker  string
-	resumed, step int64
+	resumed, step int
 	changed       time.Time
 }
 
@@ -185,7 +185,7 @@ func TestPartition(t *testing.T) {
 		if a.task == lost[0].task && a.worker != lost[0].worker {
 			taken++
 			assert.Positive(t, a.resumed)
-			assert.LessOrEqual(t, lost[0].step-a.resumed, int64(every), "updates that were made again")
+			assert.LessOrEqual(t, lost[0].step-a.resumed, int(every), "updates that were made again")
 		}
 	}
 	assert.Equal(t, 1, taken, "workers that took the task")

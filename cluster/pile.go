@@ -90,7 +90,7 @@ func (p *pile) put(ctx context.Context, name string, block []byte) error {
 }
 
 // room waits until most of what was put has been taken.
-func (p *pile) room(ctx context.Context, size int64) error {
+func (p *pile) room(ctx context.Context, size int) error {
 	end, least := time.Now().Add(backlogWait), uint64(math.MaxUint64)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		if err := p.open(ctx); err != nil {

@@ -37,10 +37,10 @@ func (g *glance) Observe(p infer.Progress) {
 }
 
 func (a *attempt) look(p infer.Progress) {
-	a.step.Store(p.Step)
-	a.resumed.Store(p.Resumed)
-	a.gradients.Store(p.Gradients)
-	a.steps.Store(p.Steps)
+	a.step.Store(int64(p.Step))
+	a.resumed.Store(int64(p.Resumed))
+	a.gradients.Store(int64(p.Gradients))
+	a.steps.Store(int64(p.Steps))
 }
 
 // recordVariable names the environment variable with a folder, in which a worker keeps a file for each attempt.

@@ -152,11 +152,11 @@ func TestProgress(t *testing.T) {
 	address, nc := served(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var last int64
+	var last int
 	_, err := nc.Subscribe("kelvin.events.>", func(m *nats.Msg) {
 		var e struct {
 			Kind        string
-			Step, Steps int64
+			Step, Steps int
 		}
 		assert.NoError(t, json.Unmarshal(m.Data, &e))
 		if e.Kind == "progress" && e.Step > last && last > 0 {

@@ -14,10 +14,10 @@ import (
 // tensor is a tensor on the wire. float64 holds the values of all types but int64 without loss.
 type tensor struct {
 	Name     string
-	Shape    []int64
+	Shape    []int
 	DType    int // libtorch's number
 	Floats   []float64
-	Integers []int64
+	Integers []int
 }
 
 func packTensor(name string, t torch.Tensor) (out tensor, err error) {
@@ -31,7 +31,7 @@ func packTensor(name string, t torch.Tensor) (out tensor, err error) {
 	}
 	out.DType = int(dtype.CInt())
 	if dtype == gotch.Int64 {
-		out.Integers, err = torch.ToSlice[int64](t)
+		out.Integers, err = torch.ToSlice[int](t)
 	} else {
 		out.Floats, err = torch.ToSlice[float64](t)
 	}

@@ -44,7 +44,7 @@ type Frame struct {
 	Y []float64
 	// Numbers and Indices are the columns of their own, by name.
 	Numbers map[string][]float64
-	Indices map[string][]int64
+	Indices map[string][]int
 	Rows    int
 }
 
@@ -93,7 +93,7 @@ func (d *Design) Frame(t *Table) (*Frame, error) {
 	if t == nil || t.n == 0 {
 		return nil, &Error{Row: -1, Problem: "there are no rows"}
 	}
-	f := &Frame{Names: d.Names(), Numbers: map[string][]float64{}, Indices: map[string][]int64{}, Rows: t.n}
+	f := &Frame{Names: d.Names(), Numbers: map[string][]float64{}, Indices: map[string][]int{}, Rows: t.n}
 	values := map[*variable][]float64{}
 	for _, v := range d.variables {
 		var err error
@@ -112,9 +112,9 @@ func (d *Design) Frame(t *Table) (*Frame, error) {
 			f.Numbers[v.column] = values[v]
 			continue
 		}
-		codes := make([]int64, t.n)
+		codes := make([]int, t.n)
 		for i, code := range values[v] {
-			codes[i] = int64(code)
+			codes[i] = int(code)
 		}
 		f.Indices[v.column] = codes
 	}

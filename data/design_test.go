@@ -50,7 +50,7 @@ func TestDesign(t *testing.T) {
 	}
 	assert.Equal(t, []float64{1, 0, 0}, f.Y)
 	assert.Equal(t, map[string][]float64{"income": {10, 20, 60}}, f.Numbers)
-	assert.Equal(t, map[string][]int64{"region": {2, 0, 1}}, f.Indices)
+	assert.Equal(t, map[string][]int{"region": {2, 0, 1}}, f.Indices)
 	assert.Equal(t, 3, f.Rows)
 }
 

@@ -131,9 +131,9 @@ func (d *Design) Draws(posterior *draws.Draws, intercept, w string) (*draws.Draw
 			return nil, err
 		}
 	}
-	sites := []draws.Site{{Name: "intercept", Shape: []int64{}, Size: 1}}
+	sites := []draws.Site{{Name: "intercept", Shape: []int{}, Size: 1}}
 	for i, c := range d.columns {
-		sites = append(sites, draws.Site{Name: c.name, Shape: []int64{}, Size: 1, Offset: i + 1})
+		sites = append(sites, draws.Site{Name: c.name, Shape: []int{}, Size: 1, Offset: i + 1})
 	}
 	out, err := draws.New(sites, posterior.Stats(), posterior.Chains())
 	if err != nil {

@@ -159,7 +159,7 @@ func TestDesignDraws(t *testing.T) {
 		table(t, data.Column{Name: "age", Numbers: []float64{1, 2, 3}}))
 	require.NoError(t, err)
 	posterior, err := draws.New([]draws.Site{
-		{Name: "b", Size: 1}, {Name: "sigma", Size: 1, Offset: 1}, {Name: "w", Shape: []int64{1}, Size: 1, Offset: 2},
+		{Name: "b", Size: 1}, {Name: "sigma", Size: 1, Offset: 1}, {Name: "w", Shape: []int{1}, Size: 1, Offset: 2},
 	}, []string{draws.StatLP}, 2)
 	require.NoError(t, err)
 	require.NoError(t, posterior.AppendChain(0, []float64{10, 1, 3}, []float64{-5}))

@@ -11,7 +11,7 @@ import (
 
 // sample has four chains of 250 independent draws of a scalar and a vector; transition 17 of each chain diverged.
 func sample() *draws.Draws {
-	sites := []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}}
+	sites := []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int{2}, Offset: 1, Size: 2}}
 	d, err := draws.New(sites, []string{draws.StatDivergent}, 4)
 	if err != nil {
 		panic(err)

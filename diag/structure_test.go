@@ -12,7 +12,7 @@ import (
 // matrices are draws of a Cholesky factor of a 2x2 correlation, (1 0; r √(1 - r²)), and of a scalar that is 0.
 func matrices(t *testing.T) *draws.Draws {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "L", Shape: []int64{2, 2}, Size: 4}, {Name: "zero", Offset: 4, Size: 1}},
+	d, err := draws.New([]draws.Site{{Name: "L", Shape: []int{2, 2}, Size: 4}, {Name: "zero", Offset: 4, Size: 1}},
 		nil, 4)
 	require.NoError(t, err)
 	for c, chain := range normals(source(3), 4, 400) {

@@ -19,7 +19,7 @@ func summaryDraws(t *testing.T) *draws.Draws {
 	t.Helper()
 	mu := sample.Mapped(goldenAR(4, 100, 0.3, 0, 9), func(v float64) float64 { return 1000 * v })
 	a, b := goldenAR(4, 100, 0.6, 0, 1), goldenAR(4, 100, 0.3, 1.5, 6)
-	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}},
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int{2}, Offset: 1, Size: 2}},
 		nil, 4)
 	require.NoError(t, err)
 	for i := range 100 {
@@ -95,7 +95,7 @@ func TestSummaryOddities(t *testing.T) {
 		{{1, 2, inf, 4, 5}, {2, 3, 4, 5}},
 		{{1e308, -1e308, 1e308, -1e308}, {1e308, -1e308, 1e308, -1e308}},
 	}
-	d, err := draws.New([]draws.Site{{Name: "x", Size: 5, Shape: []int64{5}}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: "x", Size: 5, Shape: []int{5}}}, nil, 2)
 	require.NoError(t, err)
 	for c := range 2 {
 		for i := range []int{5, 4}[c] {

@@ -17,8 +17,8 @@ type Source = torch.Source
 // base is what all families have: a name, shapes and parameters. Families embed it.
 type base struct {
 	family string
-	batch  []int64
-	event  []int64
+	batch  []int
+	event  []int
 	shared *family
 	values []torch.Tensor // of the family's parameters
 }
@@ -81,7 +81,7 @@ func (b base) with(values ...torch.Tensor) Distribution {
 func (b base) Support() support.Support { return b.shared.support }
 
 // Expand broadcasts the batch shape.
-func (b base) Expand(batch ...int64) Distribution {
+func (b base) Expand(batch ...int) Distribution {
 	b = b.expand(batch)
 	return b.shared.of(b)
 }
@@ -107,7 +107,7 @@ func (b base) Params() map[string]any {
 
 // newBase is a base whose batch shape is the broadcast of the parameters' shapes; for families with scalar events.
 func newBase(family string, params ...torch.Tensor) base {
-	shapes := make([][]int64, len(params))
+	shapes := make([][]int, len(params))
 	for i, p := range params {
 		shapes[i] = p.Shape()
 	}
@@ -118,13 +118,13 @@ func newBase(family string, params ...torch.Tensor) base {
 func (b base) Name() string { return b.family }
 
 // BatchShape is the shape of the independent distributions.
-func (b base) BatchShape() []int64 { return slices.Clone(b.batch) }
+func (b base) BatchShape() []int { return slices.Clone(b.batch) }
 
 // EventShape is the shape of one draw.
-func (b base) EventShape() []int64 { return slices.Clone(b.event) }
+func (b base) EventShape() []int { return slices.Clone(b.event) }
 
 // expand is the base with another batch shape, which the present one must broadcast to.
-func (b base) expand(batch []int64) base {
+func (b base) expand(batch []int) base {
 	if got := broadcast(b.family, b.batch, batch); !slices.Equal(got, batch) && !(len(got) == 0 && len(batch) == 0) {
 		panic(&Error{b.family, "", fmt.Sprintf("batch shape %v", b.batch), fmt.Sprintf("it does not broadcast to %v", batch)})
 	}
@@ -232,7 +232,7 @@ func is(v torch.Tensor, c float64) bool {
 func dense(v torch.Tensor) torch.Tensor { return torch.Of(v.T()) }
 
 // broadcast is the common shape of several, or a panic that names the family and the shapes.
-func broadcast(family string, shapes ...[]int64) []int64 {
+func broadcast(family string, shapes ...[]int) []int {
 	out, ok := operand.Broadcast(shapes...)
 	if !ok {
 		panic(&Error{family, "", fmt.Sprintf("the shapes %v", shapes), "they do not broadcast to one shape"})
@@ -241,11 +241,11 @@ func broadcast(family string, shapes ...[]int64) []int64 {
 }
 
 // expandTo broadcasts a tensor to a shape; it is a view.
-func expandTo(t torch.Tensor, shape []int64) torch.Tensor { return t.Expand(shape...) }
+func expandTo(t torch.Tensor, shape []int) torch.Tensor { return t.Expand(shape...) }
 
 // join concatenates shapes.
-func join(shapes ...[]int64) []int64 {
-	out := []int64{}
+func join(shapes ...[]int) []int {
+	out := []int{}
 	for _, s := range shapes {
 		out = append(out, s...)
 	}
@@ -273,12 +273,12 @@ func (m misfit) Name() string { return m.err.Distribution }
 func (m misfit) Mistake() error { return m.err }
 
 func (m misfit) Validate() error                       { return m.err }
-func (m misfit) Expand(...int64) Distribution          { return m }
-func (m misfit) BatchShape() []int64                   { panic(m.err) }
-func (m misfit) EventShape() []int64                   { panic(m.err) }
+func (m misfit) Expand(...int) Distribution          { return m }
+func (m misfit) BatchShape() []int                   { panic(m.err) }
+func (m misfit) EventShape() []int                   { panic(m.err) }
 func (m misfit) Support() support.Support              { panic(m.err) }
 func (m misfit) LogProb(torch.Tensor) torch.Tensor     { panic(m.err) }
-func (m misfit) Sample(*Source, ...int64) torch.Tensor { panic(m.err) }
+func (m misfit) Sample(*Source, ...int) torch.Tensor { panic(m.err) }
 func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
 func (m misfit) Variance() torch.Tensor                { panic(m.err) }
 

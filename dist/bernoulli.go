@@ -68,7 +68,7 @@ func (d bernoulliDist) prob() torch.Tensor {
 }
 
 // Sample draws 0 or 1, in the parameter's type.
-func (d bernoulliDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d bernoulliDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.probs, d.logits)
 	// float32 would not resolve small probabilities
 	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))

@@ -75,7 +75,7 @@ func betaFar(a, b torch.Tensor, x torch.Tensor) torch.Tensor {
 }
 
 // Sample draws g/(g + h) of two gamma numbers, from their logarithms, reparameterised.
-func (d betaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d betaDist) Sample(src *Source, sample ...int) torch.Tensor {
 	g := d.logGamma(src, sample, d.concentration1, d.concentration1, d.concentration0)
 	h := d.logGamma(src, sample, d.concentration0, d.concentration1, d.concentration0)
 	return g.Sub(h).Sigmoid()

@@ -71,7 +71,7 @@ const certainFrom = 1000
 //
 // and log p(0) where b is large by the same with a and b exchanged. Δ = δ(a + b + n) − δ(a + n) − δ(a + b) + δ(a) is of
 // Stirling's remainders; what 1/(12 s) adds to it is written out.
-func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Tensor) torch.Tensor {
+func (d betaBinomialDist) nearlyCertain(shape []int, x, y, n, general torch.Tensor) torch.Tensor {
 	wide := func(v torch.Tensor) torch.Tensor { return filled(v, shape, x) }
 	is := func(v, left torch.Tensor) torch.Tensor {
 		return torch.Of(atLeast(wide(v), torch.Of(certainFrom)).T().MustLogicalAnd(wide(left).Eq(0).T(), false))
@@ -93,7 +93,7 @@ func (d betaBinomialDist) nearlyCertain(shape []int64, x, y, n, general torch.Te
 }
 
 // Sample draws a probability, by two gamma numbers, and then a count.
-func (d betaBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d betaBinomialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	shape := join(sample, d.batch)
 	// The logarithms do not underflow at small concentrations.
 	a := torch.Must(src.LogGamma(filled(d.a, shape, d.a, d.b)))

@@ -63,7 +63,7 @@ func (d binomialDist) prob() (success, failure torch.Tensor) {
 }
 
 // Sample draws counts, in the parameter's type.
-func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d binomialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	shape := join(sample, d.batch)
 	p, _ := d.prob()
 	prob := filled(p, shape, d.probs, d.logits)
@@ -71,7 +71,7 @@ func (d binomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
 }
 
 // binomialCounts draws counts of total trials of probability prob, of a shape, in the type of prob.
-func binomialCounts(src *Source, total, prob torch.Tensor, shape []int64) torch.Tensor {
+func binomialCounts(src *Source, total, prob torch.Tensor, shape []int) torch.Tensor {
 	n := torch.Of(alike(total, prob).T().MustTotype(prob.T().DType(), false))
 	return torch.Must(src.Binomial(expandTo(n, shape), prob))
 }

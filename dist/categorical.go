@@ -11,7 +11,7 @@ import (
 // categoricalDist is the categorical distribution; see [Categorical] and [CategoricalLogits].
 type categoricalDist struct {
 	base
-	categories    int64
+	categories    int
 	probs, logits torch.Tensor
 	fromLogits    bool
 }
@@ -82,14 +82,14 @@ func (d categoricalDist) prob() torch.Tensor {
 }
 
 // Sample draws indices, as int64: the largest of log p + Gumbel noise.
-func (d categoricalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d categoricalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	_, device := like(d.probs, d.logits)
 	logits := d.logits
 	if !d.fromLogits {
 		logits = d.probs.Log()
 	}
-	return inRows(sample, d.batch, d.categories, func(sample []int64) torch.Tensor {
-		u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.categories}), gotch.Double, device))
+	return inRows(sample, d.batch, d.categories, func(sample []int) torch.Tensor {
+		u := torch.Must(src.Uniform(join(sample, d.batch, []int{d.categories}), gotch.Double, device))
 		return torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
 	})
 }
@@ -123,7 +123,7 @@ func indexMoments(probs torch.Tensor) (mean, variance torch.Tensor) {
 }
 
 // Expand broadcasts the batch shape.
-func (d categoricalDist) Expand(batch ...int64) Distribution {
+func (d categoricalDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

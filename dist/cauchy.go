@@ -31,7 +31,7 @@ func (d cauchyDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d cauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d cauchyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 

@@ -104,7 +104,7 @@ func (d censoredDist) under(x torch.Tensor) torch.Tensor {
 }
 
 // Sample draws from d and cuts what is beyond the bounds, reparameterised where d is.
-func (d censoredDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d censoredDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.of.Sample(src, sample...).AtLeast(d.low).AtMost(d.high)
 }
 
@@ -145,7 +145,7 @@ func (d censoredDist) moments() (mean, variance torch.Tensor) {
 }
 
 // Expand broadcasts the batch shape.
-func (d censoredDist) Expand(batch ...int64) Distribution {
+func (d censoredDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	d.of = d.of.Expand(batch...)
 	return d
@@ -167,7 +167,7 @@ type binnedDist struct {
 	base
 	of   Distribution
 	cuts torch.Tensor // [..., K-1]
-	bins int64
+	bins int
 }
 
 // Binned is the distribution of the bin in which a number x of distribution d lies: 0 up to the first cut, k from
@@ -218,7 +218,7 @@ func (d binnedDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws the bins of draws of d, as floating-point numbers; they have no gradient.
-func (d binnedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d binnedDist) Sample(src *Source, sample ...int) torch.Tensor {
 	x := constant(d.of.Sample(src, sample...)).Unsqueeze(-1)
 	over := torch.Of(x.Sub(d.cuts).Gt(0).T().MustTotype(d.cuts.T().DType(), false))
 	return operand.SumLast(over, 1)
@@ -248,7 +248,7 @@ func (d binnedDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d binnedDist) Expand(batch ...int64) Distribution {
+func (d binnedDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	d.of = d.of.Expand(batch...)
 	return d

@@ -28,7 +28,7 @@ func (d chi2Dist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws twice gamma numbers, reparameterised.
-func (d chi2Dist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d chi2Dist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.logGamma(src, sample, d.df.Mul(0.5), d.df).Exp().Mul(2)
 }
 

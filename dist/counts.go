@@ -82,7 +82,7 @@ func tensorOf(v torch.Tensor, dtype gotch.DType, device gotch.Device) torch.Tens
 	if !operand.IsNumber(v) {
 		return v
 	}
-	return torch.Must(torch.FromSliceOn(device, dtype, []float64{operand.Number(v)}, []int64{}...))
+	return torch.Must(torch.FromSliceOn(device, dtype, []float64{operand.Number(v)}, []int{}...))
 }
 
 // alike is a parameter as a tensor of the type and on the device of others.
@@ -93,7 +93,7 @@ func alike(v torch.Tensor, params ...torch.Tensor) torch.Tensor {
 
 // stack broadcasts values to a shape and puts them behind each other, along a new first dimension; numbers become
 // tensors like x.
-func stack(shape []int64, x torch.Tensor, vals ...torch.Tensor) torch.Tensor {
+func stack(shape []int, x torch.Tensor, vals ...torch.Tensor) torch.Tensor {
 	dtype, device := like(x)
 	all := make([]torch.Tensor, len(vals))
 	for i, v := range vals {
@@ -103,11 +103,11 @@ func stack(shape []int64, x torch.Tensor, vals ...torch.Tensor) torch.Tensor {
 }
 
 // sumParts sums parts from to to − 1 of what was stacked.
-func sumParts(t torch.Tensor, from, to int64) torch.Tensor {
+func sumParts(t torch.Tensor, from, to int) torch.Tensor {
 	if to == from+1 {
-		return torch.Of(t.T().MustSelect(0, from, false))
+		return torch.Of(t.T().MustSelect(0, int64(from), false))
 	}
-	return torch.Of(t.T().MustNarrow(0, from, to-from, false).MustSumDimIntlist([]int64{0}, false, t.T().DType(), false))
+	return torch.Of(t.T().MustNarrow(0, int64(from), int64(to-from), false).MustSumDimIntlist([]int64{0}, false, t.T().DType(), false))
 }
 
 // Beyond seriesFrom three terms of Stirling's series give the peak to 2·10⁻¹⁶.
@@ -189,7 +189,7 @@ func (p poissonParts) logProb() torch.Tensor { return p.peak.Sub(p.deviance) }
 
 // quotient is the product of the first n of stacked probabilities over that of the others, which are
 // taken at their means.
-func (p poissonParts) quotient(n int64) torch.Tensor {
+func (p poissonParts) quotient(n int) torch.Tensor {
 	all := p.peak.Shape()[0]
 	return sumParts(p.peak, 0, n).Sub(sumParts(p.peak, n, all)).Sub(sumParts(p.deviance, 0, n))
 }
@@ -200,16 +200,16 @@ func enumerate(n int, rank int, dtype gotch.DType, device gotch.Device) torch.Te
 	for i := range values {
 		values[i] = float64(i)
 	}
-	shape := make([]int64, rank+1)
+	shape := make([]int, rank+1)
 	for i := range shape {
 		shape[i] = 1
 	}
-	shape[0] = int64(n)
+	shape[0] = int(n)
 	return torch.Must(torch.FromSliceOn(device, dtype, values, shape...))
 }
 
 // lastDim splits the shape of a vector of parameters in the batch shape and the number of its elements.
-func lastDim(family, name string, v torch.Tensor) (batch []int64, n int64) {
+func lastDim(family, name string, v torch.Tensor) (batch []int, n int) {
 	shape := v.Shape()
 	if len(shape) == 0 || shape[len(shape)-1] == 0 {
 		panic(&Error{family, name, "a number", "a tensor with a last dimension of at least 1 is required"})
@@ -229,7 +229,7 @@ func pick(family string, table, index torch.Tensor) torch.Tensor {
 	n := have[len(have)-1]
 	shape := broadcast(family, have[:len(have)-1], want)
 	index = expandTo(index, shape).Unsqueeze(-1)
-	return torch.Of(expandTo(table, join(shape, []int64{n})).T().MustGather(-1, index.T(), false, false)).Squeeze(-1)
+	return torch.Of(expandTo(table, join(shape, []int{n})).T().MustGather(-1, index.T(), false, false)).Squeeze(-1)
 }
 
 // requireCounts refuses, for families that wrap a distribution, one that is not over single counts.
@@ -245,7 +245,7 @@ func requireCounts(family, name string, d Distribution) {
 
 // filled is a parameter as a tensor of a whole shape, in the type of the parameters; samplers of libtorch draw one
 // number for each element.
-func filled(v torch.Tensor, shape []int64, params ...torch.Tensor) torch.Tensor {
+func filled(v torch.Tensor, shape []int, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
 	return expandTo(tensorOf(v, dtype, device), shape)
 }

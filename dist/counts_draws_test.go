@@ -95,7 +95,7 @@ func TestCountMomentsAndDraws(t *testing.T) {
 				of = d.Expand(2)
 			}
 			draws := of.Sample(torch.NewSource(11, uint64(k)), n).T()
-			require.Equal(t, []int64{n, 2}, countShape(draws))
+			require.Equal(t, []int{n, 2}, countShape(draws))
 			require.NoError(t, d.Support().Check(draws))
 			x := countFloats(draws)
 			chiSquare(t, mass, x, "draws of %v", p)
@@ -230,10 +230,10 @@ func TestMultinomial(t *testing.T) {
 		w := []float64{1, 0, 2, 5}
 		for _, d := range []dist.Distribution{dist.Multinomial(12, countTensor(w)).Expand(2),
 			dist.MultinomialLogits(countTensor([]float64{12, 12}), countTensor(w).MustLog(false))} {
-			require.Equal(t, []int64{2}, d.BatchShape())
-			require.Equal(t, []int64{4}, d.EventShape())
+			require.Equal(t, []int{2}, d.BatchShape())
+			require.Equal(t, []int{4}, d.EventShape())
 			draws := d.Sample(torch.NewSource(5, 0), 4000).T()
-			require.Equal(t, []int64{4000, 2, 4}, countShape(draws))
+			require.Equal(t, []int{4000, 2, 4}, countShape(draws))
 			require.NoError(t, d.Support().Check(draws))
 			for i := range w {
 				mass := countFamily("Binomial").countMass([]float64{12, w[i] / 8})
@@ -285,9 +285,9 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 		}
 		return out
 	}
-	slice := func(in []*ts.Tensor, i int64) (out []*ts.Tensor) {
+	slice := func(in []*ts.Tensor, i int) (out []*ts.Tensor) {
 		for _, v := range in {
-			out = append(out, v.MustSelect(0, i, false))
+			out = append(out, v.MustSelect(0, int64(i), false))
 		}
 		return out
 	}
@@ -309,7 +309,7 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 		d := make(slice(loopAt, i))
 		own, all = append(
 			own,
-			d.LogProb(torch.Of(x.MustSelect(0, i, false))).T(),
+			d.LogProb(torch.Of(x.MustSelect(0, int64(i), false))).T(),
 		), append(
 			all,
 			d.LogProb(torch.Of(shared)).T(),
@@ -343,7 +343,7 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	for i := range k {
 		want := make(slice(raw.Pointers(params), i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2).T()
 		assert.Equal(t, countShape(want), countShape(draws.T())[1:])
-		assert.Equal(t, countFloats(want), countFloats(draws.T().MustSelect(0, i, false)), "%s: draws of evaluation %d",
+		assert.Equal(t, countFloats(want), countFloats(draws.T().MustSelect(0, int64(i), false)), "%s: draws of evaluation %d",
 			name, i)
 	}
 }
@@ -363,15 +363,15 @@ func TestCountShapes(t *testing.T) {
 		if top := c.top(p); top >= 0 {
 			assert.Error(t, d.Support().Check(countTensor([]float64{float64(top + 1)})))
 		}
-		assert.Equal(t, []int64{3}, countShape(d.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
+		assert.Equal(t, []int{3}, countShape(d.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
 		assert.Empty(t, countShape(d.LogProb(torch.Scalar(x)).T()))
 		e := d.Expand(4, 3)
-		assert.Equal(t, []int64{4, 3}, e.BatchShape())
-		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Scalar(x)).T()))
-		assert.Equal(t, []int64{4, 3}, countShape(e.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
-		assert.Equal(t, []int64{5, 1, 4, 3}, countShape(e.Sample(torch.NewSource(1, 1), 5, 1).T()))
-		assert.Equal(t, []int64{4, 3}, countShape(e.Mean().T()))
-		assert.Equal(t, []int64{4, 3}, countShape(e.Variance().T()))
+		assert.Equal(t, []int{4, 3}, e.BatchShape())
+		assert.Equal(t, []int{4, 3}, countShape(e.LogProb(torch.Scalar(x)).T()))
+		assert.Equal(t, []int{4, 3}, countShape(e.LogProb(torch.Of(countTensor([]float64{x, x, x}))).T()))
+		assert.Equal(t, []int{5, 1, 4, 3}, countShape(e.Sample(torch.NewSource(1, 1), 5, 1).T()))
+		assert.Equal(t, []int{4, 3}, countShape(e.Mean().T()))
+		assert.Equal(t, []int{4, 3}, countShape(e.Variance().T()))
 
 		// Parameters [3] and a first one of shape [2, 1] make a batch of [2, 3].
 		_, columns, _ := c.table(rng, 3)
@@ -379,28 +379,28 @@ func TestCountShapes(t *testing.T) {
 		if len(params) == 2 {
 			first, _ := c.random(rng)
 			d := c.make(countTensor([]float64{first[0], first[0]}, 2, 1), params[1])
-			assert.Equal(t, []int64{2, 3}, d.BatchShape())
-			assert.Equal(t, []int64{2, 3}, countShape(d.LogProb(torch.Scalar(0)).T()))
-			assert.Equal(t, []int64{2, 3}, countShape(d.Sample(torch.NewSource(1, 1)).T()))
+			assert.Equal(t, []int{2, 3}, d.BatchShape())
+			assert.Equal(t, []int{2, 3}, countShape(d.LogProb(torch.Scalar(0)).T()))
+			assert.Equal(t, []int{2, 3}, countShape(d.Sample(torch.NewSource(1, 1)).T()))
 			assert.NoError(t, d.Validate())
 		}
 		b := c.make(params...)
-		require.Equal(t, []int64{3}, b.BatchShape())
+		require.Equal(t, []int{3}, b.BatchShape())
 
 		// The support.
 		if f, ok := b.(dist.Enumerable); ok && c.domains[0] != 'n' {
 			values := f.EnumerateSupport().T()
-			n := int64(c.top(p) + 1)
-			require.Equal(t, []int64{n, 1}, countShape(values))
+			n := int(c.top(p) + 1)
+			require.Equal(t, []int{n, 1}, countShape(values))
 			assert.NoError(t, b.Support().Check(values))
 			logp := b.LogProb(torch.Of(values)).T()
-			require.Equal(t, []int64{n, 3}, countShape(logp))
+			require.Equal(t, []int{n, 3}, countShape(logp))
 			for _, total := range countFloats(logp.MustExp(false).MustSumDimIntlist([]int64{0}, false, gotch.Double, false)) {
 				assert.InDelta(t, 1, total, 1e-12)
 			}
 		} else if ok {
 			values := d.(dist.Enumerable).EnumerateSupport().T()
-			require.Equal(t, []int64{int64(p[0]) + 1}, countShape(values))
+			require.Equal(t, []int{int(p[0]) + 1}, countShape(values))
 			assert.InDelta(t, 1, countFloats(d.LogProb(torch.Of(values)).T().MustExp(false).MustSum(gotch.Double, false))[0],
 				1e-11)
 			assert.PanicsWithError(t, "dist."+c.name+": total is a tensor: the support can be enumerated where it is a number",

@@ -162,7 +162,7 @@ func (c countCase) want(p []float64, x float64) float64 {
 // wantGrad is its derivative in parameter i, by a central difference.
 func (c countCase) wantGrad(p []float64, x float64, i int) float64 {
 	h := bigMul(bigNew(math.Max(math.Abs(p[i]), 1e-6)), bigNew(1e-25))
-	at := func(sign int64) *big.Float {
+	at := func(sign int) *big.Float {
 		q := bigs(p)
 		q[i].Add(q[i], bigMul(bigInt(sign), h))
 		return c.logp(q, bigNew(x))
@@ -205,11 +205,11 @@ func (c countCase) table(rng *rand.Rand, n int) (rows, columns [][]float64, x []
 	return rows, columns, x
 }
 
-func countTensor(x []float64, shape ...int64) *ts.Tensor {
+func countTensor(x []float64, shape ...int) *ts.Tensor {
 	return torch.New(x, shape...).T()
 }
 func countFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
-func countShape(t *ts.Tensor) []int64    { return torch.Of(t).Shape() }
+func countShape(t *ts.Tensor) []int    { return torch.Of(t).Shape() }
 
 func countScope(t *testing.T, f func()) {
 	t.Helper()

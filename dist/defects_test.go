@@ -18,37 +18,37 @@ import (
 // become integers or float32.
 func TestIntegerParameters(t *testing.T) {
 	scoped(t, func() {
-		ints := func(x ...int64) *ts.Tensor { return torch.New(x).T() }
-		floats := func(x ...int64) *ts.Tensor { return ints(x...).MustTotype(gotch.Double, false) }
+		ints := func(x ...int) *ts.Tensor { return torch.New(x).T() }
+		floats := func(x ...int) *ts.Tensor { return ints(x...).MustTotype(gotch.Double, false) }
 		narrow := func(x ...float64) *ts.Tensor { return torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x)).T() }
-		for name, f := range map[string]func(of func(x ...int64) *ts.Tensor) dist.Distribution{
-			"Binomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Binomial(of(5, 9), 0.3) },
-			"BinomialLogits": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+		for name, f := range map[string]func(of func(x ...int) *ts.Tensor) dist.Distribution{
+			"Binomial": func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.Binomial(of(5, 9), 0.3) },
+			"BinomialLogits": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.BinomialLogits(of(5, 9),
 					of(1, 0))
 			},
-			"BetaBinomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+			"BetaBinomial": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.BetaBinomial(of(5, 9), of(2, 3), 1.5)
 			},
-			"NegativeBinomial": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+			"NegativeBinomial": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.NegativeBinomial(2.5,
 					of(5, 9))
 			},
-			"NegativeBinomialProbs": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+			"NegativeBinomialProbs": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.NegativeBinomialProbs(of(5, 9), 0.5)
 			},
-			"NegativeBinomialLogits": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+			"NegativeBinomialLogits": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.NegativeBinomialLogits(of(5, 9), 0.5)
 			},
-			"Poisson":    func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Poisson(of(5, 9)) },
-			"PoissonLog": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.PoissonLog(of(1, 2)) },
-			"Bernoulli":  func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.BernoulliLogits(of(1, 2)) },
-			"ZeroInflated": func(of func(x ...int64) *ts.Tensor) dist.Distribution {
+			"Poisson":    func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.Poisson(of(5, 9)) },
+			"PoissonLog": func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.PoissonLog(of(1, 2)) },
+			"Bernoulli":  func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.BernoulliLogits(of(1, 2)) },
+			"ZeroInflated": func(of func(x ...int) *ts.Tensor) dist.Distribution {
 				return dist.ZeroInflated(0.5, dist.Poisson(of(5, 9)))
 			},
-			"Normal":      func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Normal(of(5, 9), 1.5) },
-			"Gamma":       func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Gamma(of(5, 9), of(3, 2)) },
-			"Categorical": func(of func(x ...int64) *ts.Tensor) dist.Distribution { return dist.Categorical(of(5, 9)) },
+			"Normal":      func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.Normal(of(5, 9), 1.5) },
+			"Gamma":       func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.Gamma(of(5, 9), of(3, 2)) },
+			"Categorical": func(of func(x ...int) *ts.Tensor) dist.Distribution { return dist.Categorical(of(5, 9)) },
 		} {
 			a, b := f(ints), f(floats)
 			x := scalarVec(1, 0)
@@ -249,7 +249,7 @@ func TestDeltaSupport(t *testing.T) {
 func TestWeibullVariance(t *testing.T) {
 	scoped(t, func() {
 		for _, k := range []float64{0.5, 1, 10, 49.9, 50, 50.1, 51, 200, 1e4, 1e6, 1e8, 1e12, 1e15} {
-			gamma := func(times int64) *big.Float { return bigExp(bigLfact(bigQuo(bigInt(times), bigNew(k)))) }
+			gamma := func(times int) *big.Float { return bigExp(bigLfact(bigQuo(bigInt(times), bigNew(k)))) }
 			one := gamma(1)
 			want := bigFloat(bigMul(bigInt(9), bigSub(gamma(2), bigMul(one, one))))
 			for _, d := range []dist.Distribution{dist.Weibull(3, k), dist.Weibull(scalarVec(3), scalarVec(k))} {

@@ -55,7 +55,7 @@ func (d deltaDist) LogProb(value torch.Tensor) torch.Tensor {
 func isInfinite(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustIsinf(false)) }
 
 // Sample is the value; gradients flow.
-func (d deltaDist) Sample(_ *Source, sample ...int64) torch.Tensor {
+func (d deltaDist) Sample(_ *Source, sample ...int) torch.Tensor {
 	return filled(d.value, join(sample, d.batch), d.value, d.logDensity)
 }
 

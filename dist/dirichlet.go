@@ -26,7 +26,7 @@ func Dirichlet(concentration any) (made Distribution) {
 	defer orMisfit(&made)
 	a := param("Dirichlet", "concentration", concentration)
 	batch, k := lastDim("Dirichlet", "concentration", a)
-	return dirichletFamily.of(dirichletFamily.sized(base{family: "Dirichlet", batch: batch, event: []int64{k}}, a))
+	return dirichletFamily.of(dirichletFamily.sized(base{family: "Dirichlet", batch: batch, event: []int{k}}, a))
 }
 
 // total is α₀ = Σ α.
@@ -48,7 +48,7 @@ func (d dirichletDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws probability vectors. Gradients flow to the concentration.
-func (d dirichletDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d dirichletDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return torch.Must(src.Dirichlet(expandTo(d.concentration, join(sample, d.batch, d.event))))
 }
 

@@ -30,7 +30,7 @@ func DirichletMultinomial(total, concentration any) (made Distribution) {
 	const family = "DirichletMultinomial"
 	n, a := param(family, "total", total), param(family, "concentration", concentration)
 	batch, c := lastDim(family, "concentration", a)
-	b := base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}}
+	b := base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int{c}}
 	return dirichletMultinomialFamily.of(dirichletMultinomialFamily.sized(b, n, a))
 }
 
@@ -58,7 +58,7 @@ func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws probabilities, by gamma numbers, and then counts, in the parameter's type. No gradients flow.
-func (d dirichletMultinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d dirichletMultinomialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	shape := join(sample, d.batch)
 	log := torch.Must(src.LogGamma(expandTo(d.concentration, join(shape, d.event))))
 	p := torch.Of(log.T().MustDetach(false)).Softmax(-1)

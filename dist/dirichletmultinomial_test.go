@@ -80,11 +80,11 @@ func TestDirichletMultinomial(t *testing.T) {
 			dist.DirichletMultinomial(countTensor([]float64{12, 12}), countTensor(a))} {
 			require.NoError(t, d.Validate())
 			require.Equal(t, "DirichletMultinomial", d.Name())
-			require.Equal(t, []int64{2}, d.BatchShape())
-			require.Equal(t, []int64{3}, d.EventShape())
+			require.Equal(t, []int{2}, d.BatchShape())
+			require.Equal(t, []int{3}, d.EventShape())
 			require.Len(t, d.(dist.Parameterised).Params(), 2)
 			draws := d.Sample(torch.NewSource(5, 0), 4000).T()
-			require.Equal(t, []int64{4000, 2, 3}, countShape(draws))
+			require.Equal(t, []int{4000, 2, 3}, countShape(draws))
 			require.NoError(t, d.Support().Check(draws))
 			for i := range a {
 				mass := countFamily("BetaBinomial").countMass([]float64{12, a[i], 4 - a[i]})

@@ -12,8 +12,8 @@ type Distribution interface {
 	// Name is the family's name, for messages: "Normal".
 	Name() string
 	// BatchShape is the shape of the independent distributions that this is, EventShape that of one draw of one of them.
-	BatchShape() []int64
-	EventShape() []int64
+	BatchShape() []int
+	EventShape() []int
 	// Support is where the density is not zero.
 	Support() support.Support
 	// LogProb is the log density (or log mass) of a value that broadcasts against batch + event, summed over the event.
@@ -21,12 +21,12 @@ type Distribution interface {
 	LogProb(value torch.Tensor) torch.Tensor
 	// Sample draws a tensor of shape sample + batch + event. Where the distribution can be reparameterised, gradients flow
 	// to its parameters.
-	Sample(src *Source, sample ...int64) torch.Tensor
+	Sample(src *Source, sample ...int) torch.Tensor
 	// Mean and Variance have shape batch + event. Where one does not exist it is NaN or infinite, as the mathematics says.
 	Mean() torch.Tensor
 	Variance() torch.Tensor
 	// Expand broadcasts the batch shape to another. The new distributions are independent.
-	Expand(batch ...int64) Distribution
+	Expand(batch ...int) Distribution
 	// Validate reads the parameters and returns an [*Error] that names one which is out of its domain.
 	Validate() error
 }

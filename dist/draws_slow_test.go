@@ -43,7 +43,7 @@ func TestDrawsFollowTheLaw(t *testing.T) {
 		columns := f.random(rng, sets)
 		for set := range sets {
 			p := row(columns, set)
-			follows(t, sets*(len(scalarFamilies)-1), func(seed uint64, n int64) []float64 {
+			follows(t, sets*(len(scalarFamilies)-1), func(seed uint64, n int) []float64 {
 				return scalarRead(f.make(scalarNumbers(p)...).Sample(torch.NewSource(seed, uint64(set)), n).T())
 			}, f.law(p).cdf)
 		}
@@ -52,7 +52,7 @@ func TestDrawsFollowTheLaw(t *testing.T) {
 
 // follows compares draws of one number with its distribution function, by Kolmogorov's and by Anderson's and Darling's
 // statistic, at each seed and at all of them together. of is how many distributions there are.
-func follows(t *testing.T, of int, draw func(seed uint64, n int64) []float64, cdf func(x float64) float64) {
+func follows(t *testing.T, of int, draw func(seed uint64, n int) []float64, cdf func(x float64) float64) {
 	t.Helper()
 	const tests = 2 * (drawSeeds + 1)
 	least, smallest := drawAlarm/float64(tests*of), 1.0
@@ -79,7 +79,7 @@ func follows(t *testing.T, of int, draw func(seed uint64, n int64) []float64, cd
 }
 
 // countsFollow compares draws of counts with their masses, as follows does.
-func countsFollow(t *testing.T, of int, draw func(seed uint64, n int64) []float64, mass []float64) {
+func countsFollow(t *testing.T, of int, draw func(seed uint64, n int) []float64, mass []float64) {
 	t.Helper()
 	const tests = drawSeeds + 1
 	least, smallest := drawAlarm/float64(tests*of), 1.0
@@ -104,7 +104,7 @@ func countsFollow(t *testing.T, of int, draw func(seed uint64, n int64) []float6
 func TestTruncatedDrawsFollowTheLaw(t *testing.T) {
 	eachTruncated(t, func(t *testing.T, c truncatedCase) {
 		d := dist.Truncated(c.make(scalarNumbers(c.p)...), c.low, c.high)
-		follows(t, len(truncatedCases), func(seed uint64, n int64) []float64 {
+		follows(t, len(truncatedCases), func(seed uint64, n int) []float64 {
 			x := d.Sample(torch.NewSource(seed, 0), n)
 			return d.(dist.CDFer).CDF(x).Values()
 		}, func(u float64) float64 { return u })
@@ -119,7 +119,7 @@ func TestVectorDrawsFollowTheLaw(t *testing.T) {
 			at := 0
 			make := func() dist.Distribution { return c.make(c.tensors(c.random(rand.New(rand.NewPCG(5, 9))))) }
 			scoped(t, func() { at, cdf = margin(make()) })
-			follows(t, len(vectorCases), func(seed uint64, n int64) (out []float64) {
+			follows(t, len(vectorCases), func(seed uint64, n int) (out []float64) {
 				x := make().Sample(torch.NewSource(seed, 0), n).Values()
 				for i := at; i < len(x); i += len(x) / int(n) {
 					out = append(out, x[i])
@@ -195,7 +195,7 @@ func andersonDarling(u []float64) float64 {
 func TestCountDrawsFollowTheLaw(t *testing.T) {
 	eachCount(t, func(t *testing.T, c countCase, _ *rand.Rand) {
 		p := countSettings[c.name][0]
-		countsFollow(t, len(countFamilies), func(seed uint64, n int64) []float64 {
+		countsFollow(t, len(countFamilies), func(seed uint64, n int) []float64 {
 			return countFloats(c.make(anys(p)...).Sample(torch.NewSource(seed, 5), n).T())
 		}, c.countMass(p))
 	})
@@ -235,7 +235,7 @@ func TestDrawsOfVectorsOfCountsFollowTheLaw(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			countsFollow(t, len(cases), func(seed uint64, n int64) []float64 {
+			countsFollow(t, len(cases), func(seed uint64, n int) []float64 {
 				return c.make().Sample(torch.NewSource(seed, 5), n).Reshape(n, -1).Transpose().At(c.at).Values()
 			}, countFamily(c.like).countMass(c.p))
 		})
@@ -281,16 +281,16 @@ const costRow = "%-44s %10s %16s"
 // costCase is what a row measures: what prepare returns makes n numbers.
 type costCase struct {
 	name    string
-	prepare func(n int64) (run func())
+	prepare func(n int) (run func())
 }
 
 // costCases are draws, quantiles and distribution functions of distributions with ordinary parameters.
 func costCases() (all []costCase) {
 	rng := rand.New(rand.NewPCG(5, 9))
-	add := func(name string, make func(n int64) dist.Distribution) {
-		all = append(all, costCase{name, func(n int64) func() {
+	add := func(name string, make func(n int) dist.Distribution) {
+		all = append(all, costCase{name, func(n int) func() {
 			d := make(n)
-			each := int64(1)
+			each := int(1)
 			for _, v := range append(d.BatchShape(), d.EventShape()...) {
 				each *= v
 			}
@@ -305,15 +305,15 @@ func costCases() (all []costCase) {
 			return
 		}
 		if _, ok := few.(dist.CDFer); ok {
-			all = append(all, costCase{"CDF of " + name, func(n int64) func() {
+			all = append(all, costCase{"CDF of " + name, func(n int) func() {
 				x := repeated(scalarRead(make(1000).Sample(torch.NewSource(1, 0), 1000).T())[:1000], n)
 				d := make(n).(dist.CDFer)
 				return func() { d.CDF(x) }
 			}})
 		}
 		if _, ok := few.(dist.ICDFer); ok {
-			all = append(all, costCase{"quantiles of " + name, func(n int64) func() {
-				u := torch.Must(torch.NewSource(1, 0).Uniform([]int64{1000}, gotch.Double, torch.CPU))
+			all = append(all, costCase{"quantiles of " + name, func(n int) func() {
+				u := torch.Must(torch.NewSource(1, 0).Uniform([]int{1000}, gotch.Double, torch.CPU))
 				p, d := repeated(scalarRead(u.T()), n), make(n).(dist.ICDFer)
 				return func() { d.ICDF(p) }
 			}})
@@ -321,17 +321,17 @@ func costCases() (all []costCase) {
 	}
 	for _, f := range scalarFamilies {
 		p := scalarNumbers(row(f.random(rng, 1), 0))
-		add(f.name, func(int64) dist.Distribution { return f.make(p...) })
+		add(f.name, func(int) dist.Distribution { return f.make(p...) })
 	}
 	for _, c := range countFamilies {
-		add(c.name, func(int64) dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
+		add(c.name, func(int) dist.Distribution { return c.make(anys(countSettings[c.name][0])...) })
 	}
 	for _, c := range vectorCases {
 		p := c.random(rng)
-		add(c.name, func(int64) dist.Distribution { return c.make(c.tensors(p)) })
+		add(c.name, func(int) dist.Distribution { return c.make(c.tensors(p)) })
 	}
 	for _, c := range truncatedCases {
-		add("Truncated "+c.name, func(int64) dist.Distribution {
+		add("Truncated "+c.name, func(int) dist.Distribution {
 			return dist.Truncated(c.make(anys(c.p)...), c.low, c.high)
 		})
 	}
@@ -343,19 +343,19 @@ func costCases() (all []costCase) {
 		if have[name] || strings.HasPrefix(name, "Flat") {
 			continue
 		}
-		add(name, func(int64) dist.Distribution {
+		add(name, func(int) dist.Distribution {
 			return examples[name](func(v ...float64) torch.Tensor { return parameterOf(v) })
 		})
 	}
-	own := func(n int64) torch.Tensor { return repeated([]float64{0.7, 1.5, 3, 8, 40}, n) }
-	add("StudentT, each with its own df", func(n int64) dist.Distribution { return dist.StudentT(own(n), 0, 1) })
-	add("Truncated StudentT, each with its own df", func(n int64) dist.Distribution {
+	own := func(n int) torch.Tensor { return repeated([]float64{0.7, 1.5, 3, 8, 40}, n) }
+	add("StudentT, each with its own df", func(n int) dist.Distribution { return dist.StudentT(own(n), 0, 1) })
+	add("Truncated StudentT, each with its own df", func(n int) dist.Distribution {
 		return dist.Truncated(dist.StudentT(own(n), 0, 1), -3, 9)
 	})
-	add("Truncated Gamma, each of its own shape", func(n int64) dist.Distribution {
+	add("Truncated Gamma, each of its own shape", func(n int) dist.Distribution {
 		return dist.Truncated(dist.Gamma(own(n), 1), 0.1, 9)
 	})
-	add("Truncated Mixture, each of its own mean", func(n int64) dist.Distribution {
+	add("Truncated Mixture, each of its own mean", func(n int) dist.Distribution {
 		return dist.Truncated(dist.Mixture([]float64{1, 2}, dist.Normal(own(n), 1), dist.Gamma(3, 1)), -1, 9)
 	})
 	return all
@@ -370,7 +370,7 @@ func parameterOf(v []float64) torch.Tensor {
 }
 
 // repeated is a tensor of n numbers, some over and over.
-func repeated(some []float64, n int64) torch.Tensor {
+func repeated(some []float64, n int) torch.Tensor {
 	return torch.New(slices.Repeat(some, int(n)/len(some)))
 }
 

@@ -51,7 +51,7 @@ func TestEnds(t *testing.T) {
 			s := d.Support()
 			low, high := math.Inf(-1), math.Inf(1)
 			ends := func(x torch.Tensor) []float64 {
-				return x.Expand(append([]int64{}, d.BatchShape()...)...).Values()
+				return x.Expand(append([]int{}, d.BatchShape()...)...).Values()
 			}
 			lows, highs := []float64{low, low}, []float64{high, high}
 			if s.String() != "a real number" {

@@ -28,7 +28,7 @@ func (d exponentialDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws −log(u)/rate, reparameterised.
-func (d exponentialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d exponentialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.uniform(src, sample, d.rate).Log().Neg().Div(d.rate)
 }
 

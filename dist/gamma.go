@@ -30,7 +30,7 @@ func (d gammaDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws gamma numbers, reparameterised.
-func (d gammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d gammaDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.logGamma(src, sample, d.concentration, d.concentration, d.rate).Exp().Div(d.rate)
 }
 

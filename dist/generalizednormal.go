@@ -36,7 +36,7 @@ func (d generalizedNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc ± α g^(1/β), with g gamma of shape 1/β, reparameterised.
-func (d generalizedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d generalizedNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	inverse := d.shape.Reciprocal()
 	size := d.logGamma(src, sample, inverse, d.loc, d.scale, d.shape).Mul(inverse).Exp()
 	u := d.uniform(src, sample, d.loc, d.scale, d.shape)

@@ -44,7 +44,7 @@ func (d geometricDist) failures(value torch.Tensor) (logp, outside torch.Tensor)
 }
 
 // Sample draws ⌊log u / log(1 − p)⌋, u uniform.
-func (d geometricDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d geometricDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.probs)
 	u := torch.Must(src.Uniform(join(sample, d.batch), dtype, device))
 	x := u.Log().Div(d.probs.Neg().Log1p())

@@ -67,7 +67,7 @@ func linear(family string, features, weights, b any, rank int) torch.Tensor {
 		}
 		panic(&Error{family, "w", fmt.Sprintf("of shape %v", ws), allowed})
 	}
-	out := append([]int64{xs[0]}, ws[1:]...)
+	out := append([]int{xs[0]}, ws[1:]...)
 	bs := bias.Shape()
 	if got, ok := operand.Broadcast(bs, out); !ok || !slices.Equal(got, out) {
 		panic(&Error{family, "b", fmt.Sprintf("of shape %v", bs), fmt.Sprintf("it must broadcast to %v", out)})

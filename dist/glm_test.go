@@ -92,10 +92,10 @@ func TestGLM(t *testing.T) {
 					}
 					g := c.make(countTensor(x, n, d), wt.T(), bias)
 					assert.Equal(t, name, g.Name())
-					require.Equal(t, []int64{n}, g.BatchShape())
+					require.Equal(t, []int{n}, g.BatchShape())
 					require.NoError(t, g.Validate())
 					logp := g.LogProb(torch.Of(countTensor(c.y))).T()
-					require.Equal(t, []int64{n}, countShape(logp))
+					require.Equal(t, []int{n}, countShape(logp))
 					values, grads := countFloats(logp), countGrad(logp, leaves)
 					slope := make([]float64, n)
 					for i := range n {
@@ -145,7 +145,7 @@ func TestGLM(t *testing.T) {
 				}
 				// Draws have the shape of the data, and the data is shared by the evaluations of a map over weights.
 				g := c.make(countTensor(x, n, d), countTensor(w).MustMulScalar(ts.FloatScalar(0.01), false), 0.5)
-				assert.Equal(t, []int64{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2).T()))
+				assert.Equal(t, []int{2, n}, countShape(g.Sample(torch.NewSource(1, 1), 2).T()))
 				all := countTensor([]float64{0.1, -0.2, 0.3, 1, 2, -1}, 2, d)
 				at, loopAt := torch.Must(torch.Leaf(torch.Of(all))), torch.Must(torch.Leaf(torch.Of(all)))
 				mapped := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
@@ -194,7 +194,7 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			wt := torch.Must(torch.Leaf(torch.Of(countTensor(w, d, classes))))
 			g := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), wt, bias)
 			assert.Equal(t, "CategoricalLogitGLM", g.Name())
-			require.Equal(t, []int64{n}, g.BatchShape())
+			require.Equal(t, []int{n}, g.BatchShape())
 			logp := g.LogProb(torch.Of(countTensor(y))).T()
 			grad := countGrad(logp, []torch.Tensor{wt})[0]
 			wantGrad := make([]float64, d*classes)
@@ -232,10 +232,10 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			return []torch.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), in[0],
 				0.5).LogProb(torch.Of(countTensor(y)))}, nil
 		}, []torch.Tensor{torch.Of(all)}, nil))[0]
-		for k := range int64(2) {
-			glm := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, k, false)), 0.5)
+		for k := range int(2) {
+			glm := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, int64(k), false)), 0.5)
 			want := countFloats(glm.LogProb(torch.Of(countTensor(y))).T())
-			got := countFloats(mapped.T().MustSelect(0, k, false))
+			got := countFloats(mapped.T().MustSelect(0, int64(k), false))
 			for i := range want {
 				countClose(t, want[i], got[i], 1e-10, 1e-12, "under vmap")
 			}
@@ -250,13 +250,13 @@ func TestGLMOfFloat32(t *testing.T) {
 	for name, c := range map[string]struct {
 		of    func(x, w, b any) dist.Distribution
 		w, y  []float64
-		shape []int64
+		shape []int
 	}{
 		"NormalGLM": {func(x, w, b any) dist.Distribution { return dist.NormalGLM(x, w, b, 0.7) },
-			[]float64{0.3, -0.2}, []float64{1, 2, -1}, []int64{2}},
-		"PoissonLogGLM":       {dist.PoissonLogGLM, []float64{0.3, -0.2}, []float64{1, 0, 2}, []int64{2}},
-		"BernoulliLogitGLM":   {dist.BernoulliLogitGLM, []float64{0.3, -0.2}, []float64{1, 0, 1}, []int64{2}},
-		"CategoricalLogitGLM": {dist.CategoricalLogitGLM, []float64{0.3, -0.2, 0.1, 0.6}, []float64{1, 0, 1}, []int64{2, 2}},
+			[]float64{0.3, -0.2}, []float64{1, 2, -1}, []int{2}},
+		"PoissonLogGLM":       {dist.PoissonLogGLM, []float64{0.3, -0.2}, []float64{1, 0, 2}, []int{2}},
+		"BernoulliLogitGLM":   {dist.BernoulliLogitGLM, []float64{0.3, -0.2}, []float64{1, 0, 1}, []int{2}},
+		"CategoricalLogitGLM": {dist.CategoricalLogitGLM, []float64{0.3, -0.2, 0.1, 0.6}, []float64{1, 0, 1}, []int{2, 2}},
 	} {
 		for _, bias := range []any{0.5, torch.Of(countTensor([]float64{0.5}, 1)).T()} {
 			countScope(t, func() {

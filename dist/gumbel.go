@@ -29,7 +29,7 @@ func (d gumbelDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d gumbelDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d gumbelDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 

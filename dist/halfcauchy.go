@@ -32,7 +32,7 @@ func (d halfCauchyDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d halfCauchyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d halfCauchyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.scale))
 }
 

@@ -30,7 +30,7 @@ func (d halfNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws scale·|z|, reparameterised.
-func (d halfNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d halfNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.normal(src, sample, d.scale).Abs().Mul(d.scale)
 }
 

@@ -19,7 +19,7 @@ type improperUniformDist struct {
 // ImproperUniform is the flat density on a support: log p(x) = 0. It need not have an integral, so that it can
 // only be a prior, and cannot be drawn from. batch and event are its shapes; the event has at least the
 // dimensions of the support.
-func ImproperUniform(on support.Support, batch, event []int64) (made Distribution) {
+func ImproperUniform(on support.Support, batch, event []int) (made Distribution) {
 	defer orMisfit(&made)
 	d := improperUniformDist{base{family: "ImproperUniform", batch: slices.Clone(batch), event: slices.Clone(event)}, on}
 	need := on.EventDims()
@@ -32,10 +32,10 @@ func ImproperUniform(on support.Support, batch, event []int64) (made Distributio
 }
 
 // Flat is the improper uniform distribution on the real line, of the given batch shape: a prior that adds nothing.
-func Flat(batch ...int64) Distribution { return ImproperUniform(support.Real, batch, nil) }
+func Flat(batch ...int) Distribution { return ImproperUniform(support.Real, batch, nil) }
 
 // FlatPositive is the improper uniform distribution on the positive numbers, of the given batch shape.
-func FlatPositive(batch ...int64) Distribution { return ImproperUniform(support.Positive, batch, nil) }
+func FlatPositive(batch ...int) Distribution { return ImproperUniform(support.Positive, batch, nil) }
 
 // Support is the given one.
 func (d improperUniformDist) Support() support.Support { return d.on }
@@ -49,7 +49,7 @@ func (d improperUniformDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample panics: there is nothing to draw from.
-func (d improperUniformDist) Sample(*Source, ...int64) torch.Tensor {
+func (d improperUniformDist) Sample(*Source, ...int) torch.Tensor {
 	panic(&Error{d.family, "", "it cannot be drawn from",
 		"its density has no integral; give the site a value or a proper prior"})
 }
@@ -61,7 +61,7 @@ func (d improperUniformDist) Mean() torch.Tensor { return d.constantLike(math.Na
 func (d improperUniformDist) Variance() torch.Tensor { return d.constantLike(math.NaN()) }
 
 // Expand broadcasts the batch shape.
-func (d improperUniformDist) Expand(batch ...int64) Distribution {
+func (d improperUniformDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

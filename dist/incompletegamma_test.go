@@ -82,14 +82,14 @@ func TestIncompleteGammaValues(t *testing.T) {
 // More elements than a piece are the same as each alone, in a shape that broadcasts, and at the ends.
 func TestIncompleteGammaChunks(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
-		x := torch.Must(torch.NewSource(1, 0).Uniform([]int64{70, 100}, gotch.Double, torch.CPU)).Mul(20)
+		x := torch.Must(torch.NewSource(1, 0).Uniform([]int{70, 100}, gotch.Double, torch.CPU)).Mul(20)
 		a := torch.New([]float64{0.5, 11}, 2, 1, 1)
 		lower, upper := gammaTails(a, x)
-		require.Equal(t, []int64{2, 70, 100}, lower.Shape())
+		require.Equal(t, []int{2, 70, 100}, lower.Shape())
 		require.InDelta(t, 0, lower.Exp().Add(upper.Exp()).Sub(1).Abs().T().MustMax(false).Float64Values()[0], 1e-14)
 		one, _ := gammaTails(torch.Of(11.0), x.At(69, 99))
 		lower, _ = gammaTails(torch.Of(11).Add(x.At(0, 0).Mul(0)).Reshape(1, 1, 1), x)
-		require.Equal(t, []int64{1, 70, 100}, lower.Shape())
+		require.Equal(t, []int{1, 70, 100}, lower.Shape())
 		require.InDelta(t, one.Item(), lower.At(0, 69, 99).Item(), 1e-13)
 		lower, _ = gammaTails(a, x)
 		require.InDelta(t, one.Item(), lower.At(1, 69, 99).Item(), 1e-13)

@@ -43,13 +43,13 @@ func (d independentDist) N() int { return d.n }
 func (d independentDist) Name() string { return d.of.Name() }
 
 // BatchShape is the batch shape before without its last dimensions.
-func (d independentDist) BatchShape() []int64 {
+func (d independentDist) BatchShape() []int {
 	b := d.of.BatchShape()
 	return b[:len(b)-d.n]
 }
 
 // EventShape is the event shape before, after those dimensions.
-func (d independentDist) EventShape() []int64 {
+func (d independentDist) EventShape() []int {
 	b := d.of.BatchShape()
 	return join(b[len(b)-d.n:], d.of.EventShape())
 }
@@ -63,7 +63,7 @@ func (d independentDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws as before.
-func (d independentDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d independentDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.of.Sample(src, sample...)
 }
 
@@ -74,7 +74,7 @@ func (d independentDist) Mean() torch.Tensor { return d.of.Mean() }
 func (d independentDist) Variance() torch.Tensor { return d.of.Variance() }
 
 // Expand broadcasts the batch shape.
-func (d independentDist) Expand(batch ...int64) Distribution {
+func (d independentDist) Expand(batch ...int) Distribution {
 	b := d.of.BatchShape()
 	d.of = d.of.Expand(join(batch, b[len(b)-d.n:])...)
 	return d

@@ -53,8 +53,8 @@ func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Ten
 			return nil
 		}))
 		if divided && left > 0 && left*4 < index.Numel()*3 {
-			among := part{back: 1, n: int64(left), index: torch.Of(open.T().MustNonzero(false)).Squeeze(-1)}
-			rest := part{back: 1, n: int64(left), index: among.of(index)}
+			among := part{back: 1, n: int(left), index: torch.Of(open.T().MustNonzero(false)).Squeeze(-1)}
+			rest := part{back: 1, n: int(left), index: among.of(index)}
 			some := of(rest)
 			if some == nil {
 				divided = false
@@ -191,9 +191,9 @@ func (d categoricalDist) quick() categoricalDist {
 }
 
 // between solves between the ends of what there is along a dimension, from the end that is further out.
-func between(d Distribution, lower, upper, all torch.Tensor, dim int64) torch.Tensor {
-	least := torch.Of(all.T().MustAmin([]int64{dim}, false, false))
-	greatest := torch.Of(all.T().MustAmax([]int64{dim}, false, false))
+func between(d Distribution, lower, upper, all torch.Tensor, dim int) torch.Tensor {
+	least := torch.Of(all.T().MustAmin([]int64{int64(dim)}, false, false))
+	greatest := torch.Of(all.T().MustAmax([]int64{int64(dim)}, false, false))
 	return solve(d, lower, upper, torch.Choose(lower.Lt(upper), least, greatest), least, greatest)
 }
 

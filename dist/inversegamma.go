@@ -40,7 +40,7 @@ func (d inverseGammaDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws reciprocals of gamma numbers, reparameterised.
-func (d inverseGammaDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d inverseGammaDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.logGamma(src, sample, d.concentration, d.concentration, d.scale).Neg().Exp().Mul(d.scale)
 }
 

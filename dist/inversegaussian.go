@@ -36,7 +36,7 @@ func (d inverseGaussianDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample draws by the two roots of a chi-squared number (Michael, Schucany and Haas 1976). No gradients flow to the
 // parameters: which of the roots is taken depends on them.
-func (d inverseGaussianDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d inverseGaussianDist) Sample(src *Source, sample ...int) torch.Tensor {
 	z := d.normal(src, sample, d.mean, d.shape)
 	return constant(inPieces(d, func(d inverseGaussianDist, of ...torch.Tensor) torch.Tensor {
 		w := of[0].Square().Mul(d.mean.Div(d.shape)).Mul(0.5)

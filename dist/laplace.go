@@ -28,7 +28,7 @@ func (d laplaceDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws quantiles of uniform numbers, reparameterised.
-func (d laplaceDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d laplaceDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.loc, d.scale))
 }
 

@@ -37,7 +37,7 @@ func logDiagonal(l torch.Tensor) torch.Tensor {
 }
 
 // matrixOf is a parameter that has to be a tensor of matrices, n x n where square.
-func matrixOf(family, name string, x any, square bool) (m torch.Tensor, batch []int64, rows, columns int64) {
+func matrixOf(family, name string, x any, square bool) (m torch.Tensor, batch []int, rows, columns int) {
 	v := param(family, name, x)
 	shape := v.Shape()
 	k := len(shape)
@@ -56,7 +56,7 @@ func matrixOf(family, name string, x any, square bool) (m torch.Tensor, batch []
 }
 
 // vectorBatch is the batch shape of a parameter whose last dimension is n, or broadcasts to it.
-func vectorBatch(family, name string, v torch.Tensor, n int64) []int64 {
+func vectorBatch(family, name string, v torch.Tensor, n int) []int {
 	shape := v.Shape()
 	if len(shape) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // lkjCholeskyDist is the distribution of Cholesky factors of correlation matrices; see [LKJCholesky].
 type lkjCholeskyDist struct {
 	base
-	dim int64
+	dim int
 	eta torch.Tensor
 }
 
@@ -37,7 +37,7 @@ func LKJCholesky(dim int, eta any) (made Distribution) {
 		panic(&Error{"LKJCholesky", "dim", fmt.Sprint(dim), "it must be at least 1"})
 	}
 	b := lkjCholeskyFamily.base("LKJCholesky", eta)
-	b.event = []int64{int64(dim), int64(dim)}
+	b.event = []int{int(dim), int(dim)}
 	return b.shared.of(b)
 }
 
@@ -45,7 +45,7 @@ func LKJCholesky(dim int, eta any) (made Distribution) {
 func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	halves, rest := make([]float64, d.dim-1), make([]float64, d.dim-1)
 	for i := range halves {
-		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-int64(i))/2
+		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-int(i))/2
 	}
 	dtype, device := like(append(params, d.eta)...)
 	eta := d.eta
@@ -63,7 +63,7 @@ func (d lkjCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 		return d.full(torch.Of(operand.SumLast(value, 2).T().MustZerosLike(false)))
 	}
 	a, b := d.shapes(value)
-	diagonal := torch.Of(value.T().MustDiagonal(0, -2, -1, false).MustNarrow(-1, 1, d.dim-1, false))
+	diagonal := torch.Of(value.T().MustDiagonal(0, -2, -1, false).MustNarrow(-1, 1, int64(d.dim-1), false))
 	kernel := xlogy(b.Sub(1).Mul(2), diagonal)
 	norm := logBeta(a, b).Sub(a.Lgamma()).Add(a.Mul(math.Log(math.Pi)))
 	return d.full(operand.SumLast(kernel.Sub(norm), 1))
@@ -71,15 +71,15 @@ func (d lkjCholeskyDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample draws by the onion method: row i is a uniform direction times the root of a beta number with parameters aᵢ and
 // bᵢ. Gradients flow to eta.
-func (d lkjCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d lkjCholeskyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.eta)
 	shape := join(sample, d.batch)
-	corner := torch.Of(ts.MustOnes(join(shape, []int64{1, 1}), dtype, device))
+	corner := torch.Of(ts.MustOnes(torch.Int64s(join(shape, []int{1, 1})), dtype, device))
 	if d.dim == 1 {
 		return corner
 	}
 	a, b := d.shapes()
-	rows := join(shape, []int64{d.dim - 1})
+	rows := join(shape, []int{d.dim - 1})
 	first := torch.Must(src.LogGamma(expandTo(a, rows)))
 	second := torch.Must(src.LogGamma(expandTo(b, rows)))
 	// The beta number and its complement are the shares of two gamma numbers.
@@ -90,8 +90,8 @@ func (d lkjCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
 	below := z.Mul(radius.Unsqueeze(-1).Div(length))
 	// below is rows 2 … K by columns 1 … K−1; the diagonal of those rows lies one column further.
 	below = torch.Of(below.T().MustConstantPadNd([]int64{0, 1}, false))
-	below = below.Add(torch.Of(diagonal.T().MustDiagEmbed(1, -2, -1, false).MustNarrow(-2, 0, d.dim-1, false)))
-	return torch.Cat(-2, []torch.Tensor{torch.Of(corner.T().MustConstantPadNd([]int64{0, d.dim - 1}, false)), below})
+	below = below.Add(torch.Of(diagonal.T().MustDiagEmbed(1, -2, -1, false).MustNarrow(-2, 0, int64(d.dim-1), false)))
+	return torch.Cat(-2, []torch.Tensor{torch.Of(corner.T().MustConstantPadNd([]int64{0, int64(d.dim - 1)}, false)), below})
 }
 
 // moments are those of the diagonal elements and the variance of those below, from the second row on.
@@ -106,13 +106,13 @@ func (d lkjCholeskyDist) moments() (mean, variance, below torch.Tensor) {
 // laidOut is a matrix with the given corner, diagonal and, from the second row on, elements below; 0 for none.
 func (d lkjCholeskyDist) laidOut(corner float64, diagonal, below torch.Tensor) torch.Tensor {
 	dtype, device := like(diagonal)
-	full := append([]int64{}, diagonal.Shape()...)
+	full := append([]int{}, diagonal.Shape()...)
 	full[len(full)-1] = 1
-	head := torch.Of(ts.MustFull(full, ts.FloatScalar(corner), dtype, device))
+	head := torch.Of(ts.MustFull(torch.Int64s(full), ts.FloatScalar(corner), dtype, device))
 	m := torch.Of(torch.Cat(-1, []torch.Tensor{head, diagonal}).T().MustDiagEmbed(0, -2, -1, false))
 	if !operand.IsNumber(below) {
 		rows := torch.Cat(-1, []torch.Tensor{torch.Of(head.T().MustZerosLike(false)), below}).Unsqueeze(-1)
-		lower := torch.Of(rows.Mul(torch.Of(ts.MustOnes([]int64{1, d.dim}, dtype, device))).T().MustTril(-1, false))
+		lower := torch.Of(rows.Mul(torch.Of(ts.MustOnes([]int64{1, int64(d.dim)}, dtype, device))).T().MustTril(-1, false))
 		m = m.Add(lower)
 	}
 	return d.spread(m)

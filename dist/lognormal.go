@@ -30,7 +30,7 @@ func (d logNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws exp(loc + scale·z), reparameterised.
-func (d logNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d logNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.normal(src, sample, d.loc, d.scale).Mul(d.scale).Add(d.loc).Exp()
 }
 

@@ -45,12 +45,12 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) 
 	w, batch, n, m := matrixOf(family, "cov_factor", covFactor, false)
 	shape := broadcast(family, vectorBatch(family, "loc", l, n), batch, vectorBatch(family, "cov_diag", v, n))
 	d := lowRankMultivariateNormalDist{loc: l, factor: w}
-	d.base = lowRankFamily.sized(base{family: family, batch: shape, event: []int64{n}}, l, w, v)
+	d.base = lowRankFamily.sized(base{family: family, batch: shape, event: []int{n}}, l, w, v)
 	dtype, device := like(w)
 	d.diag = tensorOf(v, dtype, device)
 	d.diag = expandTo(d.diag, broadcast(family, d.diag.Shape(), d.event))
 	d.root = d.diag.Sqrt()
-	upper, eye := w.Div(d.root.Unsqueeze(-1)), torch.Of(ts.MustEye(m, dtype, device))
+	upper, eye := w.Div(d.root.Unsqueeze(-1)), torch.Of(ts.MustEye(int64(m), dtype, device))
 	at := upper.Shape()
 	rows := torch.Cat(-2, upper, expandTo(eye, join(at[:len(at)-2], eye.Shape())))
 	z, logDet := nearlyOrthonormal(rows, eye)
@@ -118,7 +118,7 @@ func (d lowRankMultivariateNormalDist) solve(v, gram torch.Tensor) torch.Tensor 
 }
 
 // Sample draws loc + W z + √D z', reparameterised.
-func (d lowRankMultivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d lowRankMultivariateNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.factor)
 	shape := d.factor.Shape()
 	z := torch.Must(src.Normal(join(sample, d.batch, shape[len(shape)-1:]), dtype, device))
@@ -144,7 +144,7 @@ func (d lowRankMultivariateNormalDist) Covariance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d lowRankMultivariateNormalDist) Expand(batch ...int64) Distribution {
+func (d lowRankMultivariateNormalDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

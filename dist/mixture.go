@@ -45,7 +45,7 @@ func Mixture(probs any, components ...Distribution) (made Distribution) {
 		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories),
 			fmt.Sprintf("there are %d components", len(components))})
 	}
-	shapes := [][]int64{d.mixing.batch}
+	shapes := [][]int{d.mixing.batch}
 	supports := make([]support.Support, len(components))
 	for i, c := range components {
 		name := fmt.Sprintf("component %d", i)
@@ -160,7 +160,7 @@ func (d mixtureDist) component(c Distribution, value torch.Tensor) torch.Tensor 
 }
 
 // each stacks something of every component along a new dimension.
-func (d mixtureDist) each(f func(c Distribution) torch.Tensor, dim int64) torch.Tensor {
+func (d mixtureDist) each(f func(c Distribution) torch.Tensor, dim int) torch.Tensor {
 	all := make([]torch.Tensor, len(d.components))
 	for i, c := range d.components {
 		all[i] = f(c)
@@ -217,7 +217,7 @@ func logSumExp(a torch.Tensor) torch.Tensor {
 
 // Sample draws a component for each draw and then of it. Gradients flow to the components, where they are
 // reparameterised, but not through the choice to the weights.
-func (d mixtureDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d mixtureDist) Sample(src *Source, sample ...int) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
 	for range d.event {
 		index = index.Unsqueeze(-1)
@@ -243,7 +243,7 @@ func (d mixtureDist) Variance() torch.Tensor {
 }
 
 func (d mixtureDist) moments(second bool) (mean, variance torch.Tensor) {
-	at := int64(len(d.batch))
+	at := int(len(d.batch))
 	means := d.each(func(c Distribution) torch.Tensor { return c.Mean() }, at)
 	if !second {
 		return d.mixing.moments(means, nil, len(d.event))
@@ -259,11 +259,11 @@ func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 	for range event {
 		w = w.Unsqueeze(-1)
 	}
-	dim := int64(-1 - event)
+	dim := int(-1 - event)
 	zero := w.Eq(0)
 	sum := func(x torch.Tensor) torch.Tensor {
 		x = floating(x, w)
-		return torch.Of(torch.Choose(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{dim}, false, w.T().DType(), false))
+		return torch.Of(torch.Choose(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{int64(dim)}, false, w.T().DType(), false))
 	}
 	mean = sum(means)
 	if variances == nil {
@@ -306,7 +306,7 @@ func noCDF(d Distribution) string {
 }
 
 // Expand broadcasts the batch shape.
-func (d mixtureDist) Expand(batch ...int64) Distribution {
+func (d mixtureDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	all := make([]Distribution, len(d.components))
 	for i, c := range d.components {

@@ -127,7 +127,7 @@ func TestMixtureOfNothing(t *testing.T) {
 				countClose(t, bigFloat(want), scalarRead(logp)[0], 1e-10, 1e-14, "%s: log p(%v; %v)", name, c.x, c.p)
 				h := bigNew(1e-40)
 				for i := range 5 {
-					at := func(sign int64) *big.Float {
+					at := func(sign int) *big.Float {
 						p := bigs(c.p)
 						if i < 4 {
 							p[i].Add(p[i], bigMul(bigInt(sign), h))
@@ -317,7 +317,7 @@ func TestMixtureOfCounts(t *testing.T) {
 		require.InDelta(
 			t,
 			math.Log(0.25),
-			countFloats(index.LogProb(torch.New([]int64{2})).T())[0],
+			countFloats(index.LogProb(torch.New([]int{2})).T())[0],
 			1e-15,
 		)
 	})
@@ -329,33 +329,33 @@ func TestMixtureShapes(t *testing.T) {
 		loc := torch.New([]float64{1, 2, 3, 4, 5, 6}, 3, 2)
 		normal := dist.MultivariateNormal(loc, torch.New([]float64{1, 0.5, 0.5, 1}, 2, 2))
 		vectors := dist.MixtureSameFamily(dist.Categorical(scalarVec(1, 2, 3)), normal)
-		row := func(i int64) dist.Distribution {
+		row := func(i int) dist.Distribution {
 			return dist.MultivariateNormal(
-				loc.T().MustSelect(0, i, false),
+				loc.T().MustSelect(0, int64(i), false),
 				torch.New([]float64{1, 0.5, 0.5, 1}, 2, 2),
 			)
 		}
 		listed := dist.Mixture(torch.New([]float64{1, 2, 3, 1, 1, 1}, 2, 3), row(0), row(1), row(2))
 		for i, c := range []struct {
 			d            dist.Distribution
-			batch, event []int64
+			batch, event []int
 		}{
-			{vectors, nil, []int64{2}}, {vectors.Expand(4, 5), []int64{4, 5}, []int64{2}}, {listed, []int64{2}, []int64{2}},
-			{listed.Expand(4, 2), []int64{4, 2}, []int64{2}},
-			{dist.Mixture(scalarVec(1, 2), dist.Normal(scalarVec(1, 2), 1), dist.Exponential(1)), []int64{2}, nil},
+			{vectors, nil, []int{2}}, {vectors.Expand(4, 5), []int{4, 5}, []int{2}}, {listed, []int{2}, []int{2}},
+			{listed.Expand(4, 2), []int{4, 2}, []int{2}},
+			{dist.Mixture(scalarVec(1, 2), dist.Normal(scalarVec(1, 2), 1), dist.Exponential(1)), []int{2}, nil},
 			{dist.Mixture([]float64{1}, dist.Exponential(1)), nil, nil},
 		} {
-			require.Equal(t, append([]int64{}, c.batch...), append([]int64{}, c.d.BatchShape()...), i)
-			require.Equal(t, append([]int64{}, c.event...), append([]int64{}, c.d.EventShape()...), i)
+			require.Equal(t, append([]int{}, c.batch...), append([]int{}, c.d.BatchShape()...), i)
+			require.Equal(t, append([]int{}, c.event...), append([]int{}, c.d.EventShape()...), i)
 			x := c.d.Sample(torch.NewSource(1, 0), 6).T()
-			whole := append(append([]int64{}, c.batch...), c.event...)
-			require.Equal(t, append([]int64{6}, whole...), countShape(x), i)
-			require.Equal(t, append([]int64{6}, c.batch...), countShape(c.d.LogProb(torch.Of(x)).T()), i)
-			one := dist.Distribution(c.d).LogProb(torch.Of(x.MustSelect(0, 0, false).MustReshape(whole, false))).T()
-			require.Equal(t, append([]int64{}, c.batch...), countShape(one), i)
+			whole := append(append([]int{}, c.batch...), c.event...)
+			require.Equal(t, append([]int{6}, whole...), countShape(x), i)
+			require.Equal(t, append([]int{6}, c.batch...), countShape(c.d.LogProb(torch.Of(x)).T()), i)
+			one := dist.Distribution(c.d).LogProb(torch.Of(x.MustSelect(0, 0, false).MustReshape(torch.Int64s(whole), false))).T()
+			require.Equal(t, append([]int{}, c.batch...), countShape(one), i)
 			require.Equal(t, scalarRead(c.d.LogProb(torch.Of(x)).T())[:len(scalarRead(one))], scalarRead(one), i)
-			require.Equal(t, whole, append([]int64{}, countShape(c.d.Mean().T())...), i)
-			require.Equal(t, whole, append([]int64{}, countShape(c.d.Variance().T())...), i)
+			require.Equal(t, whole, append([]int{}, countShape(c.d.Mean().T())...), i)
+			require.Equal(t, whole, append([]int{}, countShape(c.d.Variance().T())...), i)
 			require.NoError(t, c.d.Validate())
 			require.Contains(t, c.d.(dist.Parameterised).Params(), "components")
 		}

@@ -46,9 +46,9 @@ func MixtureSameFamily(probs any, components Distribution) (made Distribution) {
 // outermost is the support of a distribution without the last dimension of its batch.
 func outermost(family string, components Distribution) support.Support {
 	s := components.Support()
-	dim := int64(-1 - s.Extra)
+	dim := int(-1 - s.Extra)
 	reduce := func(t torch.Tensor, f func(t torch.Tensor) torch.Tensor) torch.Tensor {
-		if int64(len(t.Shape())) < -dim {
+		if int(len(t.Shape())) < -dim {
 			return t
 		}
 		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
@@ -59,11 +59,11 @@ func outermost(family string, components Distribution) support.Support {
 	}
 	s.Low = reduce(
 		s.Low,
-		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmin([]int64{dim}, false, false)) },
+		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmin([]int64{int64(dim)}, false, false)) },
 	)
 	s.High = reduce(
 		s.High,
-		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmax([]int64{dim}, false, false)) },
+		func(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustAmax([]int64{int64(dim)}, false, false)) },
 	)
 	return s
 }
@@ -73,7 +73,7 @@ func (d mixtureSameFamilyDist) Support() support.Support { return d.support }
 
 // spreadValue gives a value a dimension for the components.
 func (d mixtureSameFamilyDist) spreadValue(value torch.Tensor) torch.Tensor {
-	return value.Unsqueeze(int(int64(-1 - len(d.event))))
+	return value.Unsqueeze(int(int(-1 - len(d.event))))
 }
 
 // LogProb is the log density.
@@ -83,15 +83,15 @@ func (d mixtureSameFamilyDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample draws a component for each draw, and takes its draw from those of all components. Gradients flow to the
 // components, where they are reparameterised, but not through the choice to the weights.
-func (d mixtureSameFamilyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d mixtureSameFamilyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
-	dim := int64(-1 - len(d.event))
-	for range join(d.event, []int64{1}) {
+	dim := int(-1 - len(d.event))
+	for range join(d.event, []int{1}) {
 		index = index.Unsqueeze(-1)
 	}
 	x := d.components.Sample(src, sample...)
-	index = expandTo(index, join(sample, d.batch, []int64{1}, d.event))
-	return torch.Of(x.T().MustGather(dim, index.T(), false, false)).Squeeze(int(dim))
+	index = expandTo(index, join(sample, d.batch, []int{1}, d.event))
+	return torch.Of(x.T().MustGather(int64(dim), index.T(), false, false)).Squeeze(int(dim))
 }
 
 // Mean is Σ wᵢ mᵢ.
@@ -117,9 +117,9 @@ func (d mixtureSameFamilyDist) CDF(value torch.Tensor) torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d mixtureSameFamilyDist) Expand(batch ...int64) Distribution {
+func (d mixtureSameFamilyDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
-	d.components = d.components.Expand(join(batch, []int64{d.mixing.categories})...)
+	d.components = d.components.Expand(join(batch, []int{d.mixing.categories})...)
 	return d
 }
 

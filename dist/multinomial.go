@@ -38,7 +38,7 @@ func newMultinomial(family string, total any, name string, weights any) multinom
 	n, w := param(family, "total", total), param(family, name, weights)
 	batch, c := lastDim(family, name, w)
 	d := multinomialDist{
-		base:  base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int64{c}},
+		base:  base{family: family, batch: broadcast(family, n.Shape(), batch), event: []int{c}},
 		total: n,
 	}
 	if name == "logits" {
@@ -90,7 +90,7 @@ func (d multinomialDist) prob() torch.Tensor {
 }
 
 // Sample draws vectors of counts, in the parameter's type.
-func (d multinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d multinomialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	p := d.prob()
 	n := torch.Of(alike(d.total, p).T().MustTotype(p.T().DType(), false))
 	shape := join(sample, d.batch)
@@ -110,7 +110,7 @@ func (d multinomialDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d multinomialDist) Expand(batch ...int64) Distribution {
+func (d multinomialDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

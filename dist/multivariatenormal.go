@@ -55,7 +55,7 @@ func newMultivariateNormal(family, name string, loc, matrix any) multivariateNor
 	l := param(family, "loc", loc)
 	m, batch, n, _ := matrixOf(family, name, matrix, true)
 	d := multivariateNormalDist{loc: l, name: name, given: m}
-	d.base = base{family: family, batch: broadcast(family, vectorBatch(family, "loc", l, n), batch), event: []int64{n}}
+	d.base = base{family: family, batch: broadcast(family, vectorBatch(family, "loc", l, n), batch), event: []int{n}}
 	d.checkNumber("loc", l, finite)
 	return d
 }
@@ -78,7 +78,7 @@ func (d multivariateNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc + L z, or loc + L⁻ᵀ z from a precision, reparameterised.
-func (d multivariateNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d multivariateNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.given)
 	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	if d.precision {
@@ -106,7 +106,7 @@ func (d multivariateNormalDist) Variance() torch.Tensor {
 // inverseFactor is L⁻ᵀ.
 func (d multivariateNormalDist) inverseFactor() torch.Tensor {
 	dtype, device := like(d.given)
-	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(d.event[0], dtype, device), false, true, false,
+	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(int64(d.event[0]), dtype, device), false, true, false,
 		false)).
 		Transpose()
 }
@@ -121,7 +121,7 @@ func (d multivariateNormalDist) Covariance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d multivariateNormalDist) Expand(batch ...int64) Distribution {
+func (d multivariateNormalDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

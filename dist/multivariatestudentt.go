@@ -29,7 +29,7 @@ func MultivariateStudentT(df, loc, scaleTril any) (made Distribution) {
 	m, batch, n, _ := matrixOf(family, "scale_tril", scaleTril, true)
 	d := multivariateStudentTDist{df: nu, loc: l, scaleTril: m, factor: torch.Of(m.T().MustTril(0, false))}
 	d.base = base{family: family, batch: broadcast(family, nu.Shape(), vectorBatch(family, "loc", l, n), batch),
-		event: []int64{n}}
+		event: []int{n}}
 	d.checkNumber("df", nu, positive)
 	d.checkNumber("loc", l, finite)
 	return d
@@ -81,7 +81,7 @@ func (d multivariateStudentTDist) slope(df, squares torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc + L z √(ν/(2g)), with z normal and g gamma of shape ν/2, reparameterised.
-func (d multivariateStudentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d multivariateStudentTDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.scaleTril)
 	half := d.df.Mul(0.5)
 	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
@@ -111,7 +111,7 @@ func (d multivariateStudentTDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d multivariateStudentTDist) Expand(batch ...int64) Distribution {
+func (d multivariateStudentTDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

@@ -115,7 +115,7 @@ func (d negativeBinomialDist) mean() torch.Tensor {
 }
 
 // Sample draws a gamma-distributed rate, and then a count with that rate.
-func (d negativeBinomialDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d negativeBinomialDist) Sample(src *Source, sample ...int) torch.Tensor {
 	size := filled(d.size, join(sample, d.batch), d.second, d.size)
 	rate := torch.Must(src.Gamma(size)).Mul(d.mean().Div(d.size))
 	return torch.Must(src.Poisson(torch.Of(rate.T().MustDetach(false))))

@@ -29,7 +29,7 @@ func (d normalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc + scale·z, reparameterised.
-func (d normalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d normalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.loc, d.scale)
 	z := torch.Must(src.Normal(join(sample, d.batch), dtype, device))
 	return z.Mul(d.scale).Add(d.loc)

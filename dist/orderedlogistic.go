@@ -15,7 +15,7 @@ import (
 // orderedLogisticDist is the ordered logistic distribution; see [OrderedLogistic].
 type orderedLogisticDist struct {
 	base
-	categories     int64
+	categories     int
 	eta, cutpoints torch.Tensor
 }
 
@@ -53,10 +53,10 @@ func (d orderedLogisticDist) LogProb(value torch.Tensor) torch.Tensor {
 	edge := d.cutpoints.Shape()
 	edge[len(edge)-1] = 1
 	c := torch.Cat(-1, []torch.Tensor{
-		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(-1)), dtype, device)), d.cutpoints,
-		torch.Of(ts.MustFull(edge, ts.FloatScalar(math.Inf(1)), dtype, device))})
-	low := torch.Of(c.T().MustNarrow(-1, 0, d.categories, false))
-	high := torch.Of(c.T().MustNarrow(-1, 1, d.categories, false))
+		torch.Of(ts.MustFull(torch.Int64s(edge), ts.FloatScalar(math.Inf(-1)), dtype, device)), d.cutpoints,
+		torch.Of(ts.MustFull(torch.Int64s(edge), ts.FloatScalar(math.Inf(1)), dtype, device))})
+	low := torch.Of(c.T().MustNarrow(-1, 0, int64(d.categories), false))
+	high := torch.Of(c.T().MustNarrow(-1, 1, int64(d.categories), false))
 	l := pick(d.family, low, value).Sub(d.eta)
 	u := pick(d.family, high, value).Sub(d.eta)
 	gap := pick(d.family, log1mexp(high.Sub(low)), value)
@@ -72,7 +72,7 @@ func log1mexp(x torch.Tensor) torch.Tensor {
 }
 
 // Sample draws indices, as int64: how many cutpoints a logistic number exceeds.
-func (d orderedLogisticDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d orderedLogisticDist) Sample(src *Source, sample ...int) torch.Tensor {
 	_, device := like(d.cutpoints)
 	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
 	return inPieces(d, func(d orderedLogisticDist, u ...torch.Tensor) torch.Tensor {
@@ -105,7 +105,7 @@ func (d orderedLogisticDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d orderedLogisticDist) Expand(batch ...int64) Distribution {
+func (d orderedLogisticDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

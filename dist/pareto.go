@@ -33,7 +33,7 @@ func (d paretoDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws scale·u^(−1/alpha), reparameterised.
-func (d paretoDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d paretoDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.uniform(src, sample, d.scale, d.alpha).Log().Neg().Div(d.alpha).Exp().Mul(d.scale)
 }
 

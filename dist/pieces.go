@@ -20,12 +20,12 @@ const pieceSize = 1 << 12
 // recording, where gradients are wanted, and where d cannot be divided, it is f at once.
 func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, x ...torch.Tensor) torch.Tensor {
 	batch := d.BatchShape()
-	shapes := [][]int64{batch}
+	shapes := [][]int{batch}
 	for _, v := range x {
 		shapes = append(shapes, v.Shape())
 	}
 	shape := broadcast(d.Name(), shapes...)
-	longest, size := 0, int64(1)
+	longest, size := 0, int(1)
 	for i, n := range shape {
 		size *= n
 		if n > shape[longest] {
@@ -54,9 +54,9 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 			if torch.Must(foreign.RequiresGrad(y.T())) {
 				return f(d, x...)
 			}
-			whole = ts.MustEmpty(shape, y.T().DType(), torch.Must(torch.DeviceOf(y)))
+			whole = ts.MustEmpty(torch.Int64s(shape), y.T().DType(), torch.Must(torch.DeviceOf(y)))
 		}
-		place := whole.MustNarrow(int64(longest), p.from, p.n, false)
+		place := whole.MustNarrow(int64(longest), int64(p.from), int64(p.n), false)
 		place.Copy_(y.T())
 		torch.Free(torch.Of(place), y)
 	}
@@ -66,7 +66,7 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 // byPieces is what f gives of two arguments that broadcast, by pieces.
 func byPieces(family string, a, t torch.Tensor, f func(a, t torch.Tensor) []torch.Tensor) []torch.Tensor {
 	shape := broadcast(family, a.Shape(), t.Shape())
-	n := int64(count64(shape))
+	n := int(count64(shape))
 	if n <= pieceSize || undivided() {
 		return f(a, t)
 	}
@@ -99,7 +99,7 @@ func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
 
 // together puts pieces together, and frees them.
 func together(all []torch.Tensor, dim int) torch.Tensor {
-	whole := torch.Cat(int(int64(dim)), all)
+	whole := torch.Cat(int(int(dim)), all)
 	torch.Free(all...)
 	return whole
 }
@@ -116,7 +116,7 @@ func tidy(f func() torch.Tensor) (y torch.Tensor) {
 
 // inRows is what f draws in a shape, by parts of the first dimension; each takes a number of uniform numbers that is a
 // multiple of four, so that they are those of all at once. each is how many a draw takes.
-func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tensor) torch.Tensor {
+func inRows(sample, batch []int, each int, f func(sample []int) torch.Tensor) torch.Tensor {
 	if len(sample) == 0 || undivided() {
 		return f(sample)
 	}
@@ -128,8 +128,8 @@ func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tens
 		return f(sample)
 	}
 	all := []torch.Tensor{}
-	for from := int64(0); from < sample[0]; from += rows {
-		some := join([]int64{min(rows, sample[0]-from)}, sample[1:])
+	for from := int(0); from < sample[0]; from += rows {
+		some := join([]int{min(rows, sample[0]-from)}, sample[1:])
 		all = append(all, tidy(func() torch.Tensor { return f(some) }))
 	}
 	return together(all, 0)
@@ -138,7 +138,7 @@ func inRows(sample, batch []int64, each int64, f func(sample []int64) torch.Tens
 // part is n numbers of a dimension that is counted from the end: in a row, or at an index. The zero value is all.
 type part struct {
 	back    int
-	from, n int64
+	from, n int
 	index   torch.Tensor
 }
 
@@ -154,7 +154,7 @@ func (p part) of(v torch.Tensor) torch.Tensor {
 	if !operand.IsNumber(p.index) {
 		return v.IndexSelect(-p.back, p.index)
 	}
-	return torch.Of(v.T().MustNarrow(int64(-p.back), p.from, p.n, false))
+	return torch.Of(v.T().MustNarrow(int64(-p.back), int64(p.from), int64(p.n), false))
 }
 
 func (p part) base(b base) base {

@@ -59,7 +59,7 @@ func (d poissonDist) mean() torch.Tensor {
 }
 
 // Sample draws counts, in the parameter's type.
-func (d poissonDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d poissonDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return torch.Must(src.Poisson(filled(d.mean(), join(sample, d.batch), d.rate, d.logRate)))
 }
 

@@ -11,7 +11,7 @@ import (
 // gaussianRandomWalkDist is a random walk with normal steps; see [GaussianRandomWalk].
 type gaussianRandomWalkDist struct {
 	base
-	steps int64
+	steps int
 	scale torch.Tensor
 }
 
@@ -29,7 +29,7 @@ func GaussianRandomWalk(steps int, scale any) (made Distribution) {
 		panic(&Error{"GaussianRandomWalk", "steps", fmt.Sprint(steps), "it must be at least 1"})
 	}
 	b := gaussianRandomWalkFamily.base("GaussianRandomWalk", scale)
-	b.event = []int64{int64(steps)}
+	b.event = []int{int(steps)}
 	return b.shared.of(b)
 }
 
@@ -55,7 +55,7 @@ func (d gaussianRandomWalkDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws sums of scale·z, reparameterised.
-func (d gaussianRandomWalkDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d gaussianRandomWalkDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.scale)
 	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	return torch.Of(z.T().MustCumsum(-1, dtype, false)).Mul(d.column())

@@ -777,21 +777,21 @@ func TestScalarShapes(t *testing.T) {
 		params, _ := tensors(columns)
 		d := f.make(params...)
 		require.Equal(t, f.name, d.Name())
-		require.Equal(t, []int64{3}, d.BatchShape())
+		require.Equal(t, []int{3}, d.BatchShape())
 		require.Empty(t, d.EventShape())
 		wide := d.Expand(5, 3)
-		require.Equal(t, []int64{5, 3}, wide.BatchShape())
-		require.Equal(t, []int64{3}, d.BatchShape())
+		require.Equal(t, []int{5, 3}, wide.BatchShape())
+		require.Equal(t, []int{3}, d.BatchShape())
 		x := wide.Sample(torch.NewSource(1, 0), 2).T()
 		for _, s := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(1))).T(),
 			wide.LogProb(torch.Of(scalarVec(1, 2, 3))).T()} {
-			require.Equal(t, []int64{5, 3}, torch.Of(s).Shape())
+			require.Equal(t, []int{5, 3}, torch.Of(s).Shape())
 		}
-		require.Equal(t, []int64{2, 5, 3}, torch.Of(x).Shape())
-		require.Equal(t, []int64{2, 5, 3}, wide.LogProb(torch.Of(x)).Shape())
+		require.Equal(t, []int{2, 5, 3}, torch.Of(x).Shape())
+		require.Equal(t, []int{2, 5, 3}, wide.LogProb(torch.Of(x)).Shape())
 		require.Equal(
 			t,
-			[]int64{7, 5, 3},
+			[]int{7, 5, 3},
 			wide.LogProb(torch.New(make([]float64, 7), 7, 1, 1)).Shape(),
 		)
 		if f.name != "Delta" {
@@ -802,8 +802,8 @@ func TestScalarShapes(t *testing.T) {
 		for i, p := range params { // one tensor, the rest numbers
 			mixed := scalarNumbers(row(columns, 1))
 			mixed[i] = torch.Of(p).Slice(0, 1, 2)
-			require.Equal(t, []int64{1}, f.make(mixed...).LogProb(torch.Of(scalarVec(1))).Shape())
-			require.Equal(t, []int64{4, 1}, f.make(mixed...).Sample(torch.NewSource(1, 0), 4).Shape())
+			require.Equal(t, []int{1}, f.make(mixed...).LogProb(torch.Of(scalarVec(1))).Shape())
+			require.Equal(t, []int{4, 1}, f.make(mixed...).Sample(torch.NewSource(1, 0), 4).Shape())
 		}
 		number := f.make(scalarNumbers(row(columns, 1))...)
 		require.Empty(t, number.BatchShape())
@@ -935,7 +935,7 @@ func TestScalarErrors(t *testing.T) {
 			},
 			"dist.ImproperUniform: event is [3]: the support, a symmetric positive-definite matrix, " +
 				"needs at least 2 dimensions": func() {
-				dist.ImproperUniform(support.PositiveDefinite, nil, []int64{3}).Support()
+				dist.ImproperUniform(support.PositiveDefinite, nil, []int{3}).Support()
 			},
 		} {
 			err := torch.Do(func(*torch.Scope) error { f(); return nil })
@@ -968,16 +968,16 @@ func TestScalarValidate(t *testing.T) {
 
 func TestImproperUniform(t *testing.T) {
 	scoped(t, func() {
-		d := dist.ImproperUniform(support.Positive, []int64{2}, []int64{3})
+		d := dist.ImproperUniform(support.Positive, []int{2}, []int{3})
 		require.Equal(t, 1, d.Support().EventDims())
 		require.NoError(t, d.Validate())
 		x := torch.Must(torch.Leaf(torch.New(make([]float64, 12), 4, 1, 3)))
 		y := d.LogProb(x).T()
-		require.Equal(t, []int64{4, 2}, torch.Of(y).Shape())
+		require.Equal(t, []int{4, 2}, torch.Of(y).Shape())
 		require.Equal(t, make([]float64, 8), scalarRead(y))
 		require.Equal(t, make([]float64, 12), scalarGrad(y, []torch.Tensor{x})[0])
-		require.Equal(t, []int64{5, 2}, d.Expand(5, 2).BatchShape())
-		require.Equal(t, []int64{2, 3}, d.Mean().Shape())
+		require.Equal(t, []int{5, 2}, d.Expand(5, 2).BatchShape())
+		require.Equal(t, []int{2, 3}, d.Mean().Shape())
 		require.True(t, math.IsNaN(scalarRead(d.Variance().T())[0]))
 	})
 }

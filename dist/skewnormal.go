@@ -39,7 +39,7 @@ func (d skewNormalDist) delta() (delta, rest torch.Tensor) {
 }
 
 // Sample draws loc + scale (δ |u| + √(1 − δ²) v) with u and v normal and δ = α/√(1 + α²), reparameterised.
-func (d skewNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d skewNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	delta, rest := d.delta()
 	u := d.normal(src, sample, d.loc, d.scale, d.skew).Abs()
 	v := d.normal(src, sample, d.loc, d.scale, d.skew)

@@ -186,19 +186,19 @@ func (b base) positivePart(value torch.Tensor, c float64, f func(x torch.Tensor)
 }
 
 // uniform draws uniform numbers in the shape of a draw.
-func (b base) uniform(src *Source, sample []int64, params ...torch.Tensor) torch.Tensor {
+func (b base) uniform(src *Source, sample []int, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
 	return torch.Must(src.Uniform(join(sample, b.batch), dtype, device))
 }
 
 // normal draws standard normal numbers in the shape of a draw.
-func (b base) normal(src *Source, sample []int64, params ...torch.Tensor) torch.Tensor {
+func (b base) normal(src *Source, sample []int, params ...torch.Tensor) torch.Tensor {
 	dtype, device := like(params...)
 	return torch.Must(src.Normal(join(sample, b.batch), dtype, device))
 }
 
 // logGamma draws logarithms of gamma numbers with rate 1.
-func (b base) logGamma(src *Source, sample []int64, shape torch.Tensor, params ...torch.Tensor) torch.Tensor {
+func (b base) logGamma(src *Source, sample []int, shape torch.Tensor, params ...torch.Tensor) torch.Tensor {
 	return torch.Must(src.LogGamma(filled(shape, join(sample, b.batch), params...)))
 }
 

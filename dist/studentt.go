@@ -73,7 +73,7 @@ func log1pOver(v torch.Tensor) torch.Tensor {
 }
 
 // Sample draws loc + scale·z √(df/(2g)), with z normal and g gamma of shape df/2, reparameterised.
-func (d studentTDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d studentTDist) Sample(src *Source, sample ...int) torch.Tensor {
 	z := d.normal(src, sample, d.df, d.loc, d.scale)
 	log := tidy(func() torch.Tensor {
 		half := d.df.Mul(0.5)
@@ -149,7 +149,7 @@ func studentTailPart(n, s torch.Tensor) torch.Tensor {
 	rule := tailRule()
 	dtype, device := like(s, n)
 	column := func(x []float64) torch.Tensor {
-		return torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x))))
+		return torch.Must(torch.FromSliceOn(device, dtype, x, int(len(x))))
 	}
 	// cosh δ + tanh y sinh δ = 1 + e at the last δ, a quadratic equation for exp δ − 1.
 	e := constant(m).Reciprocal().Mul(tailDrop).Expm1()

@@ -117,7 +117,7 @@ func TestFlat(t *testing.T) {
 	scoped(t, func() {
 		require.Equal(t, []float64{0, 0}, dist.Flat(2).LogProb(torch.Of(scalarVec(-3, 1e9))).Values())
 		require.Equal(t, "a real number", dist.Flat().Support().String())
-		require.Equal(t, []int64{3, 2}, dist.FlatPositive(3, 2).BatchShape())
+		require.Equal(t, []int{3, 2}, dist.FlatPositive(3, 2).BatchShape())
 		require.Equal(t, "a number greater than 0", dist.FlatPositive().Support().String())
 	})
 }

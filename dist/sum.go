@@ -88,14 +88,14 @@ func (p *partial) minusLog(s torch.Tensor, all float64, k Known) {
 func (p *partial) result() ([]torch.Term, float64, bool) { return p.terms, p.constant, true }
 
 // elements is the number of elements of LogProb, for families with scalar events.
-func (b base) elements(value []int64) float64 {
+func (b base) elements(value []int) float64 {
 	if len(b.batch) == 0 {
 		return count64(value)
 	}
 	return count64(broadcast(b.family, value, b.batch))
 }
 
-func count64(shape []int64) float64 {
+func count64(shape []int) float64 {
 	n := 1.0
 	for _, s := range shape {
 		n *= float64(s)

@@ -85,7 +85,7 @@ func sumCases() []sumCase {
 		{"HalfCauchy, a number", func(*ts.Tensor) dist.Distribution { return dist.HalfCauchy(2).Expand(4) }, scale, positive},
 		{
 			"ImproperUniform",
-			func(*ts.Tensor) dist.Distribution { return dist.ImproperUniform(support.Real, []int64{4}, nil) },
+			func(*ts.Tensor) dist.Distribution { return dist.ImproperUniform(support.Real, []int{4}, nil) },
 			scale,
 			real,
 		},
@@ -280,8 +280,8 @@ func TestSumLogProbKeeps(t *testing.T) {
 
 // Whole numbers stored as integers are computed in double precision, also with parameters that are numbers.
 func TestIntegerValuesAreExact(t *testing.T) {
-	x := torch.New([]int64{100_000_001})
-	small := torch.New([]int64{3})
+	x := torch.New([]int{100_000_001})
+	small := torch.New([]int{3})
 	for _, c := range []struct {
 		d    dist.Distribution
 		x    *ts.Tensor

@@ -66,10 +66,10 @@ func (d transformedDist) Name() string {
 }
 
 // BatchShape is that of the distribution of x.
-func (d transformedDist) BatchShape() []int64 { return d.of.BatchShape() }
+func (d transformedDist) BatchShape() []int { return d.of.BatchShape() }
 
 // EventShape is the shape of one y.
-func (d transformedDist) EventShape() []int64 {
+func (d transformedDist) EventShape() []int {
 	batch := d.of.BatchShape()
 	return d.f.ForwardShape(join(batch, d.of.EventShape()))[len(batch):]
 }
@@ -88,7 +88,7 @@ func (d transformedDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws f(x), reparameterised where x is.
-func (d transformedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d transformedDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.f.Forward(d.of.Sample(src, sample...))
 }
 
@@ -118,7 +118,7 @@ func (d transformedDist) moment(name string, of func() torch.Tensor, variance bo
 }
 
 // Expand broadcasts the batch shape.
-func (d transformedDist) Expand(batch ...int64) Distribution {
+func (d transformedDist) Expand(batch ...int) Distribution {
 	d.of = d.of.Expand(batch...)
 	return d
 }

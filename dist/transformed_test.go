@@ -88,21 +88,21 @@ func TestTransformedShapes(t *testing.T) {
 		tril := vectorTensor([]float64{1, 0, 0, 2, 1, 0, 3, 4, 1}, 3, 3)
 		cases := []struct {
 			d            dist.Distribution
-			batch, event []int64
+			batch, event []int
 			s            support.Support
 		}{
-			{dist.Transformed(dist.Normal(0, 1), bijector.Affine(loc, 2)), []int64{3}, []int64{}, support.Real},
-			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Ordered()), []int64{5}, []int64{3}, support.Ordered},
+			{dist.Transformed(dist.Normal(0, 1), bijector.Affine(loc, 2)), []int{3}, []int{}, support.Real},
+			{dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Ordered()), []int{5}, []int{3}, support.Ordered},
 			{
 				dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.StickBreaking()),
-				[]int64{5},
-				[]int64{4},
+				[]int{5},
+				[]int{4},
 				support.Simplex,
 			},
 			{
 				dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.CorrCholesky()),
-				[]int64{5},
-				[]int64{3, 3},
+				[]int{5},
+				[]int{3, 3},
 				support.CorrCholesky,
 			},
 			{
@@ -111,48 +111,48 @@ func TestTransformedShapes(t *testing.T) {
 					bijector.LowerCholesky(),
 					bijector.Inverse(bijector.LowerCholesky()),
 				),
-				[]int64{5},
-				[]int64{3},
+				[]int{5},
+				[]int{3},
 				support.Real.Independent(1),
 			},
 			{
 				dist.Transformed(dist.MultivariateNormalCholesky(loc, tril), bijector.Exp()),
-				[]int64{},
-				[]int64{3},
+				[]int{},
+				[]int{3},
 				support.Positive.Independent(1),
 			},
 			{
 				dist.Transformed(dist.MultivariateNormalCholesky(loc, tril).Expand(2), bijector.StickBreaking()),
-				[]int64{2},
-				[]int64{4},
+				[]int{2},
+				[]int{4},
 				support.Simplex,
 			},
 			{
 				dist.Transformed(dist.Independent(dist.Normal(0, 1).Expand(2, 5, 3), 2), bijector.PositiveOrdered()),
-				[]int64{2},
-				[]int64{5, 3},
+				[]int{2},
+				[]int{5, 3},
 				support.PositiveOrdered.Independent(1),
 			},
 			{
 				dist.Independent(dist.Transformed(dist.Normal(loc, 1).Expand(5, 3), bijector.Exp()), 1),
-				[]int64{5},
-				[]int64{3},
+				[]int{5},
+				[]int{3},
 				support.Positive.Independent(1),
 			},
 		}
 		for i, c := range cases {
-			for _, d := range []dist.Distribution{c.d, c.d.Expand(append([]int64{7}, c.batch...)...)} {
+			for _, d := range []dist.Distribution{c.d, c.d.Expand(append([]int{7}, c.batch...)...)} {
 				batch := c.batch
 				if len(d.BatchShape()) != len(c.batch) {
-					batch = append([]int64{7}, batch...)
+					batch = append([]int{7}, batch...)
 				}
-				require.Equal(t, batch, append([]int64{}, d.BatchShape()...), i)
+				require.Equal(t, batch, append([]int{}, d.BatchShape()...), i)
 				require.Equal(t, c.event, d.EventShape(), i)
 				require.Equal(t, c.s, d.Support(), i)
 				draws := d.Sample(torch.NewSource(1, 0), 4).T()
-				require.Equal(t, append(append([]int64{4}, batch...), c.event...), vectorShape(draws), i)
+				require.Equal(t, append(append([]int{4}, batch...), c.event...), vectorShape(draws), i)
 				require.NoError(t, d.Support().Check(draws), i)
-				require.Equal(t, append([]int64{4}, batch...), vectorShape(d.LogProb(torch.Of(draws)).T()), i)
+				require.Equal(t, append([]int{4}, batch...), vectorShape(d.LogProb(torch.Of(draws)).T()), i)
 			}
 		}
 		// The elementwise log-Jacobian of a vector of logarithms is their sum.
@@ -269,8 +269,8 @@ func TestIndependent(t *testing.T) {
 		base := dist.Normal(vectorTensor([]float64{1, 2, 3}, 3), 2).Expand(4, 3)
 		d := dist.Independent(base, 1)
 		require.Equal(t, "Normal", d.Name())
-		require.Equal(t, []int64{4}, d.BatchShape())
-		require.Equal(t, []int64{3}, d.EventShape())
+		require.Equal(t, []int{4}, d.BatchShape())
+		require.Equal(t, []int{3}, d.EventShape())
 		require.Equal(t, support.Real.Independent(1), d.Support())
 		x := []float64{0.5, 1.5, -2}
 		want := 0.0
@@ -278,7 +278,7 @@ func TestIndependent(t *testing.T) {
 			want += distuv.Normal{Mu: float64(i + 1), Sigma: 2}.LogProb(v)
 		}
 		vectorNear(t, []float64{want, want, want, want}, vectorFloats(d.LogProb(torch.Of(vectorTensor(x, 3))).T()), 1e-14)
-		require.Equal(t, []int64{5, 4, 3}, vectorShape(d.Sample(torch.NewSource(1, 0), 5).T()))
+		require.Equal(t, []int{5, 4, 3}, vectorShape(d.Sample(torch.NewSource(1, 0), 5).T()))
 		require.Equal(
 			t,
 			vectorFloats(base.Sample(torch.NewSource(1, 0)).T()),
@@ -288,8 +288,8 @@ func TestIndependent(t *testing.T) {
 		require.Equal(t, vectorFloats(base.Variance().T()), vectorFloats(d.Variance().T()))
 
 		wide := d.Expand(6, 4)
-		require.Equal(t, []int64{6, 4}, wide.BatchShape())
-		require.Equal(t, []int64{3}, wide.EventShape())
+		require.Equal(t, []int{6, 4}, wide.BatchShape())
+		require.Equal(t, []int{3}, wide.EventShape())
 		both := dist.Independent(d, 1).(interface {
 			dist.Distribution
 			Base() dist.Distribution
@@ -297,13 +297,13 @@ func TestIndependent(t *testing.T) {
 			Params() map[string]any
 		})
 		require.Equal(t, 2, both.N())
-		require.Equal(t, []int64{}, append([]int64{}, both.BatchShape()...))
-		require.Equal(t, []int64{4, 3}, both.EventShape())
+		require.Equal(t, []int{}, append([]int{}, both.BatchShape()...))
+		require.Equal(t, []int{4, 3}, both.EventShape())
 		require.Equal(t, "Normal", both.Base().Name())
 		vectorNear(t, []float64{4 * want}, vectorFloats(both.LogProb(torch.Of(vectorTensor(x, 3))).T()), 1e-14)
 		require.Equal(t, torch.Of(2), both.Params()["scale"])
 		vectors := dist.Independent(dist.Dirichlet(vectorTensor([]float64{1, 2}, 2)).Expand(3), 1)
-		require.Equal(t, []int64{3, 2}, vectors.EventShape())
+		require.Equal(t, []int{3, 2}, vectors.EventShape())
 		require.Equal(t, 2, vectors.Support().EventDims())
 		require.Equal(t, base, dist.Independent(base, 0))
 		return nil

@@ -178,7 +178,7 @@ func (d truncatedDist) LogProb(value torch.Tensor) torch.Tensor {
 
 // Sample inverts the distribution function, and is reparameterised: gradients are those of the quantile at fixed
 // probability.
-func (d truncatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d truncatedDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := typeOf(d.of)
 	return d.ICDF(torch.Must(src.Uniform(join(sample, d.batch), dtype, device)))
 }
@@ -330,8 +330,8 @@ func (d truncatedDist) split() (p, not1p torch.Tensor) {
 func (d truncatedDist) integrate(x torch.Tensor) torch.Tensor {
 	l, l1 := d.split()
 	w := d.column(quantileNodes().weight)
-	sum := func(i int64) torch.Tensor {
-		return torch.Of(torch.Of(x.T().MustSelect(0, i, false)).Mul(w).T().MustSumDimIntlist([]int64{0}, false, x.T().DType(),
+	sum := func(i int) torch.Tensor {
+		return torch.Of(torch.Of(x.T().MustSelect(0, int64(i), false)).Mul(w).T().MustSumDimIntlist([]int64{0}, false, x.T().DType(),
 			false))
 	}
 	return sum(0).Mul(l.Exp()).Add(sum(1).Mul(l1.Exp()))
@@ -339,11 +339,11 @@ func (d truncatedDist) integrate(x torch.Tensor) torch.Tensor {
 
 // column is numbers along a new first dimension before the batch's.
 func (d truncatedDist) column(x []float64) torch.Tensor {
-	shape := make([]int64, len(d.batch)+1)
+	shape := make([]int, len(d.batch)+1)
 	for i := range shape {
 		shape[i] = 1
 	}
-	shape[0] = int64(len(x))
+	shape[0] = int(len(x))
 	dtype, device := typeOf(d.of)
 	return torch.Must(torch.FromSliceOn(device, dtype, x, shape...))
 }
@@ -365,7 +365,7 @@ var quantileNodes = sync.OnceValue(func() (n nodesOf) {
 })
 
 // Expand broadcasts the batch shape.
-func (d truncatedDist) Expand(batch ...int64) Distribution {
+func (d truncatedDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	d.of = d.of.Expand(batch...)
 	return d

@@ -340,17 +340,17 @@ func TestTruncatedBecomesAnother(t *testing.T) {
 		low := scalarVec(-1, 2)
 		s := dist.Truncated(dist.Gamma(1, 1), low, 5).Support()
 		require.Equal(t, []float64{0, 2}, s.Low.Values())
-		require.Equal(t, []int64{2}, dist.Truncated(dist.Normal(0, 1), low, 5).BatchShape())
+		require.Equal(t, []int{2}, dist.Truncated(dist.Normal(0, 1), low, 5).BatchShape())
 
 		d := dist.Truncated(dist.Gamma(scalarVec(2, 3), 1), 1, 4)
 		wide := d.Expand(3, 2)
-		require.Equal(t, []int64{3, 2}, wide.BatchShape())
+		require.Equal(t, []int{3, 2}, wide.BatchShape())
 		for _, x := range []*ts.Tensor{wide.Mean().T(), wide.Variance().T(), wide.LogProb(torch.Of(scalarVec(2))).T(),
 			wide.Sample(torch.NewSource(1, 0)).T()} {
-			require.Equal(t, []int64{3, 2}, countShape(x))
+			require.Equal(t, []int{3, 2}, countShape(x))
 		}
-		require.Equal(t, []int64{4, 3, 2}, countShape(wide.Sample(torch.NewSource(1, 0), 4).T()))
-		require.Equal(t, []int64{4, 3, 2}, countShape(wide.LogProb(wide.Sample(torch.NewSource(1, 0), 4)).T()))
+		require.Equal(t, []int{4, 3, 2}, countShape(wide.Sample(torch.NewSource(1, 0), 4).T()))
+		require.Equal(t, []int{4, 3, 2}, countShape(wide.LogProb(wide.Sample(torch.NewSource(1, 0), 4)).T()))
 		require.Equal(t, torch.Of(1), d.(dist.Parameterised).Params()["low"])
 		narrow := dist.Truncated(dist.Logistic(0, scalarVec(1).MustTotype(gotch.Float, false)), -1, 1)
 		require.Equal(t, gotch.Float, narrow.Sample(torch.NewSource(1, 0)).T().DType())

@@ -15,8 +15,8 @@ import (
 type truncatedCountsDist struct {
 	base
 	of   Distribution
-	low  int64
-	size int64
+	low  int
+	size int
 }
 
 // mostCounts is how many values a truncated distribution of whole numbers may have.
@@ -61,7 +61,7 @@ func newTruncatedCounts(d Distribution, low, high torch.Tensor) Distribution {
 		panic(&Error{family, "the interval", fmt.Sprintf("[%v, %v]", ends[0], ends[1]),
 			fmt.Sprintf("it has %.0f values, and at most %d are summed", n, mostCounts)})
 	}
-	return truncatedCountsDist{base{family: family, batch: d.BatchShape()}, d, int64(from), int64(to-from) + 1}
+	return truncatedCountsDist{base{family: family, batch: d.BatchShape()}, d, int(from), int(to-from) + 1}
 }
 
 // Base is the distribution d.
@@ -193,11 +193,11 @@ func (d truncatedCountsDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws whole numbers, in the parameters' type: the largest of log p + Gumbel noise.
-func (d truncatedCountsDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d truncatedCountsDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := typeOf(d.of)
 	table, _, _ := d.table()
 	logits := torch.Of(table.T().MustMovedimInt(0, -1, false))
-	u := torch.Must(src.Uniform(join(sample, d.batch, []int64{d.size}), gotch.Double, device))
+	u := torch.Must(src.Uniform(join(sample, d.batch, []int{d.size}), gotch.Double, device))
 	index := torch.Of(logits.Sub(u.Log().Neg().Log()).T().MustArgmax([]int64{-1}, false, false))
 	return torch.Of(index.T().MustTotype(dtype, false)).Add(float64(d.low))
 }
@@ -220,7 +220,7 @@ func (d truncatedCountsDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d truncatedCountsDist) Expand(batch ...int64) Distribution {
+func (d truncatedCountsDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	d.of = d.of.Expand(batch...)
 	return d

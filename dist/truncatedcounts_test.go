@@ -112,7 +112,7 @@ func TestTruncatedCountsGradientsAndVmap(t *testing.T) {
 func TestTruncatedCountsShapes(t *testing.T) {
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		d := dist.Truncated(dist.Poisson(countTensor([]float64{1, 4})), 0, 9)
-		require.Equal(t, []int64{2}, d.BatchShape())
+		require.Equal(t, []int{2}, d.BatchShape())
 		wide := d.Expand(3, 2)
 		for _, d := range []dist.Distribution{d, wide} {
 			for _, x := range []torch.Tensor{
@@ -120,7 +120,7 @@ func TestTruncatedCountsShapes(t *testing.T) {
 			} {
 				require.Equal(t, d.BatchShape(), x.Shape())
 			}
-			require.Equal(t, append([]int64{5}, d.BatchShape()...), d.Sample(torch.NewSource(1, 0), 5).Shape())
+			require.Equal(t, append([]int{5}, d.BatchShape()...), d.Sample(torch.NewSource(1, 0), 5).Shape())
 		}
 		float := countTensor([]float64{1, 4}).MustTotype(gotch.Float, false)
 		d = dist.Truncated(dist.Poisson(float), 0, 9)

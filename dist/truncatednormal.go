@@ -189,7 +189,7 @@ func (i interval) mass() logMass {
 	w, c := fill(width, not(thin), narrow), fill(middle, not(thin), 0)
 	nodes := func(x []float64) torch.Tensor {
 		dtype, device := like(w)
-		return torch.Must(torch.FromSliceOn(device, dtype, x, int64(len(x))))
+		return torch.Must(torch.FromSliceOn(device, dtype, x, int(len(x))))
 	}
 	s := w.Unsqueeze(-1).Mul(nodes(legendreNodes))
 	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
@@ -241,7 +241,7 @@ func (d truncatedNormalDist) someInside() torch.Tensor {
 
 // Sample inverts the distribution function, in logarithms, and is reparameterised: gradients are those of the quantile
 // at fixed probability.
-func (d truncatedNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d truncatedNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return inPieces(d, func(d truncatedNormalDist, p ...torch.Tensor) torch.Tensor {
 		x, _ := d.quantile(p[0])
 		return x
@@ -338,8 +338,8 @@ func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	// Beyond 40 over the hazard there is nothing.
 	rule := gaussLegendre()
 	dtype, device := like(high)
-	nodes := torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int64(len(rule.nodes))))
-	weights := torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int64(len(rule.nodes))))
+	nodes := torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int(len(rule.nodes))))
+	weights := torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int(len(rule.nodes))))
 	length := fill(width, not(steep), 1).AtMost(high.Neg().AtLeast(1).Reciprocal().Mul(40))
 	s := length.Unsqueeze(-1).Mul(nodes)
 	p := s.Mul(high.Unsqueeze(-1).Sub(s.Mul(0.5))).Exp().Mul(weights)

@@ -39,7 +39,7 @@ func (d uniformDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws low + (high − low)·u, reparameterised.
-func (d uniformDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d uniformDist) Sample(src *Source, sample ...int) torch.Tensor {
 	return d.ICDF(d.uniform(src, sample, d.low, d.high))
 }
 

@@ -14,10 +14,10 @@ import (
 )
 
 // batched makes a case with raw parameters of a batch shape.
-func (c vectorCase) batched(rng *rand.Rand, batch ...int64) (dist.Distribution, []*ts.Tensor) {
+func (c vectorCase) batched(rng *rand.Rand, batch ...int) (dist.Distribution, []*ts.Tensor) {
 	var p []*ts.Tensor
 	for _, s := range c.raw {
-		shape := append(append([]int64{}, batch...), s...)
+		shape := append(append([]int{}, batch...), s...)
 		p = append(p, vectorTensor(vectorNormals(rng, vectorNumel(shape)), shape...))
 	}
 	return c.make(p), p
@@ -29,41 +29,41 @@ func TestVectorShapes(t *testing.T) {
 	eachVector(t, func(t *testing.T, c vectorCase, rng *rand.Rand) {
 		d, p := c.batched(rng, 2)
 		require.Equal(t, c.name, d.Name())
-		require.Equal(t, []int64{2}, d.BatchShape())
+		require.Equal(t, []int{2}, d.BatchShape())
 		require.Equal(t, c.event, d.EventShape())
 		wide := d.Expand(3, 2)
-		require.Equal(t, []int64{3, 2}, wide.BatchShape())
+		require.Equal(t, []int{3, 2}, wide.BatchShape())
 		for _, d := range []dist.Distribution{d, wide} {
 			full := append(d.BatchShape(), c.event...)
 			require.Equal(t, full, vectorShape(d.Mean().T()))
 			require.Equal(t, full, vectorShape(d.Variance().T()))
 			draws := d.Sample(torch.NewSource(1, 0), 5, 1).T()
-			require.Equal(t, append([]int64{5, 1}, full...), vectorShape(draws))
-			require.Equal(t, append([]int64{5, 1}, d.BatchShape()...), vectorShape(d.LogProb(torch.Of(draws)).T()))
+			require.Equal(t, append([]int{5, 1}, full...), vectorShape(draws))
+			require.Equal(t, append([]int{5, 1}, d.BatchShape()...), vectorShape(d.LogProb(torch.Of(draws)).T()))
 			require.Equal(t, d.BatchShape(), vectorShape(d.LogProb(torch.Of(vectorTensor(c.value(rng), c.event...))).T()))
 		}
 		draws := wide.Sample(torch.NewSource(1, 0)).T()
-		at := func(x *ts.Tensor, i, j int64) []float64 {
-			return vectorFloats(x.MustSelect(0, i, false).MustSelect(0, j, false))
+		at := func(x *ts.Tensor, i, j int) []float64 {
+			return vectorFloats(x.MustSelect(0, int64(i), false).MustSelect(0, int64(j), false))
 		}
 		require.NotEqual(t, at(draws, 0, 1), at(draws, 1, 1))
 		require.NotEqual(t, at(draws, 0, 1), at(draws, 2, 1))
 
 		x := c.value(rng)
 		got := vectorFloats(wide.LogProb(torch.Of(vectorTensor(x, c.event...))).T())
-		for i := int64(0); i < 2; i++ {
+		for i := int(0); i < 2; i++ {
 			var row []*ts.Tensor
 			for _, v := range p {
-				row = append(row, v.MustSelect(0, i, false))
+				row = append(row, v.MustSelect(0, int64(i), false))
 			}
 			one := c.make(row)
 			require.Empty(t, one.BatchShape())
 			want := vectorFloats(one.LogProb(torch.Of(vectorTensor(x, c.event...))).T())[0]
-			for j := int64(0); j < 3; j++ {
+			for j := int(0); j < 3; j++ {
 				require.InDelta(t, want, got[2*j+i], 1e-12*max(1, math.Abs(want)))
 			}
-			vectorNear(t, vectorFloats(one.Mean().T()), vectorFloats(d.Mean().T().MustSelect(0, i, false)), 1e-14)
-			vectorNear(t, vectorFloats(one.Variance().T()), vectorFloats(d.Variance().T().MustSelect(0, i, false)), 1e-14)
+			vectorNear(t, vectorFloats(one.Mean().T()), vectorFloats(d.Mean().T().MustSelect(0, int64(i), false)), 1e-14)
+			vectorNear(t, vectorFloats(one.Variance().T()), vectorFloats(d.Variance().T().MustSelect(0, int64(i), false)), 1e-14)
 		}
 		err := torch.Do(func(*torch.Scope) error { d.Expand(3); return nil })
 		require.ErrorContains(t, err, "dist."+c.name)
@@ -134,7 +134,7 @@ func TestVectorNumbers(t *testing.T) {
 		// Several matrices for one set of vectors: each with each.
 		two := vectorTensor([]float64{2, 1, 1, 1, 1, 0, 0, 1}, 2, 1, 2, 2)
 		got := dist.MultivariateNormal(0, two).LogProb(torch.Of(x)).T()
-		require.Equal(t, []int64{2, 3}, vectorShape(got))
+		require.Equal(t, []int{2, 3}, vectorShape(got))
 		vectorNear(t, vectorFloats(dist.MultivariateNormal(0, cov).LogProb(torch.Of(x)).T()), vectorFloats(got)[:3], 1e-14)
 
 		// Dimension one of LKJ is the matrix [1].

@@ -25,8 +25,8 @@ import (
 // symmetric when they are moved one by one.
 type vectorCase struct {
 	name  string
-	raw   [][]int64 // shapes of the raw parameters
-	event []int64
+	raw   [][]int // shapes of the raw parameters
+	event []int
 	make  func(p []*ts.Tensor) dist.Distribution
 	// law is an independent log density.
 	law func(p [][]float64, x []float64) float64
@@ -104,9 +104,9 @@ func vectorCov(kind string, p [][]float64) *mat.SymDense {
 	return c
 }
 
-func vectorNormalCase(name, kind string, raw [][]int64, make func(p []*ts.Tensor) dist.Distribution) vectorCase {
+func vectorNormalCase(name, kind string, raw [][]int, make func(p []*ts.Tensor) dist.Distribution) vectorCase {
 	return vectorCase{
-		name: name, raw: raw, event: []int64{vectorN}, make: make, smooth: true,
+		name: name, raw: raw, event: []int{vectorN}, make: make, smooth: true,
 		law: func(p [][]float64, x []float64) float64 {
 			loc := p[0]
 			if kind == "walk" {
@@ -184,13 +184,13 @@ func inverseWishartLaw(df float64, psi, x *mat.SymDense) float64 {
 }
 
 var vectorCases = []vectorCase{
-	vectorNormalCase("MultivariateNormal", "covariance", [][]int64{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
+	vectorNormalCase("MultivariateNormal", "covariance", [][]int{{3}, {3, 3}}, func(p []*ts.Tensor) dist.Distribution {
 		return dist.MultivariateNormal(p[0], vectorSPD(p[1]))
 	}),
 	vectorNormalCase(
 		"MultivariateNormalPrecision",
 		"precision",
-		[][]int64{{3}, {3, 3}},
+		[][]int{{3}, {3, 3}},
 		func(p []*ts.Tensor) dist.Distribution {
 			return dist.MultivariateNormalPrecision(p[0], vectorSPD(p[1]))
 		},
@@ -198,7 +198,7 @@ var vectorCases = []vectorCase{
 	vectorNormalCase(
 		"MultivariateNormalCholesky",
 		"cholesky",
-		[][]int64{{3}, {3, 3}},
+		[][]int{{3}, {3, 3}},
 		func(p []*ts.Tensor) dist.Distribution {
 			return dist.MultivariateNormalCholesky(p[0], vectorLower(p[1]))
 		},
@@ -206,16 +206,16 @@ var vectorCases = []vectorCase{
 	vectorNormalCase(
 		"LowRankMultivariateNormal",
 		"low rank",
-		[][]int64{{3}, {3, 2}, {3}},
+		[][]int{{3}, {3, 2}, {3}},
 		func(p []*ts.Tensor) dist.Distribution {
 			return dist.LowRankMultivariateNormal(p[0], p[1], vectorExp(p[2]))
 		},
 	),
-	vectorNormalCase("GaussianRandomWalk", "walk", [][]int64{{}}, func(p []*ts.Tensor) dist.Distribution {
+	vectorNormalCase("GaussianRandomWalk", "walk", [][]int{{}}, func(p []*ts.Tensor) dist.Distribution {
 		return dist.GaussianRandomWalk(3, vectorExp(p[0]))
 	}),
 	{
-		name: "Dirichlet", raw: [][]int64{{4}}, event: []int64{4},
+		name: "Dirichlet", raw: [][]int{{4}}, event: []int{4},
 		make: func(p []*ts.Tensor) dist.Distribution { return dist.Dirichlet(vectorExp(p[0])) },
 		law: func(p [][]float64, x []float64) float64 {
 			alpha := make([]float64, 4)
@@ -254,7 +254,7 @@ var vectorCases = []vectorCase{
 		},
 	},
 	{
-		name: "LKJCholesky", raw: [][]int64{{}}, event: []int64{4, 4},
+		name: "LKJCholesky", raw: [][]int{{}}, event: []int{4, 4},
 		make: func(p []*ts.Tensor) dist.Distribution { return dist.LKJCholesky(4, vectorExp(p[0])) },
 		// Lewandowski, Kurowicka, Joe (2009), section 3.3: the density of R is c⁻¹·det(R)^(eta−1), with c by their equation
 		// 16 as a product of beta functions, and L's has the Jacobian ∏ Lᵢᵢ^(K−i) (from R = L·Lᵀ).
@@ -275,7 +275,7 @@ var vectorCases = []vectorCase{
 		x: matrixX,
 	},
 	{
-		name: "WishartCholesky", raw: [][]int64{{}, {3, 3}}, event: []int64{3, 3},
+		name: "WishartCholesky", raw: [][]int{{}, {3, 3}}, event: []int{3, 3},
 		make: func(p []*ts.Tensor) dist.Distribution {
 			return dist.WishartCholesky(torch.Of(vectorExp(p[0])).Add(2), vectorLower(p[1]))
 		},
@@ -289,7 +289,7 @@ var vectorCases = []vectorCase{
 		x: choleskyX,
 	},
 	{
-		name: "InverseWishartCholesky", raw: [][]int64{{}, {3, 3}}, event: []int64{3, 3},
+		name: "InverseWishartCholesky", raw: [][]int{{}, {3, 3}}, event: []int{3, 3},
 		make: func(p []*ts.Tensor) dist.Distribution { // the error of a variance needs fourth moments
 			return dist.InverseWishartCholesky(torch.Of(vectorExp(p[0])).Add(12), vectorLower(p[1]))
 		},
@@ -302,7 +302,7 @@ var vectorCases = []vectorCase{
 		x: choleskyX,
 	},
 	{
-		name: "ZeroSumNormal", raw: [][]int64{{}}, event: []int64{3}, smooth: true,
+		name: "ZeroSumNormal", raw: [][]int{{}}, event: []int{3}, smooth: true,
 		make: func(p []*ts.Tensor) dist.Distribution { return dist.ZeroSumNormal(3, vectorExp(p[0])) },
 		// The first two elements are a normal vector. A step in them moves x by √3 times its area.
 		law: func(p [][]float64, x []float64) float64 {
@@ -323,7 +323,7 @@ var vectorCases = []vectorCase{
 		},
 	},
 	{
-		name: "MultivariateStudentT", raw: [][]int64{{}, {3}, {3, 3}}, event: []int64{3},
+		name: "MultivariateStudentT", raw: [][]int{{}, {3}, {3, 3}}, event: []int{3},
 		make: func(p []*ts.Tensor) dist.Distribution {
 			return dist.MultivariateStudentT(torch.Of(vectorExp(p[0])).Add(9), p[1], vectorLower(p[2]))
 		},
@@ -354,7 +354,7 @@ func vectorNormals(rng *rand.Rand, n int) []float64 {
 	return out
 }
 
-func vectorNumel(shape []int64) int {
+func vectorNumel(shape []int) int {
 	n := 1
 	for _, s := range shape {
 		n *= int(s)
@@ -370,12 +370,12 @@ func (c vectorCase) random(rng *rand.Rand) (p [][]float64) {
 	return p
 }
 
-func vectorTensor(data []float64, shape ...int64) *ts.Tensor {
-	return torch.New(data, append([]int64{}, shape...)...).T()
+func vectorTensor(data []float64, shape ...int) *ts.Tensor {
+	return torch.New(data, append([]int{}, shape...)...).T()
 }
 
 func vectorFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
-func vectorShape(t *ts.Tensor) []int64    { return torch.Of(t).Shape() }
+func vectorShape(t *ts.Tensor) []int    { return torch.Of(t).Shape() }
 
 func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 	for i, s := range c.raw {
@@ -386,11 +386,11 @@ func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 
 // unpack takes a flat vector apart: raw parameters, then a value.
 func (c vectorCase) unpack(flat *ts.Tensor) (p []*ts.Tensor, x *ts.Tensor) {
-	at := int64(0)
-	take := func(shape []int64) *ts.Tensor {
-		n := int64(vectorNumel(shape))
+	at := int(0)
+	take := func(shape []int) *ts.Tensor {
+		n := int(vectorNumel(shape))
 		at += n
-		return flat.MustNarrow(-1, at-n, n, false).MustReshape(shape, false)
+		return flat.MustNarrow(-1, int64(at-n), int64(n), false).MustReshape(torch.Int64s(shape), false)
 	}
 	for _, s := range c.raw {
 		p = append(p, take(s))
@@ -474,11 +474,11 @@ func TestVectorGradients(t *testing.T) {
 				}
 			}
 			flat := c.flat(p, x)
-			_, grad, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(flat, int64(len(flat)))))
+			_, grad, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(flat, int(len(flat)))))
 			require.NoError(t, err)
 			want := vectorSlope(func(v []float64) (out float64) {
 				torch.Must(0, torch.Do(func(*torch.Scope) error {
-					out = vectorFloats(c.logp(torch.Of(vectorTensor(v, int64(len(v))))).T())[0]
+					out = vectorFloats(c.logp(torch.Of(vectorTensor(v, int(len(v))))).T())[0]
 					return nil
 				}))
 				return out
@@ -498,7 +498,7 @@ func TestVectorVmap(t *testing.T) {
 			each = append(each, c.flat(c.random(rng), c.value(rng)))
 			rows = append(rows, each[len(each)-1]...)
 		}
-		n := int64(len(each[0]))
+		n := int(len(each[0]))
 		values, grads, err := torch.VmapValueAndGrad(c.logp, torch.Of(vectorTensor(rows, k, n)))
 		require.NoError(t, err)
 		for i, row := range each {
@@ -512,7 +512,7 @@ func TestVectorVmap(t *testing.T) {
 			p, _ := c.unpack(flat)
 			return c.make(p).Sample(src, 2).T()
 		}
-		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
+		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int{2}, c.event...)...)
 		slope := func(y *ts.Tensor, leaf *ts.Tensor) []float64 {
 			total := y.MustMul(weights, false).MustSum(gotch.Double, false)
 			return vectorFloats(
@@ -545,7 +545,7 @@ func TestVectorSamples(t *testing.T) {
 		p := c.random(rng)
 		d := c.make(c.tensors(p))
 		draws := d.Sample(torch.NewSource(1, 0), n).T()
-		require.Equal(t, append([]int64{n}, c.event...), vectorShape(draws))
+		require.Equal(t, append([]int{n}, c.event...), vectorShape(draws))
 		require.NoError(t, d.Support().Check(draws))
 		x := vectorFloats(draws)
 		size := vectorNumel(c.event)
@@ -589,8 +589,8 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 			return // draws by rejection: TestVectorGradientsOfRejectedDraws
 		}
 		flat := c.flat(c.random(rng), c.value(rng))
-		n := int64(len(flat))
-		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int64{2}, c.event...)...)
+		n := int(len(flat))
+		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int{2}, c.event...)...)
 		f := func(flat torch.Tensor) torch.Tensor {
 			p, _ := c.unpack(flat.T())
 			return torch.Of(c.make(p).Sample(torch.NewSource(3, 0), 2).T().MustMul(weights, false).MustSum(gotch.Double, false))
@@ -608,8 +608,8 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	const n = 20000
 	check := func(d func(leaf *ts.Tensor) *ts.Tensor, value []float64, want []float64) {
 		t.Helper()
-		k := int64(len(value))
-		wide := torch.Must(torch.Leaf(torch.Of(vectorTensor(value, k).MustExpand([]int64{n, k}, true,
+		k := int(len(value))
+		wide := torch.Must(torch.Leaf(torch.Of(vectorTensor(value, k).MustExpand([]int64{n, int64(k)}, true,
 			false).MustContiguous(false))))
 		total := d(wide.T()).MustSquare(false).MustSum(gotch.Double, false)
 		g := vectorFloats(torch.Must(torch.Grad([]torch.Tensor{torch.Of(total)}, []torch.Tensor{wide}, nil))[0].T())
@@ -718,7 +718,7 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
 			b := torch.Must(bijector.For(c.d.Support()))
 			points := vectorGrid(c.dim, c.half, c.h)
-			x := vectorTensor(points, int64(len(points)/c.dim), int64(c.dim))
+			x := vectorTensor(points, int(len(points)/c.dim), int(c.dim))
 			y := b.Forward(torch.Of(x)).T()
 			l := c.d.LogProb(torch.Of(y)).T().MustAdd(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T(), false)
 			total := vectorFloats(l.MustExp(false).MustSum(gotch.Double, false))[0] * math.Pow(c.h, float64(c.dim))
@@ -730,7 +730,7 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 
 // Parameters at the ends of what they can be: closed forms, in high precision where float64 cannot.
 func TestVectorExtremes(t *testing.T) {
-	tensor := func(x ...float64) *ts.Tensor { return vectorTensor(x, int64(len(x))) }
+	tensor := func(x ...float64) *ts.Tensor { return vectorTensor(x, int(len(x))) }
 	item := func(t *ts.Tensor) float64 { return vectorFloats(t)[0] }
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		// Scales from 1e-10 to 1e10, at 40 standard deviations.

@@ -62,7 +62,7 @@ func (d vonMisesDist) logI0e() torch.Tensor {
 }
 
 // Sample draws angles.
-func (d vonMisesDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d vonMisesDist) Sample(src *Source, sample ...int) torch.Tensor {
 	k := torch.Of(filled(d.concentration, join(sample, d.batch), d.loc, d.concentration).T().MustDetach(false))
 	x := torch.Must(src.VonMises(k)).Add(torch.Of(d.loc.T().MustDetach(false)))
 	// Back to −π … π.

@@ -35,7 +35,7 @@ func (d weibullDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws scale·(−log u)^(1/k), reparameterised.
-func (d weibullDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d weibullDist) Sample(src *Source, sample ...int) torch.Tensor {
 	e := d.uniform(src, sample, d.scale, d.concentration).Log().Neg()
 	return e.Log().Div(d.concentration).Exp().Mul(d.scale)
 }

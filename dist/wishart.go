@@ -51,7 +51,7 @@ func newWishart(family string, df, scaleTril any, inverse bool) wishartCholeskyD
 	nu := param(family, "df", df)
 	m, batch, n, _ := matrixOf(family, "scale_tril", scaleTril, true)
 	d := wishartCholeskyDist{df: nu, scaleTril: m, factor: lower(m, 0), inverse: inverse}
-	d.base = base{family: family, batch: broadcast(family, nu.Shape(), batch), event: []int64{n, n}}
+	d.base = base{family: family, batch: broadcast(family, nu.Shape(), batch), event: []int{n, n}}
 	d.checkNumber("df", nu, d.enough())
 	return d
 }
@@ -64,8 +64,8 @@ func (d wishartCholeskyDist) enough() check {
 }
 
 // lower is what of matrices is on or below a diagonal, and diagonalOf their main diagonal.
-func lower(m torch.Tensor, diagonal int64) torch.Tensor {
-	return torch.Of(m.T().MustTril(diagonal, false))
+func lower(m torch.Tensor, diagonal int) torch.Tensor {
+	return torch.Of(m.T().MustTril(int64(diagonal), false))
 }
 
 func diagonalOf(m torch.Tensor) torch.Tensor { return torch.Of(m.T().MustDiagonal(0, -2, -1, false)) }
@@ -113,7 +113,7 @@ func (d wishartCholeskyDist) halves() torch.Tensor {
 }
 
 // Sample draws A or M, reparameterised.
-func (d wishartCholeskyDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d wishartCholeskyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.scaleTril)
 	shape := join(sample, d.batch)
 	half := expandTo(d.halves(), join(shape, d.event[:1]))
@@ -181,7 +181,7 @@ func (d wishartCholeskyDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d wishartCholeskyDist) Expand(batch ...int64) Distribution {
+func (d wishartCholeskyDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

@@ -65,7 +65,7 @@ func (d zeroInflatedDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws counts and sets some to 0.
-func (d zeroInflatedDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d zeroInflatedDist) Sample(src *Source, sample ...int) torch.Tensor {
 	_, device := like(d.gate)
 	u := torch.Must(src.Uniform(join(sample, d.batch), gotch.Double, device))
 	x := d.counts.Expand(d.batch...).Sample(src, sample...)
@@ -85,7 +85,7 @@ func (d zeroInflatedDist) Variance() torch.Tensor {
 }
 
 // Expand broadcasts the batch shape.
-func (d zeroInflatedDist) Expand(batch ...int64) Distribution {
+func (d zeroInflatedDist) Expand(batch ...int) Distribution {
 	d.base = d.expand(batch)
 	return d
 }

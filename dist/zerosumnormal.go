@@ -32,7 +32,7 @@ func ZeroSumNormal(n int, scale any) (made Distribution) {
 		panic(&Error{"ZeroSumNormal", "n", fmt.Sprint(n), "it must be at least 2"})
 	}
 	b := zeroSumNormalFamily.base("ZeroSumNormal", scale)
-	b.event = []int64{int64(n)}
+	b.event = []int{int(n)}
 	return b.shared.of(b)
 }
 
@@ -44,7 +44,7 @@ func (d zeroSumNormalDist) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws scale·(z − mean of z), reparameterised.
-func (d zeroSumNormalDist) Sample(src *Source, sample ...int64) torch.Tensor {
+func (d zeroSumNormalDist) Sample(src *Source, sample ...int) torch.Tensor {
 	dtype, device := like(d.scale)
 	z := torch.Must(src.Normal(join(sample, d.batch, d.event), dtype, device))
 	return z.Sub(operand.SumLast(z, 1).Unsqueeze(-1).Div(float64(d.event[0]))).Mul(wide(d.scale))

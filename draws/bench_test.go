@@ -7,7 +7,7 @@ import (
 
 // benchDraws is four chains of 1000 draws of 100 elements.
 func benchDraws(b *testing.B) *Draws {
-	d, err := New([]Site{{Name: "w", Shape: []int64{100}, Offset: 0, Size: 100}}, []string{"lp"}, 4)
+	d, err := New([]Site{{Name: "w", Shape: []int{100}, Offset: 0, Size: 100}}, []string{"lp"}, 4)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func report(b *testing.B, draws int, unit string) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	sites := []Site{{Name: "w", Shape: []int64{100}, Offset: 0, Size: 100}}
+	sites := []Site{{Name: "w", Shape: []int{100}, Offset: 0, Size: 100}}
 	x, stats := make([]float64, 400), make([]float64, 4)
 	for b.Loop() {
 		d, err := New(sites, []string{"lp"}, 4)

@@ -30,7 +30,7 @@ func TestCovariance(t *testing.T) {
 func TestCovarianceAgainstGonum(t *testing.T) {
 	const n, dim = 700, 11
 	rng := rand.New(rand.NewPCG(7, 8))
-	d := must(New([]Site{{Name: "w", Shape: []int64{dim}, Offset: 0, Size: dim}}, []string{"lp"}, 2))(t)
+	d := must(New([]Site{{Name: "w", Shape: []int{dim}, Offset: 0, Size: dim}}, []string{"lp"}, 2))(t)
 	dense := mat.NewDense(n, dim, nil)
 	for i := range n {
 		x := make([]float64, dim)
@@ -61,7 +61,7 @@ func TestCovarianceAgainstGonum(t *testing.T) {
 // A bad element spoils its row and column and nothing else, even beside a constant element.
 func TestCovarianceNotFinite(t *testing.T) {
 	for _, bad := range []float64{nan, inf, -inf} {
-		d := must(New([]Site{{Name: "v", Shape: []int64{3}, Offset: 0, Size: 3}}, nil, 1))(t)
+		d := must(New([]Site{{Name: "v", Shape: []int{3}, Offset: 0, Size: 3}}, nil, 1))(t)
 		for _, row := range [][]float64{{1, bad, 5}, {3, 1, 5}} {
 			if err := d.Append(row, nil); err != nil {
 				t.Fatal(err)

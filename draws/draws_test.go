@@ -167,7 +167,7 @@ func TestConcurrentChains(t *testing.T) {
 func TestAppendIsAmortised(t *testing.T) {
 	x := make([]float64, 10)
 	allocs := testing.AllocsPerRun(3, func() {
-		d, err := New([]Site{{Name: "x", Shape: []int64{10}, Size: 10}}, nil, 1)
+		d, err := New([]Site{{Name: "x", Shape: []int{10}, Size: 10}}, nil, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 func sample() *draws.Draws {
 	sites := []draws.Site{
 		{Name: "tau", Offset: 0, Size: 1},
-		{Name: "w", Shape: []int64{2}, Offset: 1, Size: 2},
+		{Name: "w", Shape: []int{2}, Offset: 1, Size: 2},
 	}
 	d, err := draws.New(sites, []string{"lp"}, 2)
 	if err != nil {
@@ -49,7 +49,7 @@ func Example() {
 }
 
 func ExampleNew() {
-	_, err := draws.New([]draws.Site{{Name: "w", Shape: []int64{2, 3}, Size: 5}}, nil, 4)
+	_, err := draws.New([]draws.Site{{Name: "w", Shape: []int{2, 3}, Size: 5}}, nil, 4)
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, draws.ErrLayout))
 	// Output:

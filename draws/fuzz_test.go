@@ -29,11 +29,11 @@ func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var sites []Site
 		valid, dim := true, 0
-		next := func() int64 {
+		next := func() int {
 			if len(data) == 0 {
 				return 0
 			}
-			v := int64(int8(data[0]))
+			v := int(int8(data[0]))
 			data = data[1:]
 			return v
 		}
@@ -88,13 +88,13 @@ func FuzzLayout(f *testing.F) {
 }
 
 // rowMajor writes the index of flat element e by division, where Names counts up.
-func rowMajor(shape []int64, e int) string {
+func rowMajor(shape []int, e int) string {
 	if len(shape) == 0 {
 		return ""
 	}
 	index := make([]string, len(shape))
 	for k := len(shape) - 1; k >= 0; k-- {
-		index[k] = fmt.Sprint(int64(e) % shape[k])
+		index[k] = fmt.Sprint(int(e) % shape[k])
 		e /= int(shape[k])
 	}
 	return "[" + strings.Join(index, ",") + "]"

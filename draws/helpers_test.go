@@ -61,8 +61,8 @@ func must[T any](v T, err error) func(t *testing.T) T {
 func testSites() []Site {
 	return []Site{
 		{Name: "tau", Shape: nil, Offset: 0, Size: 1},
-		{Name: "v", Shape: []int64{2}, Offset: 1, Size: 2},
-		{Name: "w", Shape: []int64{2, 3}, Offset: 3, Size: 6},
+		{Name: "v", Shape: []int{2}, Offset: 1, Size: 2},
+		{Name: "w", Shape: []int{2, 3}, Offset: 3, Size: 6},
 	}
 }
 

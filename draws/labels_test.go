@@ -9,8 +9,8 @@ import (
 
 // Labels take the place of indices in names; what does not fit is refused, and draws that share a layout keep theirs.
 func TestLabel(t *testing.T) {
-	d, err := draws.New([]draws.Site{{Name: "b", Shape: []int64{2}, Size: 2},
-		{Name: "r", Shape: []int64{2, 2}, Offset: 2, Size: 4}, {Name: "s", Offset: 6, Size: 1}}, nil, 1)
+	d, err := draws.New([]draws.Site{{Name: "b", Shape: []int{2}, Size: 2},
+		{Name: "r", Shape: []int{2, 2}, Offset: 2, Size: 4}, {Name: "s", Offset: 6, Size: 1}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, d.Append(make([]float64, 7), nil))
 	before, err := d.Slice(0, 1)

@@ -15,7 +15,7 @@ type Site struct {
 	// Name is not empty and has no control characters. Names are unique in a container.
 	Name string
 	// Shape has no negative sizes. A scalar has shape [] (nil or empty) and Size 1.
-	Shape []int64
+	Shape []int
 	// Offset is the index of the first element; Size, the product of Shape, counts the elements.
 	Offset, Size int
 	// Labels name the elements along each dimension, as the levels of a factor do: a list for each dimension, nil for one
@@ -38,7 +38,7 @@ func (s Site) elementNames(names []string) []string {
 	if len(s.Shape) == 0 {
 		return append(names, s.Name)
 	}
-	index := make([]int64, len(s.Shape))
+	index := make([]int, len(s.Shape))
 	var text []byte
 	for range s.Size {
 		text = append(append(text[:0], s.Name...), '[')
@@ -49,7 +49,7 @@ func (s Site) elementNames(names []string) []string {
 			if k < len(s.Labels) && s.Labels[k] != nil {
 				text = append(text, s.Labels[k][i]...)
 			} else {
-				text = strconv.AppendInt(text, i, 10)
+				text = strconv.AppendInt(text, int64(i), 10)
 			}
 		}
 		names = append(names, string(append(text, ']')))
@@ -70,7 +70,7 @@ func (s Site) wrongLabels() string {
 			s.Shape)
 	}
 	for k, labels := range s.Labels {
-		if labels != nil && int64(len(labels)) != s.Shape[k] {
+		if labels != nil && int(len(labels)) != s.Shape[k] {
 			return fmt.Sprintf("there are %d labels along dimension %d, want %d", len(labels), k, s.Shape[k])
 		}
 		for _, label := range labels {
@@ -83,21 +83,21 @@ func (s Site) wrongLabels() string {
 }
 
 // product is the number of elements of a shape; ok is false where a size is negative or the product is too large.
-func product(shape []int64) (n int, ok bool) {
-	if slices.ContainsFunc(shape, func(s int64) bool { return s < 0 }) {
+func product(shape []int) (n int, ok bool) {
+	if slices.ContainsFunc(shape, func(s int) bool { return s < 0 }) {
 		return 0, false
 	}
 	if slices.Contains(shape, 0) {
 		return 0, true
 	}
-	p := int64(1)
+	p := int(1)
 	for _, s := range shape {
 		if s > math.MaxInt64/p {
 			return 0, false
 		}
 		p *= s
 	}
-	return int(p), int64(int(p)) == p
+	return int(p), int(int(p)) == p
 }
 
 // checkSites returns the length of the flat vector that sites tile.

@@ -10,9 +10,9 @@ import (
 
 func TestNames(t *testing.T) {
 	sites := append(testSites(),
-		Site{Name: "cube", Shape: []int64{2, 1, 2}, Offset: 9, Size: 4},
-		Site{Name: "none", Shape: []int64{3, 0}, Offset: 13, Size: 0},
-		Site{Name: "one", Shape: []int64{1}, Offset: 13, Size: 1})
+		Site{Name: "cube", Shape: []int{2, 1, 2}, Offset: 9, Size: 4},
+		Site{Name: "none", Shape: []int{3, 0}, Offset: 13, Size: 0},
+		Site{Name: "one", Shape: []int{1}, Offset: 13, Size: 1})
 	d := must(New(sites, nil, 1))(t)
 	// Row-major: the last index runs fastest. A vector of length 1 keeps its index, a scalar has none.
 	want := []string{
@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 
 func TestNewErrors(t *testing.T) {
 	scalar := func(name string, offset int) Site { return Site{Name: name, Offset: offset, Size: 1} }
-	huge := int64(math.MaxInt64)
+	huge := int(math.MaxInt64)
 	for _, c := range []struct {
 		name   string
 		sites  []Site
@@ -46,20 +46,20 @@ func TestNewErrors(t *testing.T) {
 			`draws: site 0: name "a\nb" has a control character`},
 		{"gap", []Site{scalar("a", 0), scalar("b", 2)}, nil, 1, ErrLayout,
 			`draws: site 1 ("b"): offset is 2, want 1, the end of the sites before it`},
-		{"overlap", []Site{{Name: "a", Shape: []int64{2}, Offset: 0, Size: 2}, scalar("b", 1)}, nil, 1, ErrLayout,
+		{"overlap", []Site{{Name: "a", Shape: []int{2}, Offset: 0, Size: 2}, scalar("b", 1)}, nil, 1, ErrLayout,
 			`draws: site 1 ("b"): offset is 1, want 2, the end of the sites before it`},
-		{"size", []Site{{Name: "a", Shape: []int64{2, 3}, Offset: 0, Size: 5}}, nil, 1, ErrLayout,
+		{"size", []Site{{Name: "a", Shape: []int{2, 3}, Offset: 0, Size: 5}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): size is 5, want 6, the product of shape [2 3]`},
 		{"size of a scalar", []Site{{Name: "a", Shape: nil, Offset: 0, Size: 0}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): size is 0, want 1, the product of shape []`},
-		{"negative", []Site{{Name: "a", Shape: []int64{-1, 0}, Offset: 0, Size: 0}}, nil, 1, ErrLayout,
+		{"negative", []Site{{Name: "a", Shape: []int{-1, 0}, Offset: 0, Size: 0}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): shape [-1 0]: sizes must not be negative, nor their product overflow`},
-		{"overflow", []Site{{Name: "a", Shape: []int64{huge, 2}, Offset: 0, Size: 1}}, nil, 1, ErrLayout,
+		{"overflow", []Site{{Name: "a", Shape: []int{huge, 2}, Offset: 0, Size: 1}}, nil, 1, ErrLayout,
 			`draws: site 0 ("a"): shape [9223372036854775807 2]: sizes must not be negative, nor their product overflow`},
-		{"too many", []Site{scalar("a", 0), {Name: "b", Shape: []int64{huge}, Offset: 1, Size: math.MaxInt}}, nil, 1,
+		{"too many", []Site{scalar("a", 0), {Name: "b", Shape: []int{huge}, Offset: 1, Size: math.MaxInt}}, nil, 1,
 			ErrLayout,
 			`draws: site 1 ("b"): 9223372036854775807 elements after 1 are too many for an int`},
-		{"too many with statistics", []Site{{Name: "a", Shape: []int64{huge}, Offset: 0, Size: math.MaxInt}},
+		{"too many with statistics", []Site{{Name: "a", Shape: []int{huge}, Offset: 0, Size: math.MaxInt}},
 			[]string{"lp"}, 1, ErrLayout,
 			`draws: 9223372036854775807 elements and 1 statistics are too many for an int`},
 		{"unnamed statistic", nil, []string{"lp", ""}, 1, ErrLayout, `draws: statistic 1 has no name`},
@@ -67,7 +67,7 @@ func TestNewErrors(t *testing.T) {
 			`draws: statistic 1: name "lp" is also that of statistic 0; names must be unique`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if strconv.IntSize == 32 && strings.Contains(c.text, strconv.FormatInt(huge, 10)) {
+			if strconv.IntSize == 32 && strings.Contains(c.text, strconv.FormatInt(int64(huge), 10)) {
 				t.Skip("the text is that of a 64-bit machine")
 			}
 			_, err := New(c.sites, c.stats, c.chains)
@@ -78,7 +78,7 @@ func TestNewErrors(t *testing.T) {
 
 // A zero size makes the product zero however large the other sizes are.
 func TestZeroSizeDoesNotOverflow(t *testing.T) {
-	must(New([]Site{{Name: "a", Shape: []int64{math.MaxInt64, math.MaxInt64, 0}, Offset: 0, Size: 0}}, nil, 1))(t)
+	must(New([]Site{{Name: "a", Shape: []int{math.MaxInt64, math.MaxInt64, 0}, Offset: 0, Size: 0}}, nil, 1))(t)
 }
 
 // The container keeps its own copy of what it was given, and gives out copies.

@@ -51,7 +51,7 @@ func TestSlice(t *testing.T) {
 func TestSelect(t *testing.T) {
 	d := testDraws(t, 2, 1)
 	s := must(d.Select("w", "tau"))(t)
-	want := []Site{{Name: "w", Shape: []int64{2, 3}, Offset: 0, Size: 6}, {Name: "tau", Shape: nil, Offset: 6, Size: 1}}
+	want := []Site{{Name: "w", Shape: []int{2, 3}, Offset: 0, Size: 6}, {Name: "tau", Shape: nil, Offset: 6, Size: 1}}
 	if diff := layoutDifference(s.Sites(), want, s.Stats(), d.Stats()); diff != "" {
 		t.Error(diff)
 	}
@@ -105,7 +105,7 @@ func TestMergeErrors(t *testing.T) {
 	make1 := func(sites []Site, stats ...string) *Draws { return must(New(sites, stats, 1))(t) }
 	renamed, reshaped := testSites(), testSites()
 	renamed[0].Name = "sigma"
-	reshaped[2].Shape = []int64{3, 2}
+	reshaped[2].Shape = []int{3, 2}
 	for _, c := range []struct {
 		name  string
 		other *Draws

@@ -33,7 +33,7 @@ func TestMomentsLargeOffset(t *testing.T) {
 // multiple of the eight that are gathered at a time.
 func TestSummaryAgainstGonum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	sites := []Site{{Name: "a", Shape: []int64{19}, Offset: 0, Size: 19}, {Name: "b", Shape: nil, Offset: 19, Size: 1}}
+	sites := []Site{{Name: "a", Shape: []int{19}, Offset: 0, Size: 19}, {Name: "b", Shape: nil, Offset: 19, Size: 1}}
 	d := must(New(sites, []string{"lp"}, 3))(t)
 	pooled := make([][]float64, 20)
 	for c, n := range []int{50, 0, 21} {

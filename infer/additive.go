@@ -34,8 +34,8 @@ type additive struct {
 	terms func(Batch) (map[string]RowTerm, error)
 	pool  Batch    // rows to take batches from
 	names []string // of the tensors that have these rows
-	rows  int64    // in the pool
-	n     int64    // in a batch
+	rows  int    // in the pool
+	n     int    // in a batch
 	share float64  // the rounding of a sum, relative to Size
 }
 
@@ -175,7 +175,7 @@ func (s *session) additive() (*additive, error) {
 }
 
 // rowsOf is how many rows a tensor has; -1 where it has none.
-func rowsOf(t torch.Tensor) int64 {
+func rowsOf(t torch.Tensor) int {
 	if t == (torch.Tensor{}) {
 		return -1
 	}
@@ -188,7 +188,7 @@ func rowsOf(t torch.Tensor) int64 {
 // columns are the tensors with a row for each datum, and how many rows they have in the first of two batches: all of
 // the tensors where they have one number, else those of another number than in the program's batch, else those that
 // differ between the two. n is 0 where that is not known.
-func (s *session) columns(first Batch, next func() Batch) (names []string, n int64) {
+func (s *session) columns(first Batch, next func() Batch) (names []string, n int) {
 	all := s.program.Batch()
 	for _, is := range []func(name string) bool{
 		func(string) bool { return true },
@@ -218,12 +218,12 @@ func (s *session) columns(first Batch, next func() Batch) (names []string, n int
 }
 
 // take is a batch of rows of the pool; of the tensors in fixed it is the first row each time.
-func (a *additive) take(at []int64, fixed func(name string) bool) Batch {
+func (a *additive) take(at []int, fixed func(name string) bool) Batch {
 	out := maps.Clone(a.pool)
 	for _, name := range a.names {
 		index := at
 		if fixed != nil && fixed(name) {
-			index = make([]int64, len(at))
+			index = make([]int, len(at))
 		}
 		device := torch.Must(torch.DeviceOf(a.pool[name]))
 		moved := torch.Must(torch.To(torch.New(index), device, gotch.Int64))
@@ -233,7 +233,7 @@ func (a *additive) take(at []int64, fixed func(name string) bool) Batch {
 }
 
 // on are the terms on some rows; nil where the density cannot be evaluated.
-func (a *additive) on(at []int64, fixed func(name string) bool) (out map[string]RowTerm) {
+func (a *additive) on(at []int, fixed func(name string) bool) (out map[string]RowTerm) {
 	_ = guard("model", func() error {
 		return torch.Do(func(*torch.Scope) (err error) {
 			out, err = a.terms(a.take(at, fixed))
@@ -253,7 +253,7 @@ const (
 type identity struct {
 	says        string // of a site for which it fails
 	because     string
-	left, right [][]int64
+	left, right [][]int
 	only        func(t RowTerm) bool // the terms that it is about; nil is all
 }
 
@@ -261,19 +261,19 @@ type identity struct {
 // parts of a batch, and on single rows.
 func (a *additive) identities() []identity {
 	const depends = "of one row depends on "
-	forth, back := make([]int64, a.n), make([]int64, a.n)
+	forth, back := make([]int, a.n), make([]int, a.n)
 	for i := range forth {
-		forth[i], back[i] = int64(i), a.rows-1-int64(i)
+		forth[i], back[i] = int(i), a.rows-1-int(i)
 	}
-	one, other, whole := []int64{0}, []int64{a.rows - 1}, []int64{0, a.rows - 1}
+	one, other, whole := []int{0}, []int{a.rows - 1}, []int{0, a.rows - 1}
 	single := identity{"has all of the data of its plate at once on a batch of one row, which it depends on", outside,
-		[][]int64{one}, [][]int64{other}, func(t RowTerm) bool { return t.AllInOne }}
-	parts := identity{depends + "the number of rows in its batch", among, [][]int64{whole}, [][]int64{one, other},
+		[][]int{one}, [][]int{other}, func(t RowTerm) bool { return t.AllInOne }}
+	parts := identity{depends + "the number of rows in its batch", among, [][]int{whole}, [][]int{one, other},
 		func(t RowTerm) bool { return t.AddsUp || t.Averages }}
 	if a.n == 1 {
 		return []identity{single, parts}
 	}
-	parts.left, parts.right = [][]int64{forth}, [][]int64{one, forth[1:]}
+	parts.left, parts.right = [][]int{forth}, [][]int{one, forth[1:]}
 	exchanged := func(of func(i int) bool) identity {
 		x, y := slices.Clone(forth), slices.Clone(back)
 		for i := range x {
@@ -281,11 +281,11 @@ func (a *additive) identities() []identity {
 				x[i], y[i] = y[i], x[i]
 			}
 		}
-		return identity{depends + "the other rows of its batch", among, [][]int64{forth, back}, [][]int64{x, y}, nil}
+		return identity{depends + "the other rows of its batch", among, [][]int{forth, back}, [][]int{x, y}, nil}
 	}
 	return []identity{
-		{depends + "the order of the rows in its batch", among, [][]int64{forth}, [][]int64{back}, nil},
-		exchanged(func(i int) bool { return int64(i) < a.n/2 }), exchanged(func(i int) bool { return i%3 == 1 }),
+		{depends + "the order of the rows in its batch", among, [][]int{forth}, [][]int{back}, nil},
+		exchanged(func(i int) bool { return int(i) < a.n/2 }), exchanged(func(i int) bool { return i%3 == 1 }),
 		parts, single,
 	}
 }
@@ -294,7 +294,7 @@ func (a *additive) identities() []identity {
 func (a *additive) fails(e identity, fixed func(name string) bool) (wrong []string, known bool) {
 	sum, size := map[string]float64{}, map[string]float64{}
 	parts := 0
-	add := func(batches [][]int64, sign float64) bool {
+	add := func(batches [][]int, sign float64) bool {
 		for _, at := range batches {
 			terms := a.on(at, fixed)
 			if terms == nil {

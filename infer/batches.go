@@ -32,8 +32,8 @@ func (b Batch) Get(name string) torch.Tensor {
 }
 
 // Size is the number of data: the common size of the first dimensions.
-func (b Batch) Size() (int64, error) {
-	size := int64(-1)
+func (b Batch) Size() (int, error) {
+	size := int(-1)
 	for _, name := range b.names() {
 		shape, err := torch.Shape(b[name])
 		if err != nil {
@@ -60,7 +60,7 @@ const epochEntry = "(batches of an epoch)"
 // PerEpoch is the number of batches of the epoch that a batch of unequal ones is a part of: so many times its data
 // count, that the mean over the epoch is the sum over all data. It is 0 where all batches have the same size, N/n times
 // count then, and in a part of such a batch.
-func (b Batch) PerEpoch() int64 {
+func (b Batch) PerEpoch() int {
 	t, ok := b[epochEntry]
 	if !ok {
 		return 0
@@ -73,7 +73,7 @@ func (b Batch) PerEpoch() int64 {
 
 // SetPerEpoch makes a batch one of the unequal batches of an epoch: see [Batch.PerEpoch]. It is for authors of
 // [Batches]; the entry belongs to the scope that is open.
-func (b Batch) SetPerEpoch(batches int64) error {
+func (b Batch) SetPerEpoch(batches int) error {
 	n, err := b.Size()
 	if err != nil {
 		return err
@@ -117,8 +117,8 @@ func (b Batch) names() []string {
 
 // Position is where an iterator of batches stands: a batch of an epoch.
 type Position struct {
-	Epoch int64 // passes over the data that are complete
-	Index int64 // batches of this epoch already given
+	Epoch int // passes over the data that are complete
+	Index int // batches of this epoch already given
 }
 
 // Batches gives one batch after another, without end. Those that a run draws on are its own until it ends: a second run
@@ -192,10 +192,10 @@ func (f *full) Next() (Batch, error) {
 	return f.typed.of(f.batch)
 }
 
-func (f *full) Position() Position { return Position{Epoch: f.given.Load()} }
+func (f *full) Position() Position { return Position{Epoch: int(f.given.Load())} }
 
 func (f *full) Seek(p Position) error {
-	f.given.Store(p.Epoch)
+	f.given.Store(int64(p.Epoch))
 	return nil
 }
 
@@ -206,7 +206,7 @@ func (f *full) Fingerprint() (string, error) {
 
 // MinibatchOptions are the options of [Minibatches].
 type MinibatchOptions struct {
-	Size int64  // data in a batch; required
+	Size int  // data in a batch; required
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the data in their order instead of shuffling them each epoch.
 	KeepOrder bool
@@ -247,12 +247,12 @@ type minibatches struct {
 
 // walk is where minibatches stand. Those of the same data in other types share it.
 type walk struct {
-	n     int64
-	per   int64 // batches in an epoch
+	n     int
+	per   int // batches in an epoch
 	o     MinibatchOptions
 	at    Position
-	order []int64 // of epoch ordered-1; kept to be drawn once an epoch
-	ready int64   // epoch+1 that order belongs to
+	order []int // of epoch ordered-1; kept to be drawn once an epoch
+	ready int   // epoch+1 that order belongs to
 	mu    sync.Mutex
 }
 
@@ -282,7 +282,7 @@ func (m *minibatches) Next() (Batch, error) {
 			}
 			at, ok := moved[device.Name]
 			if !ok {
-				if at, err = torch.To(index, device, torch.DTypeOf[int64]()); err != nil {
+				if at, err = torch.To(index, device, torch.DTypeOf[int]()); err != nil {
 					return err
 				}
 				moved[device.Name] = at
@@ -315,10 +315,10 @@ func (m *walk) uneven() bool { return !m.o.DropLast && m.n%m.o.Size != 0 }
 
 func (m *walk) shuffle() {
 	if m.order == nil {
-		m.order = make([]int64, m.n)
+		m.order = make([]int, m.n)
 	}
 	for i := range m.order {
-		m.order[i] = int64(i)
+		m.order[i] = int(i)
 	}
 	if !m.o.KeepOrder {
 		r := rand.New(rand.NewPCG(m.o.Seed, uint64(m.at.Epoch)))

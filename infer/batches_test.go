@@ -20,28 +20,28 @@ import (
 
 // numbered is a batch whose datum i is i in every tensor, in three types and three shapes.
 func numbered(n int) infer.Batch {
-	ids, halves, rows := make([]int64, n), make([]float32, n), make([]float64, 2*n)
+	ids, halves, rows := make([]int, n), make([]float32, n), make([]float64, 2*n)
 	for i := range n {
-		ids[i], halves[i], rows[2*i], rows[2*i+1] = int64(i), float32(i)/2, float64(i), -float64(i)
+		ids[i], halves[i], rows[2*i], rows[2*i+1] = int(i), float32(i)/2, float64(i), -float64(i)
 	}
 	return infer.Batch{
 		"id":   torch.New(ids),
-		"half": torch.New(halves, int64(n), 1, 1),
-		"row":  vec(rows, int64(n), 2),
+		"half": torch.New(halves, int(n), 1, 1),
+		"row":  vec(rows, int(n), 2),
 	}
 }
 
 // nextIDs takes a batch, checks that the three tensors agree, and returns which data it has.
-func nextIDs(t testing.TB, b infer.Batches) []int64 {
+func nextIDs(t testing.TB, b infer.Batches) []int {
 	t.Helper()
-	var ids []int64
+	var ids []int
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		batch, err := b.Next()
 		require.NoError(t, err)
-		ids = torch.Must(torch.ToSlice[int64](batch["id"]))
-		n := int64(len(ids))
-		require.Equal(t, []int64{n, 1, 1}, shapeOf(batch["half"]))
-		require.Equal(t, []int64{n, 2}, shapeOf(batch["row"]))
+		ids = torch.Must(torch.ToSlice[int](batch["id"]))
+		n := int(len(ids))
+		require.Equal(t, []int{n, 1, 1}, shapeOf(batch["half"]))
+		require.Equal(t, []int{n, 2}, shapeOf(batch["row"]))
 		require.Equal(t, []gotch.DType{gotch.Int64, gotch.Float, gotch.Double},
 			[]gotch.DType{batch["id"].T().DType(), batch["half"].T().DType(), batch["row"].T().DType()})
 		halves, rows := floats(batch["half"]), floats(batch["row"])
@@ -55,19 +55,19 @@ func nextIDs(t testing.TB, b infer.Batches) []int64 {
 }
 
 // epochIDs takes the batches of one epoch.
-func epochIDs(t testing.TB, b infer.Batches) [][]int64 {
+func epochIDs(t testing.TB, b infer.Batches) [][]int {
 	t.Helper()
-	var out [][]int64
+	var out [][]int
 	for epoch := b.Position().Epoch; b.Position().Epoch == epoch; {
 		out = append(out, nextIDs(t, b))
 	}
 	return out
 }
 
-func upTo(n int64) []int64 {
-	out := make([]int64, n)
+func upTo(n int) []int {
+	out := make([]int, n)
 	for i := range out {
-		out[i] = int64(i)
+		out[i] = int(i)
 	}
 	return out
 }
@@ -75,7 +75,7 @@ func upTo(n int64) []int64 {
 func TestFull(t *testing.T) {
 	data := numbered(5)
 	b := infer.Full(data)
-	for i := range int64(3) {
+	for i := range int(3) {
 		assert.Equal(t, infer.Position{Epoch: i}, b.Position())
 		got, err := b.Next()
 		require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestFull(t *testing.T) {
 // batches only, so that the rest of the division is left out.
 func TestMinibatchesCoverTheData(t *testing.T) {
 	for _, c := range []struct {
-		n, size int64
+		n, size int
 		drop    bool
 		sizes   []int
 	}{
@@ -105,10 +105,10 @@ func TestMinibatchesCoverTheData(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d of %d, drop %v", c.size, c.n, c.drop), func(t *testing.T) {
 			b := minibatches(t, numbered(int(c.n)), infer.MinibatchOptions{Size: c.size, DropLast: c.drop, Seed: 3})
-			for epoch := range int64(4) {
+			for epoch := range int(4) {
 				assert.Equal(t, infer.Position{Epoch: epoch}, b.Position())
 				var sizes []int
-				var all []int64
+				var all []int
 				for _, ids := range epochIDs(t, b) {
 					sizes = append(sizes, len(ids))
 					all = append(all, ids...)
@@ -128,7 +128,7 @@ func TestMinibatchesCoverTheData(t *testing.T) {
 // What DropLast leaves out is not always the same: over epochs all data are seen.
 func TestDropLastSeesAllData(t *testing.T) {
 	b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: 7, DropLast: true})
-	seen := map[int64]bool{}
+	seen := map[int]bool{}
 	for range 20 {
 		for _, id := range nextIDs(t, b) {
 			seen[id] = true
@@ -142,13 +142,13 @@ func TestDropLastSeesAllData(t *testing.T) {
 func TestMinibatchOrder(t *testing.T) {
 	for _, c := range []struct {
 		seed uint64
-		want [][]int64
+		want [][]int
 	}{
-		{1, [][]int64{{6, 3, 1, 9, 7, 4, 8, 2, 0, 5}, {3, 5, 8, 2, 7, 1, 6, 4, 0, 9}}},
-		{7, [][]int64{{0, 8, 6, 4, 3, 5, 7, 1, 9, 2}}},
+		{1, [][]int{{6, 3, 1, 9, 7, 4, 8, 2, 0, 5}, {3, 5, 8, 2, 7, 1, 6, 4, 0, 9}}},
+		{7, [][]int{{0, 8, 6, 4, 3, 5, 7, 1, 9, 2}}},
 	} {
 		// The order does not depend on the size of the batches.
-		for _, size := range []int64{1, 3, 5, 10} {
+		for _, size := range []int{1, 3, 5, 10} {
 			b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: size, Seed: c.seed})
 			for epoch, want := range c.want {
 				assert.Equal(t, want, slices.Concat(epochIDs(t, b)...), "seed %d, epoch %d, size %d", c.seed, epoch, size)
@@ -158,7 +158,7 @@ func TestMinibatchOrder(t *testing.T) {
 }
 
 func TestMinibatchSeeds(t *testing.T) {
-	take := func(seed uint64, n int) (ids []int64) {
+	take := func(seed uint64, n int) (ids []int) {
 		b := minibatches(t, numbered(20), infer.MinibatchOptions{Size: 6, Seed: seed})
 		for range n {
 			ids = append(ids, nextIDs(t, b)...)
@@ -180,12 +180,12 @@ func TestMinibatchSeeds(t *testing.T) {
 func TestKeepOrder(t *testing.T) {
 	b := minibatches(t, numbered(7), infer.MinibatchOptions{Size: 3, KeepOrder: true, Seed: 8})
 	for range 3 {
-		assert.Equal(t, [][]int64{{0, 1, 2}, {3, 4, 5}, {6}}, epochIDs(t, b))
+		assert.Equal(t, [][]int{{0, 1, 2}, {3, 4, 5}, {6}}, epochIDs(t, b))
 	}
 	_, err := infer.Minibatches(numbered(7), infer.MinibatchOptions{Size: 3, KeepOrder: true, DropLast: true})
 	require.ErrorContains(t, err, "the last 1 of 7 data would never be seen")
 	b = minibatches(t, numbered(6), infer.MinibatchOptions{Size: 3, KeepOrder: true, DropLast: true})
-	assert.Equal(t, [][]int64{{0, 1, 2}, {3, 4, 5}}, epochIDs(t, b))
+	assert.Equal(t, [][]int{{0, 1, 2}, {3, 4, 5}}, epochIDs(t, b))
 }
 
 // From a position that was remembered, another iterator gives what the first one gave from there on: at every place of
@@ -195,7 +195,7 @@ func TestMinibatchSeek(t *testing.T) {
 		{Size: 4, KeepOrder: true}} {
 		first := minibatches(t, numbered(10), o)
 		var at []infer.Position
-		var given [][]int64
+		var given [][]int
 		for first.Position().Epoch < 3 {
 			at = append(at, first.Position())
 			given = append(given, nextIDs(t, first))
@@ -227,7 +227,7 @@ func TestMinibatchSeekErrors(t *testing.T) {
 }
 
 func TestMinibatchErrors(t *testing.T) {
-	for _, size := range []int64{0, -3, 11} {
+	for _, size := range []int{0, -3, 11} {
 		_, err := infer.Minibatches(numbered(10), infer.MinibatchOptions{Size: size})
 		assert.EqualError(t, err, fmt.Sprintf("infer.MinibatchOptions: Size is %d: it must be from 1 to the 10 data", size))
 		assert.ErrorIs(t, err, infer.ErrConfig)
@@ -340,7 +340,7 @@ func TestMinibatchesOfManyGoroutines(t *testing.T) {
 	const goroutines, epochs = 8, 16
 	b := minibatches(t, numbered(10), infer.MinibatchOptions{Size: 3, Seed: 5})
 	var mu sync.Mutex
-	counts := map[int64]int{}
+	counts := map[int]int{}
 	var all sync.WaitGroup
 	for range goroutines {
 		all.Go(func() {

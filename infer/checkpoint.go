@@ -57,13 +57,13 @@ type checkpointHeader struct {
 	NoDraws  bool              `json:"no_draws"`
 	Data     string            `json:"data"`
 	Position Position          `json:"position"`
-	Steps    int64             `json:"steps"`
-	Held     int64             `json:"held"`            // or divergent transitions
+	Steps    int             `json:"steps"`
+	Held     int             `json:"held"`            // or divergent transitions
 	Stuck    []bool            `json:"stuck,omitempty"` // chains that the last update held
 	Stats    []string          `json:"stats"`
-	Counts   []int64           `json:"draws"`      // of each chain in the draws file
+	Counts   []int           `json:"draws"`      // of each chain in the draws file
 	DrawsCRC uint64            `json:"draws_crc"`  // of those bytes
-	State    int64             `json:"state_step"` // the state's own counter
+	State    int             `json:"state_step"` // the state's own counter
 	Streams  torch.Streams     `json:"streams"`
 	Tensors  []savedTensorInfo `json:"tensors"`
 	Extra    []byte            `json:"extra"` // of the method, in its own format
@@ -83,9 +83,9 @@ type checkpointer struct {
 	lock   *atomicfile.Lock
 	buffer []byte // draws that the next checkpoint will cover
 	draws  *os.File
-	bytes  int64
-	counts []int64
-	fresh  []int64 // in the buffer
+	bytes  int
+	counts []int
+	fresh  []int // in the buffer
 	crc    uint64
 
 	written bool // a checkpoint, by this run
@@ -112,7 +112,7 @@ func openCheckpoint(g *group, at torch.Tensor) (*checkpointer, error) {
 		return nil, fmt.Errorf("the method %s cannot be restored from a checkpoint (it has no Restore): %w", g.name,
 			ErrCheckpoint)
 	}
-	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int64, g.size), fresh: make([]int64, g.size)}
+	f := &checkpointer{g: g, dir: c.Dir, counts: make([]int, g.size), fresh: make([]int, g.size)}
 	f.want = checkpointHeader{Model: c.Model, Method: g.name, Sites: g.layout.Sites, Chains: g.size, Seed: g.o.Seed,
 		First:  g.first(),
 		Warmup: g.o.Warmup, Thin: g.o.Thin, NoDraws: g.o.Draws == 0 || g.o.Discard, Average: g.o.Average}
@@ -258,14 +258,14 @@ func (f *checkpointer) append() error {
 	if len(f.buffer) == 0 {
 		return nil
 	}
-	if _, err := f.draws.WriteAt(f.buffer, f.bytes); err != nil {
+	if _, err := f.draws.WriteAt(f.buffer, int64(f.bytes)); err != nil {
 		return fmt.Errorf("writing draws: %w", err)
 	}
 	if err := f.draws.Sync(); err != nil {
 		return fmt.Errorf("writing draws: %w", err)
 	}
 	f.crc = crc64.Update(f.crc, crcTable, f.buffer)
-	f.bytes += int64(len(f.buffer))
+	f.bytes += int(len(f.buffer))
 	for c, n := range f.fresh {
 		f.counts[c] += n
 		f.fresh[c] = 0

@@ -121,7 +121,7 @@ func float32Values(b []byte) []float32 {
 
 type savedTensorInfo struct {
 	Name  string  `json:"name"`
-	Shape []int64 `json:"shape"`
+	Shape []int `json:"shape"`
 	DType int     `json:"dtype"` // libtorch's number: 6 float32, 7 float64
 }
 

@@ -22,14 +22,14 @@ import (
 func example() (checkpointHeader, [][]byte) {
 	return checkpointHeader{
 			Model: "pima \"quoted\" π", Method: "*sgmcmc.sghmc",
-			Sites:  []Site{{Name: "b", Size: 1}, {Name: "w", Shape: []int64{2, 1}, Offset: 1, Size: 2}},
+			Sites:  []Site{{Name: "b", Size: 1}, {Name: "w", Shape: []int{2, 1}, Offset: 1, Size: 2}},
 			Chains: 2, Seed: 1<<64 - 1, Warmup: 3, Thin: 2, NoDraws: true, Data: "full", Position: Position{Epoch: 4, Index: 1},
 			Steps: 9, Held: 1,
-			Stats: []string{"lp", "grad_norm", "held"}, Counts: []int64{3, 2}, DrawsCRC: 1<<63 + 1, State: 9,
+			Stats: []string{"lp", "grad_norm", "held"}, Counts: []int{3, 2}, DrawsCRC: 1<<63 + 1, State: 9,
 			Extra:   []byte("more"),
 			Streams: torch.Streams{Seed: 1<<64 - 1, Chains: []uint64{0, 1<<64 - 2}, Offset: 1<<64 - 3},
-			Tensors: []savedTensorInfo{{Name: "momenta", Shape: []int64{2, 3}, DType: 6},
-				{Name: "params", Shape: []int64{2}, DType: 7}, {Name: "scalar", DType: 7}},
+			Tensors: []savedTensorInfo{{Name: "momenta", Shape: []int{2, 3}, DType: 6},
+				{Name: "params", Shape: []int{2}, DType: 7}, {Name: "scalar", DType: 7}},
 		}, [][]byte{
 			float32Bytes([]float32{1, 2, 3, 4, 5, 6}), float64Bytes([]float64{7, 8}), float64Bytes([]float64{9}),
 		}

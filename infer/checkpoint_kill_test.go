@@ -51,12 +51,12 @@ func TestResumeAfterKill(t *testing.T) {
 	j := killed()
 	want := j.whole(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	reached := int64(0) // bytes of draws
+	reached := int(0) // bytes of draws
 	for kill := range 4 {
 		reached = killAfter(t, dir, reached+20_000, time.Duration(3*kill)*time.Millisecond)
 		t.Logf("kill %d: %d bytes of draws", kill+1, reached)
 	}
-	var first, resumed int64
+	var first, resumed int
 	got, err := j.run(context.Background(), t, dir, killedEvery, func(p infer.Progress) {
 		if first == 0 {
 			first, resumed = p.Step, p.Resumed
@@ -67,14 +67,14 @@ func TestResumeAfterKill(t *testing.T) {
 	assert.Zero(t, resumed%killedEvery)
 	// 80,000 bytes are 416 draws of 3 chains with a number, 4 values and 3 statistics, three updates each, after 20 of
 	// burn-in; the checkpoint of the last ones may have been under way.
-	assert.GreaterOrEqual(t, resumed, int64(20+3*416-2*killedEvery))
+	assert.GreaterOrEqual(t, resumed, int(20+3*416-2*killedEvery))
 	sameResult(t, want, got)
 	t.Log("seen: SGHMC, 4 kills, the same bits")
 }
 
 // killAfter starts the run in a process of its own, waits until it has a checkpoint and the draws file has a size, and
 // a little longer, so that it is not always killed while it saves. It kills it and returns the size of the file then.
-func killAfter(t *testing.T, dir string, size int64, longer time.Duration) int64 {
+func killAfter(t *testing.T, dir string, size int, longer time.Duration) int {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -92,7 +92,7 @@ func killAfter(t *testing.T, dir string, size int64, longer time.Duration) int64
 		case <-time.After(time.Millisecond):
 		}
 		info, err := os.Stat(filepath.Join(dir, drawsFile))
-		if err != nil || info.Size() < size {
+		if err != nil || int(info.Size()) < size {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(dir, checkpointFile)); err != nil {
@@ -106,6 +106,6 @@ func killAfter(t *testing.T, dir string, size int64, longer time.Duration) int64
 		assert.False(t, exit.Exited(), "it was ended by a signal")
 		info, err = os.Stat(filepath.Join(dir, drawsFile))
 		require.NoError(t, err)
-		return info.Size()
+		return int(info.Size())
 	}
 }

@@ -90,7 +90,7 @@ func (f *checkpointer) restoreDraws() error {
 	if err != nil {
 		return err
 	}
-	total := int64(0)
+	total := int(0)
 	for c, n := range h.Counts {
 		if n < 0 || n > maxUpdates {
 			return fmt.Errorf("it has %d draws of chain %d: %w", n, c, ErrCheckpoint)
@@ -98,11 +98,11 @@ func (f *checkpointer) restoreDraws() error {
 		total += n
 	}
 	path := filepath.Join(f.dir, drawsName)
-	if total > info.Size()/int64(8*w) {
+	if total > int(info.Size())/int(8*w) {
 		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total,
 			8*w, info.Size(), ErrCheckpoint)
 	}
-	raw := make([]byte, total*int64(8*w))
+	raw := make([]byte, total*int(8*w))
 	if _, err := f.draws.ReadAt(raw, 0); err != nil && err != io.EOF {
 		return fmt.Errorf("reading draws: %w", err)
 	}
@@ -112,7 +112,7 @@ func (f *checkpointer) restoreDraws() error {
 	if err := f.draws.Truncate(int64(len(raw))); err != nil {
 		return err
 	}
-	f.bytes, f.crc = int64(len(raw)), h.DrawsCRC
+	f.bytes, f.crc = int(len(raw)), h.DrawsCRC
 	if len(h.Stats) == 0 && total == 0 {
 		return nil
 	}

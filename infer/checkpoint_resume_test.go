@@ -30,7 +30,7 @@ type job struct {
 	method infer.Method
 	chains int // 0 for a single point without a chain axis
 	single bool
-	steps  int64
+	steps  int
 	noDraw bool
 }
 
@@ -62,7 +62,7 @@ func (j job) whole(t testing.TB) *infer.Result {
 }
 
 // cancelAt runs until the update and cancels there.
-func (j job) cancelAt(t testing.TB, dir string, update int64) *infer.Result {
+func (j job) cancelAt(t testing.TB, dir string, update int) *infer.Result {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -107,7 +107,7 @@ func TestResumeAfterCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := j.whole(t)
 			require.Equal(t, 13, want.Draws.MinLen())
-			for _, at := range []int64{1, 7, 20, 21, 26, 34, 36, 58} {
+			for _, at := range []int{1, 7, 20, 21, 26, 34, 36, 58} {
 				dir := filepath.Join(t.TempDir(), "run")
 				part := j.cancelAt(t, dir, at)
 				assert.Equal(t, max(0, int(at-20)/3), part.Unconstrained.MinLen())
@@ -126,7 +126,7 @@ func TestResumeManyTimes(t *testing.T) {
 	for _, name := range []string{"SGHMC, 3 chains, float32 false", "Adam, 0 chains, float32 true"} {
 		j, dir := jobs()[name], t.TempDir()
 		want := j.whole(t)
-		for at := int64(3); at < j.steps; at += 7 {
+		for at := int(3); at < j.steps; at += 7 {
 			j.cancelAt(t, dir, at)
 		}
 		sameResult(t, want, j.resume(t, dir))
@@ -149,7 +149,7 @@ func TestResumeFromTheStart(t *testing.T) {
 func TestResumeAfterACrash(t *testing.T) {
 	j, dir := jobs()["SGHMC, 3 chains, float32 false"], t.TempDir()
 	want := j.whole(t)
-	for _, at := range []int64{5, 17, 34, 35, 49} {
+	for _, at := range []int{5, 17, 34, 35, 49} {
 		assert.NotPanics(t, func() {
 			_, err := j.run(context.Background(), t, dir, 8, func(p infer.Progress) {
 				if p.Step == at {
@@ -159,7 +159,7 @@ func TestResumeAfterACrash(t *testing.T) {
 			assert.ErrorContains(t, err, "panic in the observer: the power fails")
 		})
 	}
-	var first, resumed int64
+	var first, resumed int
 	r, err := j.run(context.Background(), t, dir, 8, func(p infer.Progress) {
 		if first == 0 {
 			first, resumed = p.Step, p.Resumed
@@ -206,7 +206,7 @@ func TestExtendAFinishedRun(t *testing.T) {
 func TestCheckpointEvery(t *testing.T) {
 	dir := t.TempDir()
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
-	var sizes []int64 // of the draws file after each update
+	var sizes []int // of the draws file after each update
 	ran(t, restorable{}, p, infer.Full(nil),
 		infer.Options{Warmup: infer.None, Draws: 7,
 			Checkpoint: &infer.Checkpoint{Dir: dir, Every: 3},
@@ -214,7 +214,7 @@ func TestCheckpointEvery(t *testing.T) {
 	// A draw is a number, one value and five statistics of 8 bytes; the observer comes before the
 	// checkpoint of its update.
 	const draw = 7 * 8
-	assert.Equal(t, []int64{0, 0, 0, 3 * draw, 3 * draw, 3 * draw, 6 * draw}, sizes)
+	assert.Equal(t, []int{0, 0, 0, 3 * draw, 3 * draw, 3 * draw, 6 * draw}, sizes)
 	assert.EqualValues(t, 7*draw, sizeOf(t, dir, drawsFile))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestCheckpointEvery(t *testing.T) {
 
 	// The default is every 1000.
 	dir = t.TempDir()
-	var first int64
+	var first int
 	ran(t, restorable{}, p, infer.Full(nil),
 		infer.Options{Warmup: 1500, Draws: infer.None,
 			Checkpoint: &infer.Checkpoint{Dir: dir}, Observer: infer.ObserverFunc(func(p infer.Progress) {
@@ -233,11 +233,11 @@ func TestCheckpointEvery(t *testing.T) {
 	assert.EqualValues(t, 1001, first)
 }
 
-func sizeOf(t testing.TB, parts ...string) int64 {
+func sizeOf(t testing.TB, parts ...string) int {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(parts...))
 	require.NoError(t, err)
-	return info.Size()
+	return int(info.Size())
 }
 
 // Without draws only the state is saved.
@@ -257,7 +257,7 @@ func TestResumeNoDraws(t *testing.T) {
 func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 	j := jobs()["SGLD, 3 chains, float32 false"]
 	want := j.whole(t)
-	for name, at := range map[string]int64{"before the first draw": 9, "after some": 40} {
+	for name, at := range map[string]int{"before the first draw": 9, "after some": 40} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			j.cancelAt(t, dir, at)
@@ -292,11 +292,11 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 // Held updates are counted on, and drawn from, over an interruption.
 func TestResumeCountsHeldUpdates(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 0)
-	diverges := func(update int64, chain int) bool { return update > 1 && (update+int64(chain))%3 == 0 }
+	diverges := func(update int, chain int) bool { return update > 1 && (update+int(chain))%3 == 0 }
 	want := ran(t, counter{diverges: diverges}, p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.EqualValues(t, 3+3, want.Held) // updates 3, 6, 9 of chain 0; 2, 5, 8 of chain 1
 	dir := t.TempDir()
-	for _, steps := range []int64{4, 9} {
+	for _, steps := range []int{4, 9} {
 		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil),
 			infer.Options{Warmup: infer.None, Draws: int(steps), Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 		if steps == 9 {

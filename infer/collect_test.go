@@ -41,7 +41,7 @@ func TestDrawsAtTheEndsOfCycles(t *testing.T) {
 func TestAverageIsWeightedByTheStep(t *testing.T) {
 	c := infer.Options{Warmup: 10, Draws: 490, Discard: true, Average: true}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"x": {1}}), 0)
-	r := ran(t, counter{lr: func(step int64) float64 { return 1 / float64(step+1) }}, p, infer.Full(nil), c)
+	r := ran(t, counter{lr: func(step int) float64 { return 1 / float64(step+1) }}, p, infer.Full(nil), c)
 	var weight, first, second float64
 	for i := 10; i < 500; i++ {
 		weight += 1 / float64(i+1)
@@ -95,7 +95,7 @@ func TestUntilEndsARun(t *testing.T) {
 	assert.EqualValues(t, 17, r.Updates)
 	assert.Equal(t, 17, seen, "no update was made")
 	// Without Until it goes on from there.
-	var resumed int64
+	var resumed int
 	c.Until, c.Observer = nil, infer.ObserverFunc(func(p infer.Progress) { resumed = p.Resumed })
 	r = ran(t, restorable{}, p, infer.Full(nil), c)
 	assert.EqualValues(t, 100, r.Updates)

@@ -22,20 +22,20 @@ type compiled struct {
 	shapes      map[string]*native.Func // nil where eager
 	last        struct {
 		batch    Batch
-		versions []int64 // of its tensors: a change in place makes another
+		versions []int // of its tensors: a change in place makes another
 		jacobian bool
 		f        *native.Func
 	}
 }
 
 // versions are those of a batch's tensors, by name.
-func versions(b Batch) ([]int64, error) {
-	var out []int64
+func versions(b Batch) ([]int, error) {
+	var out []int
 	for _, name := range b.names() {
 		if torch.Freed(b[name]) {
 			return nil, fmt.Errorf("batch tensor %q was freed: %w", name, ErrConfig)
 		}
-		out = append(out, b[name].T().Must_Version(false))
+		out = append(out, int(b[name].T().Must_Version(false)))
 	}
 	return out, nil
 }
@@ -56,13 +56,13 @@ func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Ev
 		return e, err == nil, nil // eager evaluation has the same bits, and the right error
 	}
 	if e, err = evaluateNative(f, p, jacobian); err == nil {
-		c.look(t, p, b, jacobian, e, int64(len(e.Values)))
+		c.look(t, p, b, jacobian, e, int(len(e.Values)))
 	}
 	return e, true, err
 }
 
 // look compares an evaluation with the model, where that is due after n more gradients.
-func (c *compiled) look(t Target, p Params, b Batch, jacobian float64, e Evaluation, n int64) {
+func (c *compiled) look(t Target, p Params, b Batch, jacobian float64, e Evaluation, n int) {
 	if s := &c.compilation.spots; s.after(n) {
 		s.look(t, b, func() (Params, float64, []float64, []float64, error) {
 			grads, err := torch.ToSlice[float64](e.Grad)
@@ -150,7 +150,7 @@ func replays(f *native.Func, p Params) bool {
 		return false
 	}
 	device, err := torch.DeviceOf(p.Flat)
-	return err == nil && f.Replays(shape, p.Flat.T().DType(), device)
+	return err == nil && f.Replays(torch.Ints(torch.Int64s(shape)), p.Flat.T().DType(), device)
 }
 
 // evaluateReplay does a recorded evaluation again, at points like those that it was recorded at.
@@ -196,9 +196,9 @@ func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 		return e, err
 	}
 	k, d := int(max(rows, 1)), p.Layout.Dim()
-	lead := []int64{}
+	lead := []int{}
 	if rows > 0 {
-		lead = []int64{rows}
+		lead = []int{rows}
 	}
 	grad := make([]float64, k*d)
 	e.Values, e.Norms = make([]float64, k), make([]float64, k)
@@ -217,7 +217,7 @@ func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 	if e.Value, err = torch.FromSlice(e.Values, lead...); err != nil {
 		return e, err
 	}
-	if e.Grad, err = torch.FromSlice(grad, append(lead, int64(d))...); err != nil {
+	if e.Grad, err = torch.FromSlice(grad, append(lead, int(d))...); err != nil {
 		return e, err
 	}
 	for i, o := range outputs {

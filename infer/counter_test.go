@@ -13,8 +13,8 @@ import (
 // position is the start plus n, and the update tells lp = −n − k/8 for chain k, grad_norm = n and own = 2n. It cannot
 // be restored.
 type counter struct {
-	failAt   int64                              // the update that fails; 0 for none
-	diverges func(update int64, chain int) bool // nil for never
+	failAt   int                              // the update that fails; 0 for none
+	diverges func(update int, chain int) bool // nil for never
 	plain    bool                               // tells nothing about its updates but what diverged
 	lr       infer.Schedule                     // the step size that an update tells; nil for 0.5
 }
@@ -23,7 +23,7 @@ type counter struct {
 type counterState struct {
 	params   infer.Params
 	constant torch.Tensor
-	n        int64
+	n        int
 }
 
 var errCounter = fmt.Errorf("the counter is stuck")
@@ -67,7 +67,7 @@ func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.In
 }
 
 func (s counterState) Position() infer.Params { return s.params }
-func (s counterState) Steps() int64           { return s.n }
+func (s counterState) Steps() int           { return s.n }
 func (s counterState) Save() infer.Saved {
 	return infer.Saved{Steps: s.n, Tensors: infer.Tensors{"params": s.params.Flat, "constant": s.constant}}
 }

@@ -16,7 +16,7 @@ func (g *group) drive(driver Driver) (err error) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	o := g.o
-	r := &driven{group: g, cancel: cancel, total: int64(g.size) * (int64(o.Warmup) + int64(o.Draws)),
+	r := &driven{group: g, cancel: cancel, total: int(g.size) * (int(o.Warmup) + int(o.Draws)),
 		sampling: make([]bool, g.size), saved: time.Now()}
 	job := Job{Layout: g.layout, Batch: g.all, Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
@@ -51,9 +51,9 @@ func (g *group) drive(driver Driver) (err error) {
 type driven struct {
 	*group
 	cancel    context.CancelFunc
-	done      int64 // transitions of the warm-up and draws kept, of all chains
-	total     int64
-	divergent int64
+	done      int // transitions of the warm-up and draws kept, of all chains
+	total     int
+	divergent int
 	ended     bool
 	sampling  []bool    // of each chain: it has drawn
 	drawing   int       // how many have

@@ -41,7 +41,7 @@ type Transition struct {
 	Warmup    bool      // of the warm-up, so that no draw is kept
 	X         []float64 // the point, of length d; used during the call only
 	Stats     []float64 // in the order of Driver.Stats; used during the call only
-	Gradients int64     // evaluated for it, or values of a method without gradients
+	Gradients int     // evaluated for it, or values of a method without gradients
 	Divergent bool
 	StepSize  float64
 }
@@ -70,10 +70,10 @@ type Noter interface {
 
 // RunSummary is what a [Noter] is told about its run.
 type RunSummary struct {
-	Updates int64 // of each chain
-	Held    int64 // updates of single chains that were held
+	Updates int // of each chain
+	Held    int // updates of single chains that were held
 	// Undefined counts gradients that were NaN where the density is finite. The run has a note about them itself.
-	Undefined int64
+	Undefined int
 	Info      Info // of the last update
 	Layout    *Layout
 	Batch     Batch        // all of the data
@@ -91,5 +91,5 @@ type Batcher interface {
 
 // Passer is a transform whose fit is a number of passes over the batches: an accumulated curvature, a filter.
 type Passer interface {
-	Passes() int64
+	Passes() int
 }

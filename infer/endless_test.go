@@ -20,7 +20,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func column(x []float64, shape ...int64) torch.Tensor {
+func column(x []float64, shape ...int) torch.Tensor {
 	return torch.New(x, shape...)
 }
 

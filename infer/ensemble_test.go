@@ -44,7 +44,7 @@ func TestGroupsOfAnEnsembleAgree(t *testing.T) {
 	assert.Equal(t, 10, want.Last.Chains())
 	assert.Equal(t, 10, want.Draws.Chains())
 	assert.Equal(t, 1, want.Draws.MinLen())
-	assert.Equal(t, []int64{10, 2}, shapeOf(want.Last.Flat))
+	assert.Equal(t, []int{10, 2}, shapeOf(want.Last.Flat))
 	for _, group := range []int{1, 3, 5, 8, 10, 64} {
 		got := ensembleOf(t, group, c)
 		assert.Equal(t, floats(want.Last.Flat), floats(got.Last.Flat), "groups of %d", group)

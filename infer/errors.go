@@ -49,8 +49,8 @@ func (e *FieldError) Unwrap() error { return ErrConfig }
 // that size is allocated.
 type MemoryError struct {
 	What    string // what was asked for, with its shape
-	Bytes   int64  // what it takes
-	Allowed int64  // what is allowed
+	Bytes   int  // what it takes
+	Allowed int  // what is allowed
 	Field   string // the field that allows it, for example "curvature.Options.Memory"; "" for a limit that is fixed
 	Instead string // what to use instead
 }
@@ -68,7 +68,7 @@ func (e *MemoryError) Error() string {
 func (e *MemoryError) Unwrap() error { return ErrConfig }
 
 // bytesText writes a number of bytes in decimal units.
-func bytesText(bytes int64) string {
+func bytesText(bytes int) string {
 	v, unit := float64(bytes), "bytes"
 	for _, u := range []string{"kB", "MB", "GB", "TB", "PB"} {
 		if v < 1000 {

@@ -44,13 +44,13 @@ func (a *autograd) asked(err error) bool {
 // columns are the parts of a vector that a mapped evaluation sees: the point, then the external parts.
 type columns struct {
 	names []string
-	sizes []int64
+	sizes []int
 }
 
 // beside evaluates the external parts of a point, and returns the point with them beside it, of shape [d + Σ m] or
 // [K, d + Σ m].
-func (a *autograd) beside(p Params, b Batch, rows int64) (torch.Tensor, columns, error) {
-	c := columns{sizes: []int64{int64(p.Layout.Dim())}}
+func (a *autograd) beside(p Params, b Batch, rows int) (torch.Tensor, columns, error) {
+	c := columns{sizes: []int{int(p.Layout.Dim())}}
 	parts, err := a.external.Load().Evaluate(p, b)
 	if err != nil {
 		return torch.Tensor{}, c, err
@@ -90,7 +90,7 @@ func (a *autograd) beside(p Params, b Batch, rows int64) (torch.Tensor, columns,
 
 // cut takes the point and the external parts of one chain apart.
 func (c columns) cut(x torch.Tensor) (torch.Tensor, Tensors) {
-	parts := torch.Must(x.T().SplitWithSizes(c.sizes, 0))
+	parts := torch.Must(x.T().SplitWithSizes(torch.Int64s(c.sizes), 0))
 	external := Tensors{}
 	for i, name := range c.names {
 		external[name] = torch.Of(torch.Must(parts[i+1].Detach(false)))

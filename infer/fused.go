@@ -18,9 +18,9 @@ type fuser interface {
 	// FusedParts are the tensors of a state that updates change, θ first; nil where they need tensors.
 	FusedParts(State) ([]torch.Tensor, torch.Streams)
 	// FusedWriter gives a function that adds one update to a program, and what the update tells about itself.
-	FusedWriter(*fuse.Program) (info *Info, write func(step int64, value, record bool) (tau float64, err error))
+	FusedWriter(*fuse.Program) (info *Info, write func(step int, value, record bool) (tau float64, err error))
 	// FusedState is a state with other tensors.
-	FusedState(s State, steps int64, offset uint64, tensors []torch.Tensor) State
+	FusedState(s State, steps int, offset uint64, tensors []torch.Tensor) State
 }
 
 // fused makes the updates of a group in native code, many in a call, and none of them with tensors: see package fuse.
@@ -36,16 +36,16 @@ type fused struct {
 	gradient *autograd
 	info     *Info // of the update that was written last
 	last     Info  // of the last of a call
-	write    func(step int64, value, record bool) (tau float64, err error)
+	write    func(step int, value, record bool) (tau float64, err error)
 	program  fuse.Program
 	chains   *fuse.Chains // nil while the state is ahead of it
 	ahead    bool         // of the state
-	own      int64        // what the state counts more than the updater
+	own      int        // what the state counts more than the updater
 	watched  bool         // somebody sees every update
-	most     int64        // updates in a call
+	most     int        // updates in a call
 	buffer   []float64    // draws of a call
-	index    []int64
-	windows  map[int64]*window
+	index    []int
+	windows  map[int]*window
 	queue    queue
 }
 
@@ -60,7 +60,7 @@ func newFused(r *updater) *fused {
 	if !ok || a.native == nil || unfit(r.state.Position()) != "" {
 		return nil
 	}
-	f := &fused{updater: r, method: m, gradient: a, most: 1, windows: map[int64]*window{}}
+	f := &fused{updater: r, method: m, gradient: a, most: 1, windows: map[int]*window{}}
 	f.info, f.write = m.FusedWriter(&f.program)
 	_, rarely := r.observer.(seldom)
 	f.watched = !rarely || r.o.Until != nil
@@ -73,7 +73,7 @@ func (f *fused) usable() bool {
 }
 
 // advance makes at least one update and not more than most. Where the next one needs tensors it makes none.
-func (f *fused) advance(most int64) (made bool, err error) {
+func (f *fused) advance(most int) (made bool, err error) {
 	if f == nil {
 		return false, nil
 	}
@@ -99,7 +99,7 @@ func (f *fused) named(err error) error {
 }
 
 // call makes updates in one call.
-func (f *fused) call(most int64) (made bool, err error) {
+func (f *fused) call(most int) (made bool, err error) {
 	if ok, err := f.load(); !ok {
 		return false, err
 	}
@@ -117,11 +117,11 @@ func (f *fused) call(most int64) (made bool, err error) {
 	}
 	at := f.batches.Position()
 	began := time.Now()
-	batch, taken, err := data.next(int64(n))
+	batch, taken, err := data.next(int(n))
 	if err != nil {
 		return false, err
 	}
-	if taken < int64(n) { // the batch after them has other shapes
+	if taken < int(n) { // the batch after them has other shapes
 		if weight, err = f.plan(taken); err != nil {
 			return false, err
 		}
@@ -149,7 +149,7 @@ func (f *fused) call(most int64) (made bool, err error) {
 		f.count(done, held)
 		return true, err
 	}
-	if f.average != nil && f.steps >= int64(f.o.Warmup) {
+	if f.average != nil && f.steps >= int(f.o.Warmup) {
 		if err := f.average.add(f.state.Position().Flat, cmp.Or(info.TimeStep, info.LR)); err != nil {
 			return true, err
 		}
@@ -162,13 +162,13 @@ func (f *fused) call(most int64) (made bool, err error) {
 const callTime = 4 * time.Millisecond
 
 // affordable limits the memory of a call.
-func (f *fused) affordable(n, size int64) bool {
-	return n <= 1<<14 && n*int64(f.size*(f.layout.Dim()+3)) <= 1<<22 && n*size <= 1<<20
+func (f *fused) affordable(n, size int) bool {
+	return n <= 1<<14 && n*int(f.size*(f.layout.Dim()+3)) <= 1<<22 && n*size <= 1<<20
 }
 
 // plan writes the next updates, at most n: those whose Jacobian counts as in the first. An error comes when it is
 // that of the first.
-func (f *fused) plan(n int64) (weight float64, err error) {
+func (f *fused) plan(n int) (weight float64, err error) {
 	f.program.Reset()
 	made := 0
 	err = torch.Do(func(*torch.Scope) error {
@@ -205,7 +205,7 @@ func (f *fused) bind(b Batch, jacobian bool) (ok bool, err error) {
 		}
 		return false, err
 	}
-	if s := &f.compilation.spots; s.after(int64(f.program.Len() * f.size)) {
+	if s := &f.compilation.spots; s.after(int(f.program.Len() * f.size)) {
 		if err := value.Set(b); err != nil { // whose rows are written by native code
 			return false, err
 		}
@@ -242,7 +242,7 @@ func (f *fused) watch(b Batch, weight float64) (Info, error) {
 }
 
 // run makes the updates that are planned and keeps the draws that they complete.
-func (f *fused) run(data *feed) (done int, held int64, err error) {
+func (f *fused) run(data *feed) (done int, held int, err error) {
 	d, records := f.layout.Dim(), f.program.Records(f.program.Len())
 	width := d + len(updateStats)
 	if records > 0 {
@@ -255,7 +255,7 @@ func (f *fused) run(data *feed) (done int, held int64, err error) {
 	if data.window != nil {
 		rows = data.window.rows
 	}
-	var index []int64
+	var index []int
 	if len(rows) > 0 {
 		index = f.index
 	}
@@ -274,11 +274,11 @@ func (f *fused) run(data *feed) (done int, held int64, err error) {
 }
 
 // count counts updates that were made.
-func (f *fused) count(done int, held int64) {
+func (f *fused) count(done int, held int) {
 	f.ahead = true
-	f.steps += int64(done)
+	f.steps += int(done)
 	f.session.updates = max(f.session.updates, f.steps)
-	f.session.gradients += int64(done) * int64(f.size)
+	f.session.gradients += int(done) * int(f.size)
 	f.held += held
 	for k := 0; k < f.size && f.chains.Undefined() > 0; k++ {
 		if d := f.layout.Dim(); f.chains.Held(k) && math.IsNaN(f.chains.Norms[k]) {

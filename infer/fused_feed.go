@@ -12,19 +12,19 @@ import (
 // feed is where the next n updates have their data from: one batch for all of them, minibatches that each takes by
 // itself from all of the data, or batches of the user's, which are copied one after another.
 type feed struct {
-	n      int64
-	size   int64   // rows that an update takes; 0 for one batch
+	n      int
+	size   int   // rows that an update takes; 0 for one batch
 	window *window // nil for one batch
 	// next takes the batches of n updates, or of fewer. It may set size and window.
-	next func(n int64) (b Batch, taken int64, err error)
+	next func(n int) (b Batch, taken int, err error)
 }
 
 // feed says from where at most n updates have their data.
-func (f *fused) feed(n int64) (*feed, error) {
+func (f *fused) feed(n int) (*feed, error) {
 	switch b := f.batches.(type) {
 	case *full:
-		return &feed{n: n, next: func(n int64) (Batch, int64, error) {
-			b.given.Add(n)
+		return &feed{n: n, next: func(n int) (Batch, int, error) {
+			b.given.Add(int64(n))
 			batch, err := b.typed.of(b.batch)
 			return batch, n, err
 		}}, nil
@@ -50,25 +50,25 @@ func (f *fused) feed(n int64) (*feed, error) {
 		if w == nil {
 			break
 		}
-		return &feed{n: n, size: size, window: w, next: func(n int64) (Batch, int64, error) {
+		return &feed{n: n, size: size, window: w, next: func(n int) (Batch, int, error) {
 			f.index = b.take(n, f.index[:0])
 			return w.batch, n, nil
 		}}, nil
 	default:
 		if !f.watched {
 			d := &feed{n: n}
-			d.next = func(n int64) (Batch, int64, error) { return f.queue.take(f, d, n) }
+			d.next = func(n int) (Batch, int, error) { return f.queue.take(f, d, n) }
 			return d, nil
 		}
 	}
-	return &feed{n: 1, next: func(int64) (Batch, int64, error) {
+	return &feed{n: 1, next: func(int) (Batch, int, error) {
 		b, err := f.batches.Next()
 		return b, 1, err
 	}}, nil
 }
 
 // alike is how many batches from the next one on have its size, at most n.
-func (m *walk) alike(n int64) (alike, size int64) {
+func (m *walk) alike(n int) (alike, size int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rest := m.n % m.o.Size
@@ -82,7 +82,7 @@ func (m *walk) alike(n int64) (alike, size int64) {
 }
 
 // take appends the indices of the next n batches.
-func (m *walk) take(n int64, index []int64) []int64 {
+func (m *walk) take(n int, index []int) []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for range n {
@@ -109,14 +109,14 @@ type window struct {
 var widths = map[gotch.DType]int{gotch.Double: 8, gotch.Float: 4, gotch.Int64: 8, gotch.Uint8: 1, gotch.Bool: 1}
 
 // newWindow is a window on n data for minibatches of a size; nil where native code cannot read them.
-func newWindow(data Batch, n, size int64) (*window, error) {
+func newWindow(data Batch, n, size int) (*window, error) {
 	w := &window{batch: Batch{}}
 	for _, name := range data.names() {
 		from, err := data[name].T().Contiguous(false)
 		if err != nil {
 			return nil, err
 		}
-		to, err := torch.Copy(torch.Of(torch.Must(from.Narrow(0, 0, size, false))))
+		to, err := torch.Copy(torch.Of(torch.Must(from.Narrow(0, 0, int64(size), false))))
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func newWindow(data Batch, n, size int64) (*window, error) {
 }
 
 // perEpoch makes the batch one of an epoch of unequal ones.
-func (w *window) perEpoch(batches int64) error {
+func (w *window) perEpoch(batches int) error {
 	if err := w.batch.SetPerEpoch(batches); err != nil {
 		return err
 	}

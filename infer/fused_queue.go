@@ -19,7 +19,7 @@ type queue struct {
 }
 
 // take fills a feed with the batches of n updates, or of fewer: those that have the shapes of the first.
-func (q *queue) take(f *fused, d *feed, n int64) (b Batch, taken int64, err error) {
+func (q *queue) take(f *fused, d *feed, n int) (b Batch, taken int, err error) {
 	if q.failed != nil {
 		return nil, 0, q.failed
 	}
@@ -83,13 +83,13 @@ func (q *queue) free() {
 type shelf struct {
 	window *window // what native code reads, and where the batches are
 	slots  []slot
-	room   int64 // batches
+	room   int // batches
 }
 
 // slot is a tensor of the batches.
 type slot struct {
 	name  string
-	shape []int64
+	shape []int
 	dtype int
 	bytes int
 	to    unsafe.Pointer
@@ -110,7 +110,7 @@ func newShelf(b Batch) (*shelf, error) {
 		if err != nil {
 			return nil, nil // which find says better
 		}
-		t := slot{name: name, shape: d.Shape, dtype: d.DType, bytes: widths[gotch.CKind2DType(int32(d.DType))]}
+		t := slot{name: name, shape: torch.Ints(d.Shape), dtype: d.DType, bytes: widths[gotch.CKind2DType(int32(d.DType))]}
 		for _, n := range d.Shape {
 			t.bytes *= int(n)
 		}
@@ -122,7 +122,7 @@ func newShelf(b Batch) (*shelf, error) {
 	if len(s.slots) == 0 || !s.fits(b) {
 		return nil, nil
 	}
-	s.room = int64(min(shelfBytes/total, 1<<14))
+	s.room = int(min(shelfBytes/total, 1<<14))
 	s.window = &window{batch: Batch{}}
 	for i := range s.slots {
 		t := &s.slots[i]
@@ -130,7 +130,7 @@ func newShelf(b Batch) (*shelf, error) {
 		if err != nil {
 			return nil, err
 		}
-		stock, err := ts.Zeros([]int64{s.room * int64(t.bytes)}, gotch.Uint8, torch.CPU)
+		stock, err := ts.Zeros([]int64{int64(s.room * int(t.bytes))}, gotch.Uint8, torch.CPU)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +161,7 @@ func (s *shelf) fits(b Batch) bool {
 			return false
 		}
 		d, err := x.T().KelvinDescribe()
-		if err != nil || d.Device >= 0 || !d.Contiguous || d.DType != t.dtype || !slices.Equal(d.Shape, t.shape) {
+		if err != nil || d.Device >= 0 || !d.Contiguous || d.DType != t.dtype || !slices.Equal(torch.Ints(d.Shape), t.shape) {
 			return false
 		}
 	}
@@ -169,7 +169,7 @@ func (s *shelf) fits(b Batch) bool {
 }
 
 // put copies a batch that fits, which nobody frees meanwhile.
-func (s *shelf) put(b Batch, at int64) error {
+func (s *shelf) put(b Batch, at int) error {
 	for i := range s.slots {
 		t := &s.slots[i]
 		x := b[t.name].T()

@@ -46,8 +46,8 @@ func TestGradient(t *testing.T) {
 	const k = 5
 	flat := numbers(k*4, 9)
 	all := evaluate(t, m.logPosterior, pointOf(t, l, flat...), b)
-	assert.Equal(t, []int64{k}, shapeOf(all.Value))
-	assert.Equal(t, []int64{k, 4}, shapeOf(all.Grad))
+	assert.Equal(t, []int{k}, shapeOf(all.Value))
+	assert.Equal(t, []int{k, 4}, shapeOf(all.Grad))
 	assert.Equal(t, floats(all.Value), all.Values)
 	require.Len(t, all.Norms, k)
 	grads := floats(all.Grad)
@@ -55,7 +55,7 @@ func TestGradient(t *testing.T) {
 		x := flat[4*i : 4*i+4]
 		one := evaluate(t, m.logPosterior, pointOf(t, l, x...), b)
 		assert.Empty(t, shapeOf(one.Value))
-		assert.Equal(t, []int64{4}, shapeOf(one.Grad))
+		assert.Equal(t, []int{4}, shapeOf(one.Grad))
 		assert.InDelta(t, m.value(x), one.Values[0], 1e-15, "sums of 40 numbers below 1, divided by 40")
 		assert.InDeltaSlice(t, differences(m.value, x), floats(one.Grad), 1e-9)
 		assert.InDelta(t, one.Values[0], all.Values[i], 1e-15)
@@ -80,9 +80,9 @@ func TestGradientOfOneRow(t *testing.T) {
 	p, err := pointOf(t, m.layout(t), 0.1, 0.2, 0.3).Repeat(1)
 	require.NoError(t, err)
 	e := evaluate(t, m.logPosterior, p, m.batch())
-	assert.Equal(t, []int64{1}, shapeOf(e.Value))
-	assert.Equal(t, []int64{1, 3}, shapeOf(e.Grad))
-	assert.Equal(t, []int64{1, 10}, shapeOf(e.Aux["eta"]))
+	assert.Equal(t, []int{1}, shapeOf(e.Value))
+	assert.Equal(t, []int{1, 3}, shapeOf(e.Grad))
+	assert.Equal(t, []int{1, 10}, shapeOf(e.Aux["eta"]))
 	assert.InDelta(t, m.value([]float64{0.1, 0.2, 0.3}), e.Values[0], 1e-15)
 }
 
@@ -117,13 +117,13 @@ func TestGradientAux(t *testing.T) {
 	e := evaluate(t, f, pointOf(t, l, 1, 10, 100, -1), b)
 	require.Len(t, e.Aux, 4)
 	for name, want := range map[string]struct {
-		shape  []int64
+		shape  []int
 		values []float64
 	}{
-		"eta":   {[]int64{2, 3}, []float64{21, 43, 65, 98, 296, 494}},
-		"data":  {[]int64{2, 3, 2}, []float64{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}},
-		"w":     {[]int64{2, 2}, []float64{1, 10, 100, -1}},
-		"twice": {[]int64{2}, []float64{258, 1776}},
+		"eta":   {[]int{2, 3}, []float64{21, 43, 65, 98, 296, 494}},
+		"data":  {[]int{2, 3, 2}, []float64{1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}},
+		"w":     {[]int{2, 2}, []float64{1, 10, 100, -1}},
+		"twice": {[]int{2}, []float64{258, 1776}},
 	} {
 		assert.Equal(t, want.shape, shapeOf(e.Aux[name]), name)
 		assert.Equal(t, want.values, floats(e.Aux[name]), name)

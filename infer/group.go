@@ -73,7 +73,7 @@ func part(p Params, from, size int) (Params, error) {
 
 // tooManyHeld is the error of a run that mostly stood still.
 func (s *session) tooManyHeld() error {
-	if all := s.updates * int64(s.o.Chains); s.held*2 > all {
+	if all := s.updates * int(s.o.Chains); s.held*2 > all {
 		held := fmt.Sprintf("%.3g %% of the updates were held because the log posterior or its gradient was not finite",
 			100*float64(s.held)/float64(all))
 		if n, _ := s.undefined(); n > 0 {
@@ -91,7 +91,7 @@ type group struct {
 	start      Params
 	checkpoint *Checkpoint
 	file       *checkpointer
-	resumed    int64
+	resumed    int
 }
 
 // progress is what all observers are told.
@@ -105,12 +105,12 @@ func (g *group) progress() Progress {
 func (g *group) first() uint64 { return g.o.FirstChain + uint64(g.from) }
 
 // every is after how many updates, or transitions of each chain, a checkpoint or a block of draws is due.
-func (g *group) every(def int64) int64 {
+func (g *group) every(def int) int {
 	switch {
 	case g.checkpoint != nil:
-		return cmp.Or(int64(g.checkpoint.Every), def)
+		return cmp.Or(int(g.checkpoint.Every), def)
 	case g.o.Save != nil:
-		return int64(g.o.SaveEvery)
+		return int(g.o.SaveEvery)
 	}
 	return 0
 }

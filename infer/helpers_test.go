@@ -19,7 +19,7 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) torch.Tensor {
+func vec(data []float64, shape ...int) torch.Tensor {
 	return torch.New(data, shape...)
 }
 
@@ -27,7 +27,7 @@ func vec(data []float64, shape ...int64) torch.Tensor {
 func floats(t torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
 
 // shapeOf is the shape of a tensor.
-func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
+func shapeOf(t torch.Tensor) []int { return t.Shape() }
 
 // sum is the sum of all elements, of shape [].
 func sum(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSum(t.T().DType(), false)) }
@@ -107,11 +107,11 @@ func newLogistic(n, d int) logistic {
 }
 
 func (m logistic) layout(t testing.TB) *infer.Layout {
-	return layoutOf(t, infer.Shapes{"b": {}, "w": {int64(m.d)}})
+	return layoutOf(t, infer.Shapes{"b": {}, "w": {int(m.d)}})
 }
 
 func (m logistic) batch() infer.Batch {
-	return infer.Batch{"x": vec(m.x, int64(m.n), int64(m.d)), "y": vec(m.y)}
+	return infer.Batch{"x": vec(m.x, int(m.n), int(m.d)), "y": vec(m.y)}
 }
 
 func (m logistic) batch32(t testing.TB) infer.Batch {
@@ -191,7 +191,7 @@ func sameDraws(t testing.TB, want, got *draws.Draws) {
 
 // savedTensor is a tensor in comparable form. Float64 holds the values of all types that the tests use.
 type savedTensor struct {
-	Shape []int64
+	Shape []int
 	DType gotch.DType
 	Bits  []uint64
 }
@@ -199,7 +199,7 @@ type savedTensor struct {
 // savedState is a state in comparable form: all that the next update depends on.
 type savedState struct {
 	Type    string
-	Steps   int64
+	Steps   int
 	Streams torch.Streams
 	Tensors map[string]savedTensor
 }
@@ -233,8 +233,8 @@ func sameResult(t testing.TB, want, got *infer.Result) {
 
 // unscoped is the size of the tensors outside scopes that something refers to: the garbage of earlier tests is
 // collected first, until two collections in a row find none.
-func unscoped() int64 {
-	last, same := int64(-1), 0
+func unscoped() int {
+	last, same := int(-1), 0
 	for same < 2 {
 		// Finalizers run one after the other, after the collection that found them.
 		done := make(chan struct{})

@@ -21,7 +21,7 @@ type Layout struct {
 }
 
 // Shapes names parameters and their shapes; [] is a scalar.
-type Shapes map[string][]int64
+type Shapes map[string][]int
 
 // NewLayout lays out the named parameters.
 func NewLayout(shapes Shapes) (*Layout, error) {
@@ -42,7 +42,7 @@ func NewLayout(shapes Shapes) (*Layout, error) {
 				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: sizes must be positive: %w", name, shapes[name],
 					ErrLayout)
 			}
-			if s > int64(math.MaxInt/size) {
+			if s > int(math.MaxInt/size) {
 				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: that is too many elements: %w", name, shapes[name],
 					ErrLayout)
 			}
@@ -129,7 +129,7 @@ func (l *Layout) At(i int) string {
 				return visible.Text(s.Name)
 			}
 			index := make([]string, len(s.Shape))
-			rest := int64(i - s.Offset)
+			rest := int(i - s.Offset)
 			for d := len(s.Shape) - 1; d >= 0; d-- {
 				index[d] = fmt.Sprint(rest % s.Shape[d])
 				rest /= s.Shape[d]

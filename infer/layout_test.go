@@ -17,10 +17,10 @@ func TestLayoutSortsSites(t *testing.T) {
 	shapes := infer.Shapes{"w": {2, 3}, "b": {}, "a": {4}, "Z": {1}}
 	l := layoutOf(t, shapes)
 	want := []infer.Site{
-		{Name: "Z", Shape: []int64{1}, Offset: 0, Size: 1},
-		{Name: "a", Shape: []int64{4}, Offset: 1, Size: 4},
-		{Name: "b", Shape: []int64{}, Offset: 5, Size: 1},
-		{Name: "w", Shape: []int64{2, 3}, Offset: 6, Size: 6},
+		{Name: "Z", Shape: []int{1}, Offset: 0, Size: 1},
+		{Name: "a", Shape: []int{4}, Offset: 1, Size: 4},
+		{Name: "b", Shape: []int{}, Offset: 5, Size: 1},
+		{Name: "w", Shape: []int{2, 3}, Offset: 6, Size: 6},
 	}
 	if diff := cmp.Diff(want, l.Sites); diff != "" {
 		t.Fatal(diff)
@@ -41,7 +41,7 @@ func TestLayoutSortsSites(t *testing.T) {
 	// The layout has shapes of its own.
 	shapes["w"][0] = 7
 	s, _ := l.Site("w")
-	assert.Equal(t, []int64{2, 3}, s.Shape)
+	assert.Equal(t, []int{2, 3}, s.Shape)
 }
 
 // Elements are named in row-major order, as the draws container names its columns, which is other code.

@@ -21,7 +21,7 @@ func TestRunInFlatMemory(t *testing.T) {
 	m := newLogistic(64, 3)
 	p := pointOf(t, m.layout(t), make([]float64, 4)...)
 	b := minibatches(t, m.batch(), infer.MinibatchOptions{Size: 16})
-	var bytes, rss int64
+	var bytes, rss int
 	r := ran(t, build(t, sgmcmc.SGHMC{LR: infer.Constant(0.05), Temperature: infer.Constant(0.01)}, m.logPosterior), p, b,
 		infer.Options{Warmup: 60_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			if p.Step == 6_000 {
@@ -42,24 +42,24 @@ func TestRunInFlatMemory(t *testing.T) {
 // A run inside a scope of the caller does not leave a trace of each state in it: Go's heap stays as it is. An update
 // that was remembered would take a tensor's Go value and a pointer to it, 32 bytes or more.
 func TestRunInAScopeRemembersNothing(t *testing.T) {
-	heap := func() int64 {
+	heap := func() int {
 		var s runtime.MemStats
 		unscoped()
 		runtime.ReadMemStats(&s)
-		return int64(s.HeapAlloc)
+		return int(s.HeapAlloc)
 	}
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
 	var state infer.State
 	before := unscoped()
 	require.NoError(t, torch.Do(func(s *torch.Scope) error {
-		var start int64
+		var start int
 		r := ran(t, counter{}, p, infer.Full(nil),
 			infer.Options{Warmup: 20_000, Draws: infer.None, Observer: infer.ObserverFunc(func(p infer.Progress) {
 				if p.Step == 1_000 {
 					start = heap()
 				}
 			})})
-		assert.Less(t, heap()-start, int64(19_000*16))
+		assert.Less(t, heap()-start, int(19_000*16))
 		state = r.State
 		return nil
 	}))

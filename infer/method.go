@@ -27,7 +27,7 @@ type State interface {
 	// Position is the point, or the mean of a distribution over points.
 	Position() Params
 	// Steps is the number of updates so far.
-	Steps() int64
+	Steps() int
 	// Tensors are the tensors that the state owns, which [Free] frees, and those that it shares with other states, for
 	// example a preconditioner. It is asked for at every update.
 	Tensors() (owned, shared Tensors)
@@ -37,7 +37,7 @@ type State interface {
 
 // Saved is a state in parts, as a checkpoint stores it. The tensors are the state's own.
 type Saved struct {
-	Steps   int64         // updates so far
+	Steps   int         // updates so far
 	Streams torch.Streams // the random streams, with their positions
 	Tensors Tensors       // "params" is the position
 	Shared  Tensors       // what later states have in common with this one

@@ -19,7 +19,7 @@ import (
 type sleeper struct {
 	due   func(asked int) bool
 	asked int
-	after []int64 // the updates that it saw
+	after []int // the updates that it saw
 }
 
 func (s *sleeper) Due() bool { s.asked++; return s.due(s.asked) }
@@ -33,13 +33,13 @@ func TestDue(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0)
 	s := &sleeper{due: third}
 	ran(t, counter{}, p, infer.Full(nil), infer.Options{Warmup: 2, Draws: 8, Observer: s})
-	assert.Equal(t, []int64{3, 6, 9}, s.after)
+	assert.Equal(t, []int{3, 6, 9}, s.after)
 	assert.Equal(t, 10, s.asked)
 
 	s = &sleeper{due: third}
 	_, err := walk(t, built{walker{}}, infer.Options{Chains: 1, Warmup: 4, Draws: 5, Observer: s})
 	require.NoError(t, err)
-	assert.Equal(t, []int64{3, 6, 9}, s.after)
+	assert.Equal(t, []int{3, 6, 9}, s.after)
 	assert.Equal(t, 9, s.asked)
 
 	s = &sleeper{due: func(int) bool { panic("asleep") }}
@@ -63,7 +63,7 @@ func TestSaved(t *testing.T) {
 	want := ran(t, restorable{}, p, infer.Full(nil), o)
 	require.Len(t, copies, 3, "after 4, 8 and all 10 updates")
 	for k, of := range copies {
-		var first int64
+		var first int
 		o.Checkpoint = &infer.Checkpoint{Dir: of, Every: 4, Resume: true}
 		o.Observer = infer.ObserverFunc(func(p infer.Progress) {
 			if first == 0 {
@@ -71,7 +71,7 @@ func TestSaved(t *testing.T) {
 			}
 		})
 		sameResult(t, want, ran(t, restorable{}, p, infer.Full(nil), o))
-		assert.Equal(t, []int64{5, 9, 0}[k], first)
+		assert.Equal(t, []int{5, 9, 0}[k], first)
 	}
 
 	full := errors.New("the disk is full")

@@ -189,17 +189,17 @@ const (
 )
 
 // updates is the length of a run of draws, and when its draws are taken.
-func (o Options) updates() int64 {
+func (o Options) updates() int {
 	if o.Cycles == nil || o.Draws == 0 {
-		return int64(o.Warmup) + int64(o.Draws)*int64(o.Thin)
+		return int(o.Warmup) + int(o.Draws)*int(o.Thin)
 	}
-	c, warm := *o.Cycles, int64(o.Warmup)
-	return c.From + c.Length*(c.Done(warm)+int64(o.Draws)*int64(o.Thin))
+	c, warm := *o.Cycles, int(o.Warmup)
+	return c.From + c.Length*(c.Done(warm)+int(o.Draws)*int(o.Thin))
 }
 
 // draws says whether there is a draw after a number of updates.
-func (o Options) draws(updates int64) bool {
-	warm, thin := int64(o.Warmup), int64(o.Thin)
+func (o Options) draws(updates int) bool {
+	warm, thin := int(o.Warmup), int(o.Thin)
 	if updates <= warm || o.Draws == 0 || o.Discard {
 		return false
 	}

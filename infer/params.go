@@ -44,9 +44,9 @@ func NewParams(l *Layout, flat []float64) (Params, error) {
 		return Params{}, fmt.Errorf("infer.NewParams: %d values for the layout %v, which has %d: %w", len(flat), l, d,
 			ErrLayout)
 	}
-	shape := []int64{int64(d)}
+	shape := []int{int(d)}
 	if k := len(flat) / d; k > 1 {
-		shape = []int64{int64(k), int64(d)}
+		shape = []int{int(k), int(d)}
 	}
 	t, err := torch.FromSlice(flat, shape...)
 	return Params{Layout: l, Flat: t}, err
@@ -106,10 +106,10 @@ func (p Params) Get(name string) torch.Tensor {
 		if len(shape) == 1 {
 			return part
 		}
-		return torch.Of(torch.Must(part.T().Reshape(shape, false)))
+		return torch.Of(torch.Must(part.T().Reshape(torch.Int64s(shape), false)))
 	}
 	if batched > 0 {
-		shape = append([]int64{batched}, shape...)
+		shape = append([]int{batched}, shape...)
 	} else if site.Size == p.Layout.Dim() && len(shape) == 1 {
 		return torch.Of(torch.Must(p.Flat.T().ShallowClone()))
 	}
@@ -117,7 +117,7 @@ func (p Params) Get(name string) torch.Tensor {
 	if len(site.Shape) == 1 {
 		return torch.Of(view)
 	}
-	return torch.Of(torch.Must(view.Reshape(shape, false)))
+	return torch.Of(torch.Must(view.Reshape(torch.Int64s(shape), false)))
 }
 
 // Split is the same point, of shape [d], with its sites cut apart at once. The gradient of a model then takes one pass
@@ -132,11 +132,11 @@ func (p Params) Split() (Params, error) {
 	} else if rows > 0 {
 		return p, fmt.Errorf("infer: Split of params with %d chains, expected a single point: %w", rows, ErrLayout)
 	}
-	sizes := make([]int64, len(p.Layout.Sites))
+	sizes := make([]int, len(p.Layout.Sites))
 	for i, s := range p.Layout.Sites {
-		sizes[i] = int64(s.Size)
+		sizes[i] = int(s.Size)
 	}
-	parts, err := p.Flat.T().SplitWithSizes(sizes, 0)
+	parts, err := p.Flat.T().SplitWithSizes(torch.Int64s(sizes), 0)
 	if err != nil {
 		return p, err
 	}
@@ -173,7 +173,7 @@ func (p Params) part(site Site) torch.Tensor {
 }
 
 // rows is K for a flat tensor of shape [K, d] and 0 for [d].
-func (p Params) rows() (int64, error) {
+func (p Params) rows() (int, error) {
 	if p.Layout == nil {
 		return 0, fmt.Errorf("the params have no layout: %w", ErrLayout)
 	}
@@ -181,7 +181,7 @@ func (p Params) rows() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	d := int64(p.Layout.Dim())
+	d := int(p.Layout.Dim())
 	switch {
 	case len(shape) == 1 && shape[0] == d:
 		return 0, nil

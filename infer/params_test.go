@@ -19,21 +19,21 @@ func TestParamsGet(t *testing.T) {
 	for name, c := range map[string]struct {
 		flat    []float64
 		m, s, v []float64
-		lead    []int64
+		lead    []int
 	}{
 		"[d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7}, m: []float64{1, 2, 3, 4}, s: []float64{5}, v: []float64{6, 7}},
-		"[K, d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 17}, lead: []int64{2},
+		"[K, d]": {flat: []float64{1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 17}, lead: []int{2},
 			m: []float64{1, 2, 3, 4, 11, 12, 13, 14}, s: []float64{5, 15}, v: []float64{6, 7, 16, 17}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pointOf(t, l, c.flat...)
 			for site, want := range map[string]struct {
 				values []float64
-				shape  []int64
-			}{"m": {c.m, []int64{2, 2}}, "s": {c.s, nil}, "v": {c.v, []int64{2}}} {
+				shape  []int
+			}{"m": {c.m, []int{2, 2}}, "s": {c.s, nil}, "v": {c.v, []int{2}}} {
 				got := p.Get(site).T()
 				assert.Equal(t, want.values, floats(torch.Of(got)), site)
-				assert.Equal(t, append(append([]int64{}, c.lead...), want.shape...), shapeOf(torch.Of(got)), site)
+				assert.Equal(t, append(append([]int{}, c.lead...), want.shape...), shapeOf(torch.Of(got)), site)
 				values, err := p.Site(site)
 				require.NoError(t, err)
 				assert.Equal(t, want.values, values, site)
@@ -84,9 +84,9 @@ func TestGradientsFlowThroughGet(t *testing.T) {
 					total := torch.Scalar(0).T().MustTotype(dtype, false)
 					for _, s := range l.Sites {
 						x := p.Get(s.Name).T()
-						require.Equal(t, append([]int64{}, s.Shape...), append([]int64{}, shapeOf(torch.Of(x))...))
+						require.Equal(t, append([]int{}, s.Shape...), append([]int{}, shapeOf(torch.Of(x))...))
 						total = total.MustAdd(sum(torch.Of(x.MustMul(vec(c[s.Offset:s.Offset+s.Size],
-							append([]int64{}, s.Shape...)...).T().MustTotype(dtype, false), false))).T(), false)
+							append([]int{}, s.Shape...)...).T().MustTotype(dtype, false), false))).T(), false)
 					}
 					return torch.Of(total), nil
 				}, 1))
@@ -126,7 +126,7 @@ func TestParamsFromTensors(t *testing.T) {
 		assert.Equal(t, "m[3 2] s[]", p.Layout.String())
 		assert.Equal(t, []float64{1, 4, 2, 5, 3, 6, 7}, floats(p.Flat))
 		assert.Equal(t, dtype, p.Flat.T().DType())
-		assert.Equal(t, []int64{3, 2}, shapeOf(p.Get("m")))
+		assert.Equal(t, []int{3, 2}, shapeOf(p.Get("m")))
 		assert.NoError(t, p.Check())
 
 		// The point has memory of its own.
@@ -140,13 +140,13 @@ func TestParamsRepeat(t *testing.T) {
 	p := pointOf(t, l, 1, 2, 3)
 	many, err := p.Repeat(3)
 	require.NoError(t, err)
-	assert.Equal(t, []int64{3, 3}, shapeOf(many.Flat))
+	assert.Equal(t, []int{3, 3}, shapeOf(many.Flat))
 	assert.Equal(t, []float64{1, 2, 3, 1, 2, 3, 1, 2, 3}, floats(many.Flat))
 	assert.Equal(t, 3, many.Chains())
 	// One chain with a chain axis is not the same as none.
 	one, err := p.Repeat(1)
 	require.NoError(t, err)
-	assert.Equal(t, []int64{1, 3}, shapeOf(one.Flat))
+	assert.Equal(t, []int{1, 3}, shapeOf(one.Flat))
 	assert.True(t, one.Batched())
 	assert.False(t, p.Batched())
 	assert.Equal(t, 1, p.Chains())

@@ -20,7 +20,7 @@ import (
 func Plain(f func(x []float64) float64, names []string, start []float64) Program {
 	p := plain{layout: &Layout{}}
 	for i, name := range slices.Sorted(slices.Values(names)) {
-		p.layout.Sites = append(p.layout.Sites, Site{Name: name, Shape: []int64{}, Offset: i, Size: 1})
+		p.layout.Sites = append(p.layout.Sites, Site{Name: name, Shape: []int{}, Offset: i, Size: 1})
 	}
 	at := make([]int, len(names)) // where the layout has each number
 	for i, name := range names {
@@ -93,7 +93,7 @@ func (p plain) Start(_ Batch, chains int, seed uint64) (Params, error) {
 		}
 		flat = append(flat, row...)
 	}
-	t, err := torch.FromSlice(flat, int64(chains), int64(len(p.start)))
+	t, err := torch.FromSlice(flat, int(chains), int(len(p.start)))
 	return Params{Layout: p.layout, Flat: t}, err
 }
 

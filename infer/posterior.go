@@ -116,7 +116,7 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 		return Evaluation{}, fmt.Errorf("log posterior: %w", err)
 	}
 	if len(beside.names) > 0 {
-		if e.Grad, err = raw.Of(e.Grad.T().Narrow(-1, 0, beside.sizes[0], false)); err != nil {
+		if e.Grad, err = raw.Of(e.Grad.T().Narrow(-1, 0, int64(beside.sizes[0]), false)); err != nil {
 			return Evaluation{}, err
 		}
 		if e.Grad, err = raw.Of(e.Grad.T().Contiguous(false)); err != nil {

@@ -21,12 +21,12 @@ import (
 // perceptron is a network of 6 inputs, 5 hidden units and 3 classes on 20 data, with a normal prior, in float32.
 func perceptron(t *testing.T) (infer.Program, infer.Batch) {
 	t.Helper()
-	x, y := make([]float64, 20*6), make([]int64, 20)
+	x, y := make([]float64, 20*6), make([]int, 20)
 	for i := range x {
 		x[i] = math.Sin(float64(7 * i))
 	}
 	for i := range y {
-		y[i] = int64(i % 3)
+		y[i] = int(i % 3)
 	}
 	layout := layoutOf(t, infer.Shapes{"w": {6, 5}, "b": {5}, "v": {5, 3}, "c": {3}})
 	start := make([]float64, layout.Dim())
@@ -84,7 +84,7 @@ func TestReplayOfANetwork(t *testing.T) {
 // A replay has the bits of eager evaluation where the products of its chains are batches of small matrices: a network
 // of 60 hidden units for a number, of 6 inputs and of one.
 func TestReplayOfProducts(t *testing.T) {
-	for _, inputs := range []int64{6, 1} {
+	for _, inputs := range []int{6, 1} {
 		x := make([]float64, 20*inputs)
 		for i := range x {
 			x[i] = math.Sin(float64(7 * i))
@@ -115,7 +115,7 @@ func TestReplayOfProducts(t *testing.T) {
 // A model in float64 that is asked to be replayed has the bits of eager evaluation, with a temperature, and so a weight
 // of the Jacobian, that changes at every update.
 func TestReplayWithAJacobian(t *testing.T) {
-	cooling := func(step int64) float64 { return 1 + 1/float64(1+step) }
+	cooling := func(step int) float64 { return 1 + 1/float64(1+step) }
 	for _, chains := range []int{1, 4} {
 		var rows [][]float64
 		for _, tier := range []native.Tier{native.Replay, native.Eager} {
@@ -165,7 +165,7 @@ func sameWithOtherRows(t *testing.T, view bool) {
 		}
 		return p.Get("x").Square().Sum().Neg().Mul(torch.Of(n.MustTotype(gotch.Double, false)).Exp().Sum()), nil
 	}, 1)
-	counts := func(y ...int64) infer.Batch { return infer.Batch{"y": torch.New(y)} }
+	counts := func(y ...int) infer.Batch { return infer.Batch{"y": torch.New(y)} }
 	program := infer.Handwritten(target, pointOf(t, layoutOf(t, infer.Shapes{"x": {2}}), 0.5, -0.25), nil)
 	var rows [][]float64
 	for _, tier := range []native.Tier{native.Replay, native.Eager} {
@@ -181,12 +181,12 @@ func sameWithOtherRows(t *testing.T, view bool) {
 // turns gives batches in turn.
 type turns struct {
 	batches []infer.Batch
-	at      int64
+	at      int
 }
 
 func (b *turns) Next() (infer.Batch, error) {
 	b.at++
-	return b.batches[(b.at-1)%int64(len(b.batches))], nil
+	return b.batches[(b.at-1)%int(len(b.batches))], nil
 }
 func (b *turns) Position() infer.Position     { return infer.Position{Index: b.at} }
 func (b *turns) Seek(at infer.Position) error { b.at = at.Index; return nil }

@@ -21,9 +21,9 @@ type Result struct {
 	State     State
 	Last      Params   // the last point of each chain, of shape [Chains, d]
 	Average   *Average // with Options.Average, if there were updates after the warm-up
-	Updates   int64    // of each chain, or transitions of all chains of a method that drives itself
-	Held      int64    // updates of single chains that were held, because something was not finite
-	Gradients int64    // evaluated by this process, one for each chain; values, of a method without gradients
+	Updates   int    // of each chain, or transitions of all chains of a method that drives itself
+	Held      int    // updates of single chains that were held, because something was not finite
+	Gradients int    // evaluated by this process, one for each chain; values, of a method without gradients
 	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
 
 	changed []draws.Note // that the model was not what was compiled
@@ -96,7 +96,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 		}
 		flat = append(flat, d.Row(c, d.Len(c)-1)...)
 	}
-	t, err := torch.FromSlice(flat, int64(d.Chains()), int64(l.Dim()))
+	t, err := torch.FromSlice(flat, int(d.Chains()), int(l.Dim()))
 	return Params{Layout: l, Flat: t}, err
 }
 
@@ -104,7 +104,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	s.attributes(d)
-	if t, ok := s.transform.(interface{ Cold(from, to int64) bool }); ok && t.Cold(int64(s.o.Warmup), s.updates) {
+	if t, ok := s.transform.(interface{ Cold(from, to int) bool }); ok && t.Cold(int(s.o.Warmup), s.updates) {
 		d.SetAttr(draws.AttrTemperature, "0")
 	}
 	if p, ok := s.program.(interface{ ScaledNormals() ([]string, error) }); ok && happened(d, draws.StatDivergent) {
@@ -126,7 +126,7 @@ func (s *session) describe(r *Result) {
 	for _, n := range slices.Concat(s.tally.Notes(), s.undefinedNote(d), r.changed) {
 		d.AddNote(n)
 	}
-	_, updates := s.transform.(interface{ Cold(from, to int64) bool })
+	_, updates := s.transform.(interface{ Cold(from, to int) bool })
 	_, fits := s.transform.(Sampler)
 	if updates && s.rows.info.Temperature == 0 || fits || troubled(d) {
 		notes := s.endless(r.Last, "ended", troubled(d))

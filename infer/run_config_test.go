@@ -46,7 +46,7 @@ func TestRunConfigErrors(t *testing.T) {
 			pointOf(t, l, math.Inf(1), 2, 3), full, infer.Options{Warmup: infer.None, Draws: 4},
 			"infer.Run: b of chain 0 is +Inf at the start: not finite", infer.ErrNonFinite},
 		// A layout put together by hand, which sites cannot be found in, or draws not be recorded with.
-		"unsorted sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "w", Shape: []int64{2},
+		"unsorted sites": {counter{}, infer.Params{Layout: &infer.Layout{Sites: []infer.Site{{Name: "w", Shape: []int{2},
 			Size: 2}, {Name: "b", Offset: 2, Size: 1}}}, Flat: p.Flat}, full, infer.Options{Warmup: infer.None, Draws: 4},
 			`infer.Run: the sites ["w" "b"] are not sorted by name; make the layout with NewLayout: layout does not fit`,
 			infer.ErrLayout},

@@ -132,7 +132,7 @@ func TestRunNotFiniteAtTheStart(t *testing.T) {
 		}
 	}
 	// A transform that says that a chain diverged, and nothing more.
-	_, err := infertest.Run(context.Background(), counter{plain: true, diverges: func(int64, int) bool { return true }},
+	_, err := infertest.Run(context.Background(), counter{plain: true, diverges: func(int, int) bool { return true }},
 		pointOf(t, l, 1), infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.ErrorContains(t, err,
 		"the log posterior of chain 0 is NaN and the norm of its gradient NaN at the start: not finite")
@@ -176,7 +176,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 		"Adam":  optim.Adam{LR: infer.Constant(0.1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := func(second float64, steps int64) (*infer.Result, []bool) {
+			run := func(second float64, steps int) (*infer.Result, []bool) {
 				bad := make([]bool, 0, steps)
 				r := ran(t, build(t, m, cliff(3)), pointOf(t, l, -100, second, -200), infer.Full(nil),
 					infer.Options{Warmup: infer.None, Draws: int(steps), Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
@@ -199,7 +199,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 				}
 			}
 			// The state of the held chain after its last good update and at the end.
-			before, _ := run(2.9, int64(first))
+			before, _ := run(2.9, int(first))
 			for name, x := range before.State.Save().Tensors {
 				sameBits(t, floats(x)[1:2], floats(held.State.Save().Tensors[name])[1:2], name)
 			}

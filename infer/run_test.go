@@ -43,7 +43,7 @@ func TestRunDraws(t *testing.T) {
 			p := pointOf(t, l, 100, 200, 300, 1000, 2000, 3000)
 			r := ran(t, counter{}, p, infer.Full(nil),
 				infer.Options{Warmup: c.warmup, Draws: c.draws, Thin: c.thin})
-			updates := int64(c.after[len(c.after)-1])
+			updates := int(c.after[len(c.after)-1])
 			assert.Equal(t, updates, r.Updates)
 			assert.Equal(t, updates, r.State.Steps())
 			assert.Zero(t, r.Held)
@@ -92,15 +92,15 @@ func TestRunChains(t *testing.T) {
 		p      infer.Params
 		chains int
 		want   []float64
-		shape  []int64
+		shape  []int
 	}{
-		"one":            {one, 0, []float64{11, 21}, []int64{2}},
-		"one, asked for": {one, 1, []float64{11, 21}, []int64{2}},
-		"one row":        {row, 0, []float64{11, 21}, []int64{1, 2}},
-		"one row, asked": {row, 1, []float64{11, 21}, []int64{1, 2}},
-		"repeated":       {one, 3, []float64{11, 21, 11, 21, 11, 21}, []int64{3, 2}},
-		"three":          {three, 0, []float64{11, 21, 31, 41, 51, 61}, []int64{3, 2}},
-		"three, asked":   {three, 3, []float64{11, 21, 31, 41, 51, 61}, []int64{3, 2}},
+		"one":            {one, 0, []float64{11, 21}, []int{2}},
+		"one, asked for": {one, 1, []float64{11, 21}, []int{2}},
+		"one row":        {row, 0, []float64{11, 21}, []int{1, 2}},
+		"one row, asked": {row, 1, []float64{11, 21}, []int{1, 2}},
+		"repeated":       {one, 3, []float64{11, 21, 11, 21, 11, 21}, []int{3, 2}},
+		"three":          {three, 0, []float64{11, 21, 31, 41, 51, 61}, []int{3, 2}},
+		"three, asked":   {three, 3, []float64{11, 21, 31, 41, 51, 61}, []int{3, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ran(t, counter{}, c.p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 1, Chains: c.chains})
@@ -177,14 +177,14 @@ func TestRunWithoutStatistics(t *testing.T) {
 func TestRunObserver(t *testing.T) {
 	var seen []infer.Progress
 	var positions [][]float64
-	r := ran(t, counter{diverges: func(update int64, chain int) bool { return chain == 1 && update > 4 }},
+	r := ran(t, counter{diverges: func(update int, chain int) bool { return chain == 1 && update > 4 }},
 		pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 10), infer.Full(nil),
 		infer.Options{Warmup: 2, Draws: 2, Thin: 2, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			positions = append(positions, floats(p.State.Position().Flat))
 			assert.Equal(t, p.Step, p.State.Steps())
 			assert.Equal(t, 0.5, p.Info.LR)
 			assert.Equal(t, []float64{-float64(p.Step), -float64(p.Step) - 0.125}, p.Info.LogPosterior)
-			assert.GreaterOrEqual(t, int64(p.Elapsed), int64(0))
+			assert.GreaterOrEqual(t, int(p.Elapsed), int(0))
 			assert.IsType(t, counter{}, p.Transform)
 			assert.Equal(t, "infer_test.counter", p.Method)
 			assert.Equal(t, 2*p.Step, p.Gradients)
@@ -214,7 +214,7 @@ func TestRunObserverSeesAux(t *testing.T) {
 		infer.Full(m.batch()),
 		infer.Options{Warmup: infer.None, Draws: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 			last = p.Info.Aux
-			assert.Equal(t, []int64{2, 6}, shapeOf(last["eta"]))
+			assert.Equal(t, []int{2, 6}, shapeOf(last["eta"]))
 		})})
 	assert.True(t, torch.Freed(last["eta"]))
 }

@@ -116,9 +116,9 @@ type session struct {
 	state     State
 	last      []torch.Tensor
 	averages  []*Average
-	updates   int64
-	held      int64
-	gradients int64
+	updates   int
+	held      int
+	gradients int
 	details   []any
 
 	compilation *compilation

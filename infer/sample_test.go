@@ -193,7 +193,7 @@ func (fitter) Sample(s infer.State, n int, streams *torch.Streams) (infer.Params
 	for i := range n {
 		flat = append(flat, values[i%k*d:(i%k+1)*d]...)
 	}
-	out, err := torch.FromSlice(flat, int64(n), int64(d))
+	out, err := torch.FromSlice(flat, int(n), int(d))
 	return infer.Params{Layout: s.Position().Layout, Flat: out}, err
 }
 
@@ -203,7 +203,7 @@ type pass struct {
 	first infer.Method
 }
 
-func (pass) Passes() int64                            { return 1 }
+func (pass) Passes() int                            { return 1 }
 func (p pass) FindMode() (infer.Method, infer.Target) { return p.first, infer.Mean(wells, 0) }
 func (pass) Name() string                             { return "pass" }
 func (pass) Notes(s infer.State, run infer.RunSummary) []draws.Note {
@@ -267,7 +267,7 @@ func TestSinksHearTheEnd(t *testing.T) {
 
 // A run that stands still most of the time is an error, with its draws.
 func TestMostUpdatesHeld(t *testing.T) {
-	held := counter{diverges: func(update int64, _ int) bool { return update > 3 }}
+	held := counter{diverges: func(update int, _ int) bool { return update > 3 }}
 	r, err := walk(t, built{held}, infer.Options{Chains: 2, Warmup: infer.None, Draws: 10})
 	assert.ErrorIs(t, err, infer.ErrNonFinite)
 	assert.ErrorContains(t, err, "70 % of the updates were held because the log posterior or its gradient was not "+

@@ -7,29 +7,29 @@ import (
 
 // Schedule is a number that depends on the update: it gets the number of updates made before, 0 at the first. Step
 // sizes and temperatures are schedules everywhere.
-type Schedule func(step int64) float64
+type Schedule func(step int) float64
 
 // Constant is the same number at every step.
-func Constant(v float64) Schedule { return func(int64) float64 { return v } }
+func Constant(v float64) Schedule { return func(int) float64 { return v } }
 
 // Polynomial is a·(b + t)^(−γ), the decay of Robbins and Monro (1951); Σ ε = ∞ and Σ ε² < ∞ for ½ < γ ≤ 1. b must be
 // positive. (Welling and Teh 2011, section 2.)
 func Polynomial(a, b, gamma float64) Schedule {
-	return func(t int64) float64 { return a * math.Pow(b+float64(t), -gamma) }
+	return func(t int) float64 { return a * math.Pow(b+float64(t), -gamma) }
 }
 
 // Cosine is the cyclical schedule peak·½(1 + cos(π·(t mod L)/L)): it starts every cycle of L updates at the peak and
 // falls towards zero. (Zhang et al. 2020, equation 1; Wenzel et al. 2020, algorithm 1.)
-func Cosine(peak float64, cycle int64) Schedule {
-	return func(t int64) float64 {
+func Cosine(peak float64, cycle int) Schedule {
+	return func(t int) float64 {
 		return peak * 0.5 * (1 + math.Cos(math.Pi*float64(t%max(cycle, 1))/float64(max(cycle, 1))))
 	}
 }
 
 // Linear goes from one number to another in a straight line over the updates from start to end, and is constant before
 // and after. A temperature ramp is Linear(0, 1, start, end).
-func Linear(from, to float64, start, end int64) Schedule {
-	return func(t int64) float64 {
+func Linear(from, to float64, start, end int) Schedule {
+	return func(t int) float64 {
 		switch {
 		case t <= start:
 			return from
@@ -47,8 +47,8 @@ func Linear(from, to float64, start, end int64) Schedule {
 //	T(t) = target·min(1, max(0, (t − start + length)/length))
 //
 // A length of 0 goes up in one step, at start.
-func Ramp(target float64, start, length int64) Schedule {
-	return func(t int64) float64 {
+func Ramp(target float64, start, length int) Schedule {
+	return func(t int) float64 {
 		switch {
 		case t >= start:
 			return target
@@ -60,8 +60,8 @@ func Ramp(target float64, start, length int64) Schedule {
 }
 
 // Warmup is the schedule multiplied by (t+1)/n over its first n updates.
-func (s Schedule) Warmup(n int64) Schedule {
-	return s.with(func(t int64) float64 {
+func (s Schedule) Warmup(n int) Schedule {
+	return s.with(func(t int) float64 {
 		if t+1 >= n {
 			return s(t)
 		}
@@ -71,11 +71,11 @@ func (s Schedule) Warmup(n int64) Schedule {
 
 // Then is the schedule for n updates and another after them, which gets the updates since: s(t) for t < n, next(t − n)
 // from n on. Without a schedule in one of the places there is none, which the method that is given it says.
-func (s Schedule) Then(n int64, next Schedule) Schedule {
+func (s Schedule) Then(n int, next Schedule) Schedule {
 	if next == nil {
 		return nil
 	}
-	return s.with(func(t int64) float64 {
+	return s.with(func(t int) float64 {
 		if t < n {
 			return s(t)
 		}
@@ -84,8 +84,8 @@ func (s Schedule) Then(n int64, next Schedule) Schedule {
 }
 
 // Repeat starts the schedule anew after every n updates, n at least 1: s(t mod n).
-func (s Schedule) Repeat(n int64) Schedule {
-	return s.with(func(t int64) float64 { return s(t % max(n, 1)) })
+func (s Schedule) Repeat(n int) Schedule {
+	return s.with(func(t int) float64 { return s(t % max(n, 1)) })
 }
 
 // Times is the product with another schedule.
@@ -93,17 +93,17 @@ func (s Schedule) Times(other Schedule) Schedule {
 	if other == nil {
 		return nil
 	}
-	return s.with(func(t int64) float64 { return s(t) * other(t) })
+	return s.with(func(t int) float64 { return s(t) * other(t) })
 }
 
 // Scaled is c·s(t).
 func (s Schedule) Scaled(c float64) Schedule {
-	return s.with(func(t int64) float64 { return c * s(t) })
+	return s.with(func(t int) float64 { return c * s(t) })
 }
 
 // AtLeast is max(least, s(t)): a floor under a schedule that falls to 0.
 func (s Schedule) AtLeast(least float64) Schedule {
-	return s.with(func(t int64) float64 { return math.Max(least, s(t)) })
+	return s.with(func(t int) float64 { return math.Max(least, s(t)) })
 }
 
 // with is f, or nil where there is no schedule that it could ask.
@@ -116,7 +116,7 @@ func (s Schedule) with(f Schedule) Schedule {
 
 // Check is the check of the value at a step, for the error of a field of a method: it must be finite and not below
 // least; strict excludes least itself.
-func (s Schedule) Check(method, field string, step int64, least float64, strict bool) error {
+func (s Schedule) Check(method, field string, step int, least float64, strict bool) error {
 	v := s(step)
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < least || (strict && v == least) {
 		allowed := fmt.Sprintf("it must be finite and at least %g", least)

@@ -16,7 +16,7 @@ import (
 )
 
 // series are the first n values of a schedule.
-func series(s infer.Schedule, n int64) []float64 {
+func series(s infer.Schedule, n int) []float64 {
 	out := make([]float64, n)
 	for i := range n {
 		out[i] = s(i)
@@ -63,7 +63,7 @@ func TestCyclicalTemperature(t *testing.T) {
 	assert.Equal(t, want, series(c.Temperature(infer.Constant(5)), 11))
 
 	// The temperature sees the updates of the run, not of the cycle.
-	identity := infer.Schedule(func(t int64) float64 { return float64(t) })
+	identity := infer.Schedule(func(t int) float64 { return float64(t) })
 	assert.Equal(t, []float64{0, 0, 2, 3, 4, 5, 6, 7, 0, 0, 10}, series(c.Temperature(identity), 11))
 
 	c.From = 3 // exploring from the start of the run
@@ -83,21 +83,21 @@ func TestCyclicalTemperature(t *testing.T) {
 
 func TestCycleEnds(t *testing.T) {
 	c := infer.Cycles{Length: 4, From: 3}
-	var ends []int64
-	for updates := range int64(20) {
+	var ends []int
+	for updates := range int(20) {
 		if c.Ends(updates) {
 			ends = append(ends, updates)
 		}
 	}
-	assert.Equal(t, []int64{7, 11, 15, 19}, ends)
-	for updates, want := range map[int64]int64{0: 0, 3: 0, 6: 0, 7: 1, 10: 1, 11: 2} {
+	assert.Equal(t, []int{7, 11, 15, 19}, ends)
+	for updates, want := range map[int]int{0: 0, 3: 0, 6: 0, 7: 1, 10: 1, 11: 2} {
 		assert.Equal(t, want, c.Done(updates), "after %d", updates)
 	}
 	// The update that ends a cycle is the one with the smallest step: the next one is at the peak again.
 	assert.Less(t, c.Cosine(1)(6), c.Cosine(1)(5))
 	assert.Equal(t, 1.0, c.Cosine(1)(7))
 	// 1500 epochs, from epoch 150 in cycles of 50: the 27 samples of Wenzel et al.
-	assert.Equal(t, int64(27), infer.Cycles{Length: 50, From: 150}.Done(1500))
+	assert.Equal(t, int(27), infer.Cycles{Length: 50, From: 150}.Done(1500))
 }
 
 // What Ends picks from the states of a run is what Warmup and Thin keep.
@@ -151,7 +151,7 @@ func ExampleCycles() {
 		return
 	}
 	lr, temperature := c.Cosine(0.1).Warmup(2), c.Temperature(infer.Constant(1))
-	for t := range int64(7) {
+	for t := range int(7) {
 		fmt.Printf("%.3f at T = %g", lr(t), temperature(t))
 		if c.Ends(t + 1) { // after this update
 			fmt.Print(", keep a sample")

@@ -28,7 +28,7 @@ func TestCyclicalRamp(t *testing.T) {
 }
 
 func TestCombinators(t *testing.T) {
-	identity := infer.Schedule(func(t int64) float64 { return float64(t) })
+	identity := infer.Schedule(func(t int) float64 { return float64(t) })
 	assert.Equal(t, []float64{0, 3, 6}, series(identity.Scaled(3), 3))
 	assert.Equal(t, []float64{1.5, 1.5, 2, 3}, series(identity.AtLeast(1.5), 4))
 

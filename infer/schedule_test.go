@@ -13,10 +13,10 @@ import (
 // Values that are exact in binary, or within one rounding of the formula in the comment.
 func TestSchedules(t *testing.T) {
 	ramp := infer.Linear(0, 1, 10, 20)
-	identity := infer.Schedule(func(t int64) float64 { return float64(t) })
+	identity := infer.Schedule(func(t int) float64 { return float64(t) })
 	for name, c := range map[string]struct {
 		schedule infer.Schedule
-		at       int64
+		at       int
 		want     float64
 	}{
 		"constant":         {infer.Constant(0.3), 0, 0.3},
@@ -61,17 +61,17 @@ func TestSchedules(t *testing.T) {
 // The steps of Robbins and Monro: the last of 10⁶ values still follows a·(b + t)^(−γ), by logarithms.
 func TestPolynomialDecay(t *testing.T) {
 	s := infer.Polynomial(0.5, 10, 0.55)
-	for step := int64(1); step <= 1_000_000; step *= 10 {
+	for step := int(1); step <= 1_000_000; step *= 10 {
 		want := math.Log(0.5) - 0.55*math.Log(10+float64(step))
 		assert.InDelta(t, want, math.Log(s(step)), 1e-14)
 	}
 }
 
 func TestPieces(t *testing.T) {
-	identity := infer.Schedule(func(t int64) float64 { return float64(t) })
+	identity := infer.Schedule(func(t int) float64 { return float64(t) })
 	s := infer.Constant(-1).Then(3, identity).Then(5, infer.Constant(4).Warmup(2))
 	var got []float64
-	for i := range int64(8) {
+	for i := range int(8) {
 		got = append(got, s(i))
 	}
 	assert.Equal(t, []float64{-1, -1, -1, 0, 1, 2, 4, 4}, got)

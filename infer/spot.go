@@ -38,7 +38,7 @@ const (
 // the model reads has changed. It reads no random numbers.
 type spots struct {
 	mu        sync.Mutex
-	seen, due int64 // gradients
+	seen, due int // gradients
 	compiled  []spot
 	aside     func(f func()) // calls f, whose evaluations do not count; nil is f itself
 	text      string         // of the difference that was found first; "" for none
@@ -54,7 +54,7 @@ type spot struct {
 }
 
 // after counts gradients, and says whether a comparison is due.
-func (s *spots) after(n int64) bool {
+func (s *spots) after(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.due == 0 {
@@ -107,7 +107,7 @@ func coded(f *native.Func, like Params, x []float64, weight float64) (p Params, 
 	if err != nil {
 		return p, 0, nil, nil, err
 	}
-	flat, err := torch.FromSliceOn(device, like.Flat.T().DType(), x, int64(len(x)))
+	flat, err := torch.FromSliceOn(device, like.Flat.T().DType(), x, int(len(x)))
 	return Params{Layout: like.Layout, Flat: flat}, weight, values, grad, err
 }
 
@@ -201,7 +201,7 @@ func (p Params) beside() Params {
 		factors[i] = 1 + eps*float64(1-2*(i%2))
 	}
 	device := torch.Must(torch.DeviceOf(p.Flat))
-	by := torch.Must(torch.FromSliceOn(device, p.Flat.T().DType(), factors, int64(len(factors))))
+	by := torch.Must(torch.FromSliceOn(device, p.Flat.T().DType(), factors, int(len(factors))))
 	p.Flat = p.Flat.Mul(by)
 	return p
 }

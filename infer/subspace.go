@@ -80,7 +80,7 @@ func Subspace(logPosterior LogPosterior, full Params, sites ...string) (LogPoste
 			if at, ok := layout.Site(site.Name); ok {
 				parts[i], err = raw.Of(sub.Flat.T().Narrow(-1, int64(at.Offset), int64(at.Size), false))
 			} else if parts[i] = held[site.Name]; rows > 0 {
-				parts[i], err = raw.Of(parts[i].T().Expand([]int64{rows, int64(site.Size)}, true, false))
+				parts[i], err = raw.Of(parts[i].T().Expand([]int64{int64(rows), int64(site.Size)}, true, false))
 			}
 			if err != nil {
 				return Params{}, err

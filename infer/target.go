@@ -28,7 +28,7 @@ type LogPosterior func(p Params, b Batch) (logp torch.Tensor, aux Aux)
 // [FromParts] make a target of functions; a compiled model has one.
 type Target struct {
 	LogPosterior LogPosterior // mean over the data: (1/N) log prior + (1/n) Σ log likelihood for a batch of n data
-	Data         int64        // N; 0 or 1 where LogPosterior is the whole log density
+	Data         int        // N; 0 or 1 where LogPosterior is the whole log density
 	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
 	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
 	// Prior draws from the prior one point for each stream: params of shape [K, d] on unconstrained space. A target that
@@ -56,10 +56,10 @@ type Weights struct{ Prior, Likelihood, Jacobian float64 }
 type Parts func(p Params, b Batch, w Weights) (torch.Tensor, Aux)
 
 // Mean is the target of a log posterior that is a mean over n data. With n = 0 the function is the whole log density.
-func Mean(f LogPosterior, n int64) Target { return Target{LogPosterior: f, Data: n} }
+func Mean(f LogPosterior, n int) Target { return Target{LogPosterior: f, Data: n} }
 
 // Sum is the target of a log posterior that is a sum: the log prior and the log likelihood of n data.
-func Sum(f LogPosterior, n int64) Target {
+func Sum(f LogPosterior, n int) Target {
 	if f == nil || n <= 1 {
 		return Target{LogPosterior: f}
 	}
@@ -73,7 +73,7 @@ func Sum(f LogPosterior, n int64) Target {
 // FromParts is the target of a log prior and a log likelihood of n data that are functions apart, both
 // on the scale of the sum over data: of a batch the log likelihood counts N/n times. Its aux are the
 // parts, "log_prior" and "log_likelihood".
-func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor), n int64) Target {
+func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor), n int) Target {
 	if f == nil {
 		return Target{Data: n}
 	}
@@ -91,7 +91,7 @@ func FromParts(f func(p Params, b Batch) (logPrior, logLikelihood torch.Tensor),
 
 // WithParts is the target of parts that are evaluated together, over n data. jacobian says whether
 // they have a Jacobian.
-func WithParts(parts Parts, n int64, jacobian bool) Target {
+func WithParts(parts Parts, n int, jacobian bool) Target {
 	own := parts
 	parts = func(p Params, b Batch, w Weights) (torch.Tensor, Aux) {
 		return tied(func(p Params, b Batch) (torch.Tensor, Aux) { return own(p, b, w) })(p, b)

@@ -112,9 +112,9 @@ func temper(name string, t Target, temperature, prior, likelihood float64) (Targ
 //	logsumexp(z/T) − logsumexp(z)/T
 func CategoricalNormalizer(logits torch.Tensor, temperature float64) torch.Tensor {
 	inverse := ts.FloatScalar(1 / temperature)
-	last := []int64{-1}
-	hot := torch.Must(torch.Must(logits.T().MulScalar(inverse, false)).Logsumexp(last, false, false))
-	cold := torch.Must(logits.T().Logsumexp(last, false, false))
+	last := []int{-1}
+	hot := torch.Must(torch.Must(logits.T().MulScalar(inverse, false)).Logsumexp(torch.Int64s(last), false, false))
+	cold := torch.Must(logits.T().Logsumexp(torch.Int64s(last), false, false))
 	return torch.Must(torch.Combine(torch.Term{Coeff: 1, Tensor: torch.Of(hot)},
 		torch.Term{Coeff: -1 / temperature, Tensor: torch.Of(cold)}))
 }

@@ -35,7 +35,7 @@ func (l *Layout) SiteMeans(values []float64) [][]float64 {
 // averaged over n batches. In equilibrium at temperature T it is T on average, for a density on the whole of R^d that
 // vanishes at infinity (integrate by parts); its variance depends on the target. Large readings tell of a chain that
 // has not settled or of a step that is too large. (Wenzel et al. 2020, equation 43.)
-func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error), n int64) ([][]float64, error) {
+func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error), n int) ([][]float64, error) {
 	if n < 1 {
 		return nil, &FieldError{Type: "infer.ConfigurationalTemperatures", Field: "n", Value: n,
 			Allowed: "it must be at least 1"}
@@ -90,7 +90,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 // Reading is what a [Thermometer] read after one update.
 type Reading struct {
 	FirstChain      uint64      // the number of the first chain of the K: not 0 in the later groups of an ensemble
-	Updates         int64       // made before
+	Updates         int       // made before
 	Temperature     float64     // T of the last update
 	Kinetic         [][]float64 // m·M⁻¹m/d, [K][sites]; nil for a method without momenta
 	Configurational [][]float64 // −θ·∇logPosterior/d, [K][sites]; nil unless asked for
@@ -99,12 +99,12 @@ type Reading struct {
 // Thermometer is an observer that reads temperatures. Package diag judges them.
 type Thermometer struct {
 	// When says after how many updates to read, for example Cycles.Ends; nil is after every update.
-	When func(updates int64) bool
+	When func(updates int) bool
 	// Gradient and Next, both or none, are for configurational temperatures: of the log posterior that the method has, and
 	// the batches to evaluate it on, Batches of them each time (0 means 1). They should not be the batches of the run.
 	Gradient Gradient
 	Next     func() (Batch, error)
-	Batches  int64
+	Batches  int
 	// Then is the observer to call next; nil for none.
 	Then Observer
 

@@ -16,7 +16,7 @@ type fuller interface{ CheckFull(Batch) error }
 // shortage says that a batch has used of the size data of a plate, or of a variable that is in none.
 type shortage interface {
 	error
-	Part() (plate string, used, size int64)
+	Part() (plate string, used, size int)
 }
 
 // whole is all of the data of the run: what [Full] was given, or the batch of the program. It is in main memory, where
@@ -86,14 +86,14 @@ func (s *session) checkWhole() error {
 }
 
 // otherTotal is the error of batches of n data, where what is named counts another number.
-func otherTotal(given string, n int64, where string, size int64, remedy string) error {
+func otherTotal(given string, n int, where string, size int, remedy string) error {
 	return &FieldError{Type: optionsName, Field: "Batches", Value: fmt.Sprintf("%s %d data", given, n),
 		Allowed: fmt.Sprintf("%s counts %d: %s", where, size, remedy)}
 }
 
 // checkFull refuses one batch for all updates that has another number of data than the program counts. A datum would be
 // weighted by the wrong number, and the posterior would be another.
-func (s *session) checkFull(data int64) error {
+func (s *session) checkFull(data int) error {
 	f, ok := s.batches.(*full)
 	_, climbs := s.program.(climbing) // for a run that has been checked
 	if !ok || climbs {
@@ -112,7 +112,7 @@ func (s *session) checkFull(data int64) error {
 		}
 		return nil
 	}
-	all := func(size int64) string {
+	all := func(size int) string {
 		text := fmt.Sprintf("give infer.Full all %d", size)
 		_, drives := s.transform.(Driver)
 		if t, ok := s.transform.(interface{ NeedsWhole() bool }); !drives && !(ok && t.NeedsWhole()) {
@@ -146,7 +146,7 @@ func (s *session) checkFull(data int64) error {
 // population is how many data the program counts, in rows of its batch: those of the batch, or as many as the plate has
 // of which that is a part. With plates in plates that is less than N, which counts a row several times. It is 0 where
 // nothing is known.
-func (s *session) population() (rows int64, plate string) {
+func (s *session) population() (rows int, plate string) {
 	p, ok := s.program.(fuller)
 	n, err := s.program.Batch().Size()
 	if !ok || err != nil {
@@ -168,7 +168,7 @@ func (s *session) population() (rows int64, plate string) {
 
 // checkTotal refuses minibatches of another number of data than the program counts. A datum would be weighted by the
 // wrong number, and the posterior would be another.
-func (s *session) checkTotal(data int64) error {
+func (s *session) checkTotal(data int) error {
 	b, ok := s.batches.(*minibatches)
 	_, own := s.program.(handwritten)
 	_, climbs := s.program.(climbing) // for a run that has been checked

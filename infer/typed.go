@@ -85,7 +85,7 @@ type typed struct {
 type typedPart struct {
 	name     string
 	from, to torch.Tensor
-	version  int64
+	version  int
 }
 
 // newTyped is nil where the types of the data are right.
@@ -98,7 +98,7 @@ func newTyped(p converter, data Batch) (*typed, error) {
 	for name, to := range batch {
 		if from := data[name]; from != to {
 			torch.Detach(to)
-			t.parts = append(t.parts, typedPart{name, from, to, from.T().Must_Version(false)})
+			t.parts = append(t.parts, typedPart{name, from, to, int(from.T().Must_Version(false))})
 		}
 	}
 	if len(t.parts) == 0 {
@@ -118,7 +118,7 @@ func (t *typed) of(data Batch) (Batch, error) {
 			return nil, fmt.Errorf("batch tensor %q was freed: %w", p.name, ErrConfig)
 		}
 		now := p.from.T().Must_Version(false)
-		if now == p.version {
+		if int(now) == p.version {
 			continue
 		}
 		values, err := torch.ToSlice[float64](p.from) // what is converted is float64, or small whole numbers
@@ -128,7 +128,7 @@ func (t *typed) of(data Batch) (Batch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", p.name, err)
 		}
-		p.version = now
+		p.version = int(now)
 	}
 	return t.batch, nil
 }

@@ -25,12 +25,12 @@ const undefinedShare = 1e-3
 // undefined counts the points of a run at which the density is finite and its gradient NaN.
 type undefined struct {
 	mu    sync.Mutex
-	count int64
+	count int
 	first []float64
 }
 
 // see counts a point, or n times the same.
-func (u *undefined) see(x []float64, n int64) {
+func (u *undefined) see(x []float64, n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.count += n; u.first == nil {
@@ -58,7 +58,7 @@ type blamer interface {
 
 // undefined says how many points had a finite density and a gradient of NaN, and where that comes from; n is 0 where
 // none had.
-func (s *session) undefined() (n int64, text string) {
+func (s *session) undefined() (n int, text string) {
 	u := &s.compilation.undefined
 	u.mu.Lock()
 	n, x := u.count, u.first

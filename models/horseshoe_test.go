@@ -141,7 +141,7 @@ func TestPlate(t *testing.T) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		c.Plate("groups", 3, func(c *ppl.Ctx) {
 			b := models.Horseshoe{Slab: 1}.Sample(c, "b", 2)
-			require.Equal(t, []int64{3, 2}, b.Shape())
+			require.Equal(t, []int{3, 2}, b.Shape())
 		})
 	}, infer.Batch{})
 	require.NoError(t, err)

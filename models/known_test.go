@@ -15,7 +15,7 @@ import (
 )
 
 // mode is where Adam, with steps that go to 0, ends from the point 0: the values of each site on the constrained side.
-func mode(t *testing.T, m models.Model, steps int64) map[string][]float64 {
+func mode(t *testing.T, m models.Model, steps int) map[string][]float64 {
 	t.Helper()
 	p := compile(t, m)
 	start, err := infer.Zeros(p.Layout())

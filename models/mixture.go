@@ -44,13 +44,13 @@ func (c NormalMixture) Build() (Model, error) {
 	if f.err != nil {
 		return Model{}, f.err
 	}
-	k := int64(c.Components)
+	k := int(c.Components)
 	prior := f.repeated(concentration, k)
 	return f.model("normal_mixture", func(m *ppl.Ctx) {
 		weights := m.Sample("weights", dist.Dirichlet(prior))
 		loc := m.Sample("loc", OrderedNormal(c.LocMean, locs, c.Components))
 		scale := m.Sample("scale", dist.LogNormal(0, spreads).Expand(k))
-		m.Plate("data", int64(len(c.Y)), func(m *ppl.Ctx) {
+		m.Plate("data", int(len(c.Y)), func(m *ppl.Ctx) {
 			m.Observe("y", dist.MixtureSameFamily(dist.Categorical(weights), dist.Normal(loc, scale)), m.Data("y"))
 		})
 	}, infer.Batch{"y": y})

@@ -116,7 +116,7 @@ func (f *fields) numbers(field string, v []float64, n int, ok func(float64) bool
 // vector is checked numbers as a tensor.
 func (f *fields) vector(field string, v []float64, n int, ok func(float64) bool, allowed string) torch.Tensor {
 	f.numbers(field, v, n, ok, allowed)
-	return f.tensor(v, int64(len(v)))
+	return f.tensor(v, int(len(v)))
 }
 
 // matrix is rows of finite numbers as a tensor of shape [n, d].
@@ -135,11 +135,11 @@ func (f *fields) matrix(field string, rows [][]float64) (t torch.Tensor, n, d in
 		flat = append(flat, row...)
 	}
 	f.numbers(field, flat, n*d, finite, "finite")
-	return f.tensor(flat, int64(n), int64(d)), n, d
+	return f.tensor(flat, int(n), int(d)), n, d
 }
 
 // tensor is a copy of data that belongs to no scope, so that a model made inside torch.Do outlives it.
-func (f *fields) tensor(data []float64, shape ...int64) torch.Tensor {
+func (f *fields) tensor(data []float64, shape ...int) torch.Tensor {
 	if f.err != nil {
 		return torch.Tensor{}
 	}
@@ -153,8 +153,8 @@ func (f *fields) tensor(data []float64, shape ...int64) torch.Tensor {
 }
 
 // repeated is a tensor of one number.
-func (f *fields) repeated(v float64, shape ...int64) torch.Tensor {
-	n := int64(1)
+func (f *fields) repeated(v float64, shape ...int) torch.Tensor {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}

@@ -23,7 +23,7 @@ type orderedNormal struct {
 //
 //	log p(x) = log k! + Σ log N(x_j; loc, scale²)
 func OrderedNormal(loc, scale float64, k int) dist.Distribution {
-	return orderedNormal{dist.Independent(dist.Normal(loc, scale).Expand(int64(k)), 1), loc, scale, k}
+	return orderedNormal{dist.Independent(dist.Normal(loc, scale).Expand(int(k)), 1), loc, scale, k}
 }
 
 // Name is the family's name.
@@ -39,7 +39,7 @@ func (d orderedNormal) LogProb(value torch.Tensor) torch.Tensor {
 }
 
 // Sample draws the numbers and sorts them.
-func (d orderedNormal) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+func (d orderedNormal) Sample(src *dist.Source, sample ...int) torch.Tensor {
 	sorted, _ := d.Distribution.Sample(src, sample...).T().MustSort(-1, false, false)
 	return torch.Of(sorted)
 }
@@ -77,12 +77,12 @@ func (d orderedNormal) moments(f func(m1, m2 float64) float64) torch.Tensor {
 		}
 		out[j] = f(moment(1), moment(2))
 	}
-	shape := append(d.BatchShape(), int64(d.k))
+	shape := append(d.BatchShape(), int(d.k))
 	return torch.New(out).Expand(shape...)
 }
 
 // Expand broadcasts the batch shape.
-func (d orderedNormal) Expand(batch ...int64) dist.Distribution {
+func (d orderedNormal) Expand(batch ...int) dist.Distribution {
 	d.Distribution = d.Distribution.Expand(batch...)
 	return d
 }

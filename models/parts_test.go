@@ -96,8 +96,8 @@ func TestMinibatches(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		m    models.Model
-		n    int64
-		size int64
+		n    int
+		size int
 	}{{radon, 60, 12}, {mixture, 40, 8}, {lynx, 112, 16}, {beetles, 481, 37}} {
 		t.Run(c.m.Name, func(t *testing.T) {
 			p := compile(t, c.m)
@@ -216,7 +216,7 @@ func TestDrawsPredictionsAndGraphs(t *testing.T) {
 				require.NoError(t, err)
 				got, err := torch.Shape(y)
 				require.NoError(t, err)
-				require.Equal(t, append([]int64{n}, shape...), got)
+				require.Equal(t, append([]int{n}, shape...), got)
 				for _, v := range floats(y) {
 					require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 				}
@@ -241,7 +241,7 @@ func TestPredictionsAtNewFeatures(t *testing.T) {
 	posterior, err := p.Draws(free, m.Batch)
 	require.NoError(t, err)
 	for _, x := range [][]float64{{4, -2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}} {
-		batch := infer.Batch{"x": torch.New(x, int64(len(x)), 1)}
+		batch := infer.Batch{"x": torch.New(x, int(len(x)), 1)}
 		predicted, err := ppl.Predictive{Model: m.Model, Batch: batch, Seed: 1}.Posterior(posterior)
 		require.NoError(t, err)
 		var want []float64

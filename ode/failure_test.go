@@ -36,7 +36,7 @@ func TestBlowUp(t *testing.T) {
 		y = solution(t, s, []float64{1}, 0, []float64{0.5, 2})
 		require.True(t, math.IsNaN(y[0]) && math.IsNaN(y[1]), name)
 		r := s.Report()
-		require.Equal(t, []int64{2, 1, 0}, []int64{r.Solutions, r.BlowUps, r.Limit}, name)
+		require.Equal(t, []int{2, 1, 0}, []int{r.Solutions, r.BlowUps, r.Limit}, name)
 		require.Contains(t, r.String(), "1 blew up")
 	}
 }
@@ -82,13 +82,13 @@ func TestStiff(t *testing.T) {
 	explicit := ode.New(f, ode.Options{MaxSteps: 1000})
 	require.True(t, math.IsNaN(solution(t, explicit, []float64{0}, 0, []float64{1})[0]))
 	r := explicit.Report()
-	require.Equal(t, []int64{1, 1}, []int64{r.Limit, r.Stiff})
+	require.Equal(t, []int{1, 1}, []int{r.Limit, r.Stiff})
 	require.Contains(t, r.String(), "use ode.Options{Method: ode.SDIRK}")
 
 	implicit := ode.New(f, ode.Options{Method: ode.SDIRK, MaxSteps: 1000})
 	// The solution is cos t + 10⁻⁴ sin t but for terms of 10⁻⁸ once the start is forgotten.
 	require.InDelta(t, math.Cos(1)+1e-4*math.Sin(1), solution(t, implicit, []float64{0}, 0, []float64{1})[0], 1e-6)
-	require.Less(t, implicit.Report().Steps, int64(200))
+	require.Less(t, implicit.Report().Steps, int(200))
 
 	short := ode.New(logistic, ode.Options{MaxSteps: 3})
 	require.True(t, math.IsNaN(solution(t, short, []float64{0.1}, 0, []float64{50}, 1, 5)[0]))

@@ -19,7 +19,7 @@ import (
 )
 
 // noted is a short run, which starts at x in one chain, and how many solutions of the system failed in it.
-func noted(t *testing.T, s *ode.System, model ppl.Model, x float64, tier native.Tier) (*draws.Draws, int64) {
+func noted(t *testing.T, s *ode.System, model ppl.Model, x float64, tier native.Tier) (*draws.Draws, int) {
 	t.Helper()
 	program, err := ppl.Compile(model, nil)
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func TestNotes(t *testing.T) {
 			require.NotEmpty(t, notes)
 			note := notes[len(notes)-1]
 			require.Equal(t, "no_solution", note.Kind)
-			var said int64
+			var said int
 			_, err := fmt.Sscanf(note.Text, "%d of ", &said)
 			require.NoError(t, err)
 			require.Positive(t, said)

@@ -10,15 +10,15 @@ import (
 
 // Report is what became of the solutions of a system so far, in this process.
 type Report struct {
-	Solutions   int64 // all
-	Steps       int64 // that were taken
-	Rejected    int64 // that were tried and not taken
-	Evaluations int64 // of the right-hand side with its derivatives
+	Solutions   int // all
+	Steps       int // that were taken
+	Rejected    int // that were tried and not taken
+	Evaluations int // of the right-hand side with its derivatives
 
-	BlowUps int64 // solutions that are NaN: they left the finite numbers, or their steps became too short
-	Limit   int64 // solutions that are NaN: they needed more than Options.MaxSteps steps
-	Stiff   int64 // those of Limit whose steps were short for stability and not for accuracy: the system is stiff there
-	Times   int64 // solutions that are NaN: they start after the first time
+	BlowUps int // solutions that are NaN: they left the finite numbers, or their steps became too short
+	Limit   int // solutions that are NaN: they needed more than Options.MaxSteps steps
+	Stiff   int // those of Limit whose steps were short for stability and not for accuracy: the system is stiff there
+	Times   int // solutions that are NaN: they start after the first time
 }
 
 // Report counts the solutions of a system.
@@ -46,7 +46,7 @@ func report(c counts) Report {
 // String says what became of the solutions, and what to do.
 func (r Report) String() string {
 	var b strings.Builder
-	per := func(n int64) float64 { return float64(n) / float64(max(r.Solutions, 1)) }
+	per := func(n int) float64 { return float64(n) / float64(max(r.Solutions, 1)) }
 	fmt.Fprintf(&b, "%d solutions, each of %.4g steps and %.4g evaluations of the right-hand side", r.Solutions,
 		per(r.Steps), per(r.Evaluations))
 	if r.BlowUps > 0 {
@@ -92,7 +92,7 @@ func (r Report) notes() []draws.Note {
 		return nil
 	}
 	var why, advice []string
-	add := func(count int64, reason, remedy string) {
+	add := func(count int, reason, remedy string) {
 		if count > 0 {
 			why, advice = append(why, fmt.Sprintf("%d %s", count, reason)), append(advice, remedy)
 		}

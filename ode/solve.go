@@ -29,27 +29,27 @@ func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 		parts = append(parts, torch.Of(torch.Must(torch.Must(x.T().Detach(false)).Reshape([]int64{-1}, false))))
 	}
 	out := torch.Must(solver.Apply(torch.Must(ts.Cat(raw.Pointers(parts), 0)), a.check))
-	n, count := a.shapes[2][0], int64(a.times)
-	y := torch.Must(out.Narrow(0, 0, count*n, false))
+	n, count := a.shapes[2][0], int(a.times)
+	y := torch.Must(out.Narrow(0, 0, int64(count*n), false))
 	if len(a.columns) == 0 {
-		return torch.Of(y.MustView([]int64{count, n}, false))
+		return torch.Of(y.MustView([]int64{int64(count), int64(n)}, false))
 	}
 	// y + J (x − x): the value of y with the derivatives J.
-	columns := int64(len(a.columns))
-	j := torch.Must(out.Narrow(0, count*n, count*n*columns, false)).MustView([]int64{count * n, columns}, false)
+	columns := int(len(a.columns))
+	j := torch.Must(out.Narrow(0, int64(count*n), int64(count*n*columns), false)).MustView([]int64{int64(count * n), int64(columns)}, false)
 	var moved []torch.Tensor
 	for _, x := range a.differ {
 		x = torch.Of(torch.Must(x.T().Reshape([]int64{-1}, false)))
 		moved = append(moved, x.Sub(torch.Must(x.T().Detach(false))))
 	}
-	return torch.Of(y.MustAdd(j.MustMv(torch.Cat(0, moved).T(), false), false).MustView([]int64{count, n}, false))
+	return torch.Of(y.MustAdd(j.MustMv(torch.Cat(0, moved).T(), false), false).MustView([]int64{int64(count), int64(n)}, false))
 }
 
 // arguments are those of Solve: times, start, y0 and the parameters.
 type arguments struct {
 	system  *System
 	all     []torch.Tensor
-	shapes  [][]int64
+	shapes  [][]int
 	times   int
 	differ  []torch.Tensor // those that gradients are taken in
 	columns []int          // and their numbers among (start, y0, params)
@@ -188,13 +188,13 @@ func (a *arguments) split(x torch.Tensor) (t, y torch.Tensor, params []torch.Ten
 	n := a.shapes[2][0]
 	at := 1 + n
 	for _, shape := range a.shapes[3:] {
-		size := int64(1)
+		size := int(1)
 		for _, k := range shape {
 			size *= k
 		}
-		params = append(params, torch.Of(torch.Must(x.T().Narrow(0, at, size, false)).MustReshape(slices.Clone(shape),
+		params = append(params, torch.Of(torch.Must(x.T().Narrow(0, int64(at), int64(size), false)).MustReshape(torch.Int64s(slices.Clone(shape)),
 			false)))
 		at += size
 	}
-	return x.At(0), torch.Of(x.T().MustNarrow(0, 1, n, false)), params
+	return x.At(0), torch.Of(x.T().MustNarrow(0, 1, int64(n), false)), params
 }

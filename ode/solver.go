@@ -101,18 +101,18 @@ func newCSolver(p problem) (*cSolver, error) {
 
 // counts are sums over all solutions.
 type counts struct {
-	Solutions, Steps, Rejected, Evaluations int64
-	Ends                                    [ends]int64
+	Solutions, Steps, Rejected, Evaluations int
+	Ends                                    [ends]int
 }
 
 // add adds the counts of a solver.
 func (c *counts) add(s *cSolver) {
-	c.Solutions += int64(C.kelvin_ode_solutions(s.c))
-	c.Steps += int64(C.kelvin_ode_steps(s.c))
-	c.Rejected += int64(C.kelvin_ode_rejected(s.c))
-	c.Evaluations += int64(C.kelvin_ode_evaluations(s.c))
+	c.Solutions += int(C.kelvin_ode_solutions(s.c))
+	c.Steps += int(C.kelvin_ode_steps(s.c))
+	c.Rejected += int(C.kelvin_ode_rejected(s.c))
+	c.Evaluations += int(C.kelvin_ode_evaluations(s.c))
 	for i := range c.Ends {
-		c.Ends[i] += int64(C.kelvin_ode_ended(s.c, C.int(i)))
+		c.Ends[i] += int(C.kelvin_ode_ended(s.c, C.int(i)))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestAdviceOnData(t *testing.T) {
 			c.Factor("f", torch.Where(c.Data("d"), dist.Normal(a, 1).LogProb(c.Data("y")), 0))
 		})
 	}
-	_, err := ppl.Compile(condition, infer.Batch{"d": torch.New([]int64{0, 1}), "y": vec(1, 2)})
+	_, err := ppl.Compile(condition, infer.Batch{"d": torch.New([]int{0, 1}), "y": vec(1, 2)})
 	require.ErrorContains(t, err, "must be of booleans: compare, as in d.Gt(0)")
 	require.ErrorContains(t, err, "(at ppl/advice_test.go:")
 	assert.NotContains(t, err.Error(), "float64 once")
@@ -138,7 +138,7 @@ func TestAdviceOnPredictions(t *testing.T) {
 			c.Observe("y", dist.Normal(a, c.Data("spread")), c.Data("y"))
 		})
 	}
-	three := of([]draws.Site{{Name: "a", Shape: []int64{3}, Size: 3}}, 1, 2, 3)
+	three := of([]draws.Site{{Name: "a", Shape: []int{3}, Size: 3}}, 1, 2, 3)
 	_, err = ppl.Predictive{Model: groups, Batch: infer.Batch{"spread": vec(1, 1, 1, 1, 1)}}.Posterior(three)
 	require.ErrorContains(t, err, `the draws have the variables in plate "groups" for 3: to predict for others `+
 		`leave those variables out of the draws`)
@@ -209,7 +209,7 @@ func TestAdviceOnDrawsOfOthers(t *testing.T) {
 	_, err = p.Predict(d, 1)
 	require.ErrorContains(t, err, "0.6668 is not from 0 to 0.666")
 
-	groups := must(draws.New([]draws.Site{{Name: "a", Shape: []int64{3}, Size: 3}}, nil, 1))
+	groups := must(draws.New([]draws.Site{{Name: "a", Shape: []int{3}, Size: 3}}, nil, 1))
 	require.NoError(t, groups.AppendChain(0, []float64{1, 2, 3}, nil))
 	_, err = ppl.Predictive{Model: func(c *ppl.Ctx) {
 		c.Plate("groups", 3, func(c *ppl.Ctx) { c.Sample("a", dist.Normal(0, 1)) })

@@ -34,11 +34,11 @@ func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 				return err
 			}
 			if from == 0 {
-				widest := int64(1)
+				widest := int(1)
 				for _, v := range values {
 					shape := shapeOf(v)
 					widest = max(widest, count(shape[1:]))
-					all, err := v.T().NewEmpty(append([]int64{int64(n)}, shape[1:]...), v.T().DType(), torch.Must(torch.DeviceOf(v)),
+					all, err := v.T().NewEmpty(torch.Int64s(append([]int{int(n)}, shape[1:]...)), v.T().DType(), torch.Must(torch.DeviceOf(v)),
 						false)
 					if err != nil {
 						return err

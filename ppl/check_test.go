@@ -66,7 +66,7 @@ func TestLOOGolden(t *testing.T) {
 		ll, err := p.LogLikelihood(posterior)
 		require.NoError(t, err)
 		require.Empty(t, ll.Stats())
-		require.Equal(t, []draws.Site{{Name: "y", Shape: []int64{12}, Size: 12}}, ll.Sites())
+		require.Equal(t, []draws.Site{{Name: "y", Shape: []int{12}, Size: 12}}, ll.Sites())
 		require.Equal(t, 2, ll.Chains())
 		for _, at := range [][2]int{{0, 0}, {1, 99}} {
 			mu := posterior.Row(at[0], at[1])[0]
@@ -123,7 +123,7 @@ func TestLOOAndPredictConjugate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, chains, predicted.Chains())
 	require.Equal(t, length, predicted.Len(2))
-	require.Equal(t, []draws.Site{{Name: "y", Shape: []int64{n}, Size: n}}, predicted.Sites())
+	require.Equal(t, []draws.Site{{Name: "y", Shape: []int{n}, Size: n}}, predicted.Sites())
 	for i := range 3 {
 		withinErrors(t, predicted.Pooled(i), v*sum, math.Sqrt(1+v))
 	}
@@ -230,16 +230,16 @@ func TestPredictOutsidePlates(t *testing.T) {
 	for name, c := range map[string]struct {
 		of    func(mu torch.Tensor) dist.Distribution
 		y     torch.Tensor
-		shape []int64
+		shape []int
 	}{
 		"numbers": {func(mu torch.Tensor) dist.Distribution { return dist.Normal(mu, 2) }, vec(1.2, -2.5, 2.9, -0.3, 0.1),
-			[]int64{5}},
-		"counts": {func(mu torch.Tensor) dist.Distribution { return dist.Poisson(mu.Exp()) }, vec(1, 0, 2, 1), []int64{4}},
+			[]int{5}},
+		"counts": {func(mu torch.Tensor) dist.Distribution { return dist.Poisson(mu.Exp()) }, vec(1, 0, 2, 1), []int{4}},
 		"vectors": {func(mu torch.Tensor) dist.Distribution {
 			return dist.Independent(dist.Normal(torch.Stack(0, mu, mu.Neg()), 1), 1)
-		}, matrix(3, 2, 1, -1, 0.5, 0.2, -0.4, 0.3), []int64{3, 2}},
+		}, matrix(3, 2, 1, -1, 0.5, 0.2, -0.4, 0.3), []int{3, 2}},
 		"parameters of each datum": {func(mu torch.Tensor) dist.Distribution { return dist.Normal(mu, vec(1, 2, 3)) },
-			vec(1, -2, 3), []int64{3}},
+			vec(1, -2, 3), []int{3}},
 	} {
 		var rows [2][][]float64
 		var text [2]string
@@ -263,7 +263,7 @@ func TestPredictOutsidePlates(t *testing.T) {
 			text[i] = report.String()
 			prior, err := ppl.Predictive{Model: p.Model(), Batch: p.Batch()}.Prior(2)
 			require.NoError(t, err, name)
-			require.Equal(t, append([]int64{2}, c.shape...), prior["y"].Shape(), name)
+			require.Equal(t, append([]int{2}, c.shape...), prior["y"].Shape(), name)
 		}
 		require.Equal(t, rows[1], rows[0], name)
 		require.Equal(t, text[1], text[0], name)

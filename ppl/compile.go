@@ -35,8 +35,8 @@ type Program struct {
 	layout  *infer.Layout
 	latents map[string]*latent
 	order   []string         // of the latent sites, as they run
-	data    int64            // N, the population of the observations
-	values  map[string]int64 // how many values the observed sites outside plates had
+	data    int            // N, the population of the observations
+	values  map[string]int // how many values the observed sites outside plates had
 	given   map[string]bool  // the observed sites and the factors
 	hasData bool             // one of them has data
 	noData  error            // one of them has a plate without data
@@ -48,8 +48,8 @@ type Program struct {
 	totals   map[string][]rows.Rows // of them, those that are
 	means    map[string]rows.Rows   // those that depend on rows otherwise
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
-	partRows int64                  // of it in the batch
-	partOf   int64                  // its size
+	partRows int                  // of it in the batch
+	partOf   int                  // its size
 
 	types   map[string]gotch.DType // of the data that evaluations get, by name
 	indices map[string]bool        // the data of types with fractions that are used as indices
@@ -60,7 +60,7 @@ type Program struct {
 
 func newProgram(m Model, batch infer.Batch) *Program {
 	return &Program{model: m, batch: batch, latents: map[string]*latent{}, memos: map[string]*memo{},
-		values: map[string]int64{}, given: map[string]bool{}}
+		values: map[string]int{}, given: map[string]bool{}}
 }
 
 // latent is what is known of a latent site.
@@ -68,8 +68,8 @@ type latent struct {
 	name     string
 	kind     Kind
 	support  support.Support
-	shape    []int64           // on the constrained side: batch and event
-	free     []int64           // on the unconstrained side
+	shape    []int           // on the constrained side: batch and event
+	free     []int           // on the unconstrained side
 	bijector bijector.Bijector // nil when the support depends on other sites
 	start    []float64         // of params: where they start, on the unconstrained side
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
@@ -224,7 +224,7 @@ type compiler struct {
 
 // at is where the latent variables are: 0 of unconstrained space, and then other points. They start graphs of their
 // own, so that what depends on them can be told from what is constant.
-func (c *compiler) at(shape []int64) torch.Tensor {
+func (c *compiler) at(shape []int) torch.Tensor {
 	x := make([]float64, count(shape))
 	for i := range x {
 		x[i] = 0.7 * float64(c.attempt) * math.Cos(2.4*float64(i+c.attempt))
@@ -232,12 +232,12 @@ func (c *compiler) at(shape []int64) torch.Tensor {
 			x[i] = c.sign * (1 + 0.3*math.Cos(2.4*float64(i)))
 		}
 	}
-	return torch.Must(torch.Leaf(torch.New(x, append([]int64{}, shape...)...)))
+	return torch.Must(torch.Leaf(torch.New(x, append([]int{}, shape...)...)))
 }
 
 // large says whether a shape has more than 2^31 elements, as no kernel takes.
-func large(shape []int64) bool {
-	n := int64(1)
+func large(shape []int) bool {
+	n := int(1)
 	for _, s := range shape {
 		if s > 0 && n > (1<<31)/s {
 			return true
@@ -247,8 +247,8 @@ func large(shape []int64) bool {
 	return false
 }
 
-func count(shape []int64) int64 {
-	n := int64(1)
+func count(shape []int) int {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}
@@ -468,8 +468,8 @@ func dims(s *Site) []string {
 
 // population is the number of data behind an observed site: the sizes of its plates, or of its batch where
 // it is in none.
-func population(s *Site) int64 {
-	n := int64(1)
+func population(s *Site) int {
+	n := int(1)
 	for _, p := range s.Plates {
 		n *= p.Size
 	}
@@ -481,8 +481,8 @@ func population(s *Site) int64 {
 	return n
 }
 
-func zeros(shape []int64) torch.Tensor {
-	return torch.New(make([]float64, count(shape)), append([]int64{}, shape...)...)
+func zeros(shape []int) torch.Tensor {
+	return torch.New(make([]float64, count(shape)), append([]int{}, shape...)...)
 }
 
 // String describes the program: its latent variables with their shapes, how many data there are, and which discrete
@@ -531,7 +531,7 @@ func (p *Program) Dims(name string) []string {
 
 // Data is N, the number of data: the largest product of the plate sizes around an observed site or a factor, or the
 // number of elements of an observed site that is in no plate.
-func (p *Program) Data() int64 { return max(p.data, 1) }
+func (p *Program) Data() int { return max(p.data, 1) }
 
 // Model is the model as it was compiled: discrete variables that Compile sums out are summed out.
 func (p *Program) Model() Model { return p.model }

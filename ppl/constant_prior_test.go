@@ -68,8 +68,8 @@ func constant() map[string]dist.Distribution {
 		"Weibull":                     dist.Weibull(1, 2),
 		"WishartCholesky":             dist.WishartCholesky(5, eye),
 		"ZeroSumNormal":               dist.ZeroSumNormal(3, 2),
-		"ImproperUniform, ZeroSum":    dist.ImproperUniform(support.ZeroSum, nil, []int64{3}),
-		"ImproperUniform, Ordered":    dist.ImproperUniform(support.Ordered, nil, []int64{3}),
+		"ImproperUniform, ZeroSum":    dist.ImproperUniform(support.ZeroSum, nil, []int{3}),
+		"ImproperUniform, Ordered":    dist.ImproperUniform(support.Ordered, nil, []int{3}),
 		"Flat":                        dist.Flat(3),
 		"FlatPositive":                dist.FlatPositive(3),
 	}

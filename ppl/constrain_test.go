@@ -23,7 +23,7 @@ func many(c *ppl.Ctx) {
 	c.Sample("unit", dist.Beta(2, 3))
 	c.Sample("below", dist.Uniform(0, high))
 	p := c.Sample("simplex", dist.Dirichlet(vec(1, 2, 3)))
-	c.Sample("ordered", dist.ImproperUniform(support.Ordered, nil, []int64{3}))
+	c.Sample("ordered", dist.ImproperUniform(support.Ordered, nil, []int{3}))
 	c.Sample("corr", dist.LKJCholesky(3, 2))
 	c.Deterministic("twice", a.Mul(2))
 	c.Observe("y", dist.Categorical(p), vec(1))
@@ -131,7 +131,7 @@ func TestNamedDrawsMapBack(t *testing.T) {
 	_, err = back(p, share)
 	require.ErrorIs(t, err, draws.ErrUnknownName)
 	one := func(at ...float64) *draws.Draws {
-		d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{int64(len(at))}, Size: len(at)}}, nil, 1)
+		d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{int(len(at))}, Size: len(at)}}, nil, 1)
 		require.NoError(t, err)
 		require.NoError(t, d.Append(at, nil))
 		return d
@@ -143,7 +143,7 @@ func TestNamedDrawsMapBack(t *testing.T) {
 	_, err = back(p, one(0.5, 1))
 	require.ErrorIs(t, err, infer.ErrNonFinite)
 	require.ErrorContains(t, err, "draw 0 of chain 0: x[1] is outside its support, or at an end of it")
-	p, _ = compiled(t, func(c *ppl.Ctx) { c.Sample("x", dist.ImproperUniform(support.UnitVector, nil, []int64{2})) }, nil)
+	p, _ = compiled(t, func(c *ppl.Ctx) { c.Sample("x", dist.ImproperUniform(support.UnitVector, nil, []int{2})) }, nil)
 	_, err = back(p, one(0.6, 0.8))
 	require.ErrorContains(t, err, `site "x" is a unit vector`)
 }

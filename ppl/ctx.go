@@ -42,7 +42,7 @@ type execution struct {
 	absent  map[*ts.Tensor]string // what Data gave for data that are missing, by name
 
 	reveal *reveal          // a run of InferDiscrete; nil in others
-	parts  map[string]int64 // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
+	parts  map[string]int // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
 
 	indices map[*ts.Tensor]torch.Tensor // values of discrete variables, as steps of a loop share them
 	singles map[string]torch.Tensor     // those that are one number, by shape and number
@@ -264,7 +264,7 @@ func run(m Model, e *execution, handlers []Handler) {
 		defer thread.Evaluate()()
 	}
 	if e.sizes == nil {
-		e.sizes = &plateSizes{told: map[string]int64{}}
+		e.sizes = &plateSizes{told: map[string]int{}}
 	}
 	e.sizes.model = m
 	m(&Ctx{run: e, handlers: handlers, inside: new(string)})
@@ -339,7 +339,7 @@ func (e *execution) nameIndex(failure *torch.Error) {
 const indexedBy = " has it"
 
 // shapeOf is the shape of a tensor inside a model.
-func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
+func shapeOf(t torch.Tensor) []int { return t.Shape() }
 
 // Run runs the model once inside the caller's torch.Do, and shows its sites to handlers, the innermost last: what
 // methods of inference outside of this package are made of. It may run mapped over points.

@@ -110,13 +110,13 @@ func (s *Site) direct() torch.Tensor {
 // surrogate has the value and the gradient of the density, row: v + Σ g (x − detach(x)).
 func (s *Site) surrogate(row torch.Tensor, differs func(i int) bool) torch.Tensor {
 	sum := row.At(0)
-	at := int64(1)
+	at := int(1)
 	for i, x := range s.density.inputs {
 		if !differs(i) {
 			continue
 		}
 		shape := shapeOf(x)
-		g := row.T().MustNarrow(0, at, count(shape), false).MustReshape(shape, false)
+		g := row.T().MustNarrow(0, int64(at), int64(count(shape)), false).MustReshape(torch.Int64s(shape), false)
 		sum = sum.Add(sumAll(x.Sub(x.T().MustDetach(false)).Mul(g)))
 		at += count(shape)
 	}
@@ -169,9 +169,9 @@ func (p *Program) external(point infer.Params, b infer.Batch) (infer.Tensors, er
 			if out, err = c.read(out); err != nil {
 				return err
 			}
-			k := int64(point.Chains())
+			k := int(point.Chains())
 			flat := c.evaluate(int(k))
-			shape := []int64{k, int64(len(flat)) / k}
+			shape := []int{k, int(len(flat)) / k}
 			if !point.Batched() {
 				shape = shape[1:]
 			}

@@ -92,7 +92,7 @@ var dependent = map[string]struct {
 }
 
 // batchesOf are batches of the data: in memory, from files, and of a kind of the user's.
-func batchesOf(t *testing.T, data infer.Batch, size int64) map[string]infer.Batches {
+func batchesOf(t *testing.T, data infer.Batch, size int) map[string]infer.Batches {
 	t.Helper()
 	memory, err := infer.Minibatches(data, infer.MinibatchOptions{Size: size, Seed: 3})
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestDependentRows(t *testing.T) {
 			v, _ := p.Target().LogPosterior(at, b)
 			return v.Item()
 		}
-		for _, size := range []int64{1, 3, 5} {
+		for _, size := range []int{1, 3, 5} {
 			for kind, b := range batchesOf(t, data, size) {
 				position := b.Position()
 				mean, n := 0.0, 0.0
@@ -197,7 +197,7 @@ func TestCapturedRows(t *testing.T) {
 			},
 		} {
 			var options []ppl.PlateOption
-			size := int64(0)
+			size := int(0)
 			if declared {
 				options, size = []ppl.PlateOption{ppl.Minibatch}, 12
 			}

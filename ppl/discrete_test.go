@@ -62,8 +62,8 @@ func TestCompileDiscrete(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []float64{0, 0, 0}, []float64{grad[0], grad[2], grad[3]}, "discrete coordinates have no gradient")
 	}
-	values := ppl.Values{"k": torch.New([]int64{5}, []int64{}...),
-		"sd": torch.New([]float64{1}, []int64{}...), "z": torch.New([]int64{2, 0})}
+	values := ppl.Values{"k": torch.New([]int{5}, []int{}...),
+		"sd": torch.New([]float64{1}, []int{}...), "z": torch.New([]int{2, 0})}
 	p, err := program.Init(program.Batch(), ppl.FromValues(values), 1, 1)
 	require.NoError(t, err)
 	x, err := p.Values()

@@ -105,7 +105,7 @@ type variable struct {
 	class  string // its name without the steps of loops
 	id     int    // in the order in which they are declared
 	slot   int    // its dimension is the slot-th in front of those of the plates
-	size   int64
+	size   int
 	plates []Plate
 }
 
@@ -139,7 +139,7 @@ type enumeration struct {
 
 type massKey struct {
 	slot   int
-	size   int64
+	size   int
 	family string
 }
 
@@ -157,7 +157,7 @@ type viewKey struct {
 
 type valuesKey struct {
 	slot      int
-	low, size int64
+	low, size int
 }
 
 // summed marks a site that depends on discrete variables.
@@ -201,10 +201,10 @@ func (e *enumeration) sumOut(m Model, c *Ctx) (stale error) {
 type stalePlan struct{ SiteError }
 
 // has says whether a shape has dimensions of discrete variables. In other runs no shape has.
-func (e *enumeration) has(shape []int64) bool { return e != nil && len(shape) > e.right }
+func (e *enumeration) has(shape []int) bool { return e != nil && len(shape) > e.right }
 
 // strip is a shape without the dimensions of discrete variables.
-func (e *enumeration) strip(shape []int64) []int64 {
+func (e *enumeration) strip(shape []int) []int {
 	if !e.has(shape) {
 		return shape
 	}
@@ -218,11 +218,11 @@ func (e *enumeration) strip(shape []int64) []int64 {
 // partial is a distribution with dimensions of discrete variables, as handlers outside see it: without them.
 type partial struct {
 	dist.Distribution
-	batch []int64
+	batch []int
 }
 
 // BatchShape is that of the plates.
-func (d partial) BatchShape() []int64 { return append([]int64{}, d.batch...) }
+func (d partial) BatchShape() []int { return append([]int{}, d.batch...) }
 
 // Process gives discrete variables all of their values, and marks the sites that depend on them.
 func (e *enumeration) Process(s *Site) {
@@ -305,9 +305,9 @@ func (e *enumeration) open(s *Site) {
 	if e.values[at] == (torch.Tensor{}) {
 		values := make([]float64, range_.size)
 		for i := range values {
-			values[i] = float64(range_.low + int64(i))
+			values[i] = float64(range_.low + int(i))
 		}
-		shape := make([]int64, slot+1+e.right)
+		shape := make([]int, slot+1+e.right)
 		for i := range shape {
 			shape[i] = 1
 		}
@@ -409,7 +409,7 @@ func (e *enumeration) place(logp torch.Tensor, at int) torch.Tensor {
 	shape := logp.Shape()
 	batch := shape[1:]
 	if len(batch) < at {
-		wide := make([]int64, at)
+		wide := make([]int, at)
 		for i := range wide {
 			wide[i] = 1
 		}
@@ -417,7 +417,7 @@ func (e *enumeration) place(logp torch.Tensor, at int) torch.Tensor {
 		copy(wide[at-len(batch):], batch)
 		return logp.Reshape(wide...)
 	}
-	to := int64(len(batch) - at)
-	moved := logp.T().MustMovedimInt(0, to, false)
-	return torch.Of(moved.MustSqueezeDim(to+1, false))
+	to := int(len(batch) - at)
+	moved := logp.T().MustMovedimInt(0, int64(to), false)
+	return torch.Of(moved.MustSqueezeDim(int64(to+1), false))
 }

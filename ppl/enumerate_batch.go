@@ -24,7 +24,7 @@ func (p *sumPlan) sumsAtOnce() bool {
 	if !ts.KelvinRecorded() {
 		return true
 	}
-	states := int64(0)
+	states := int(0)
 	for _, c := range p.classes {
 		states = max(states, c.size)
 	}
@@ -59,7 +59,7 @@ type summand struct {
 	v      *variable
 	tables []*table
 	near   []*variable
-	joint  int64 // values of all of them
+	joint  int // values of all of them
 	key    string
 }
 
@@ -85,10 +85,10 @@ func (m *summand) describe(number map[torch.Tensor]int) {
 		key = key[:0]
 		for i, w := range f.vars {
 			key = append(key, byte('b'+slices.Index(m.near, w))) // 'a' is its own
-			key = strconv.AppendInt(key, f.shape[i], 10)
+			key = strconv.AppendInt(key, int64(f.shape[i]), 10)
 		}
 		for _, n := range f.shape[len(f.vars):] {
-			key = strconv.AppendInt(append(key, ' '), n, 10)
+			key = strconv.AppendInt(append(key, ' '), int64(n), 10)
 		}
 		keys[k] = string(fmt.Appendf(key, "@%d/", number[f.row.in]))
 	}
@@ -153,16 +153,16 @@ func (e *enumeration) alike(tables []*table, local []*variable) []*summand {
 func (e *enumeration) sumBatch(batch []*summand) []*table {
 	m := batch[0]
 	var sum torch.Tensor
-	var shape []int64
+	var shape []int
 	for j := range m.tables {
 		of := make([]*table, len(batch))
 		for i, m := range batch {
 			of[i] = m.tables[j]
 		}
 		t, one := together(of), m.tables[j].alignedTo(append([]*variable{m.v}, m.near...))
-		wide := append([]int64{t.Shape()[0]}, one.shape...)
+		wide := append([]int{t.Shape()[0]}, one.shape...)
 		if !slices.IsSorted(one.order) {
-			t = torch.Of(t.T().MustPermute(one.order, false))
+			t = torch.Of(t.T().MustPermute(torch.Int64s(one.order), false))
 		}
 		if t = t.Reshape(wide...); j == 0 {
 			sum, shape = t, wide
@@ -187,21 +187,21 @@ type row struct {
 }
 
 // view is how the dimensions of rows are ordered and reshaped to have more variables.
-type view struct{ order, shape []int64 }
+type view struct{ order, shape []int }
 
 // alignedTo is a view of rows like a table over more variables, whose shape is without the rows.
 func (f *table) alignedTo(vars []*variable) view {
-	v := view{order: []int64{0}}
+	v := view{order: []int{0}}
 	for _, w := range vars {
 		at := slices.Index(f.vars, w)
 		if at < 0 {
 			v.shape = append(v.shape, 1)
 			continue
 		}
-		v.order, v.shape = append(v.order, int64(at+1)), append(v.shape, f.shape[at])
+		v.order, v.shape = append(v.order, int(at+1)), append(v.shape, f.shape[at])
 	}
 	for i := len(f.vars); i < len(f.shape); i++ {
-		v.order = append(v.order, int64(i+1))
+		v.order = append(v.order, int(i+1))
 	}
 	v.shape = append(v.shape, f.shape[len(f.vars):]...)
 	return v
@@ -241,7 +241,7 @@ func every(t torch.Tensor, from, step, n int) torch.Tensor {
 	if step == 1 || whole == 0 {
 		return t.Slice(0, from, from+n)
 	}
-	groups := append([]int64{int64(whole), int64(step)}, shape[1:]...)
+	groups := append([]int{int(whole), int(step)}, shape[1:]...)
 	out := torch.Of(t.Slice(0, from, from+whole*step).Reshape(groups...).T().MustSelect(1, 0, false))
 	if whole < n {
 		last := from + whole*step

@@ -19,7 +19,7 @@ type loopSites struct {
 // loopGroup are sites of one distribution.
 type loopGroup struct {
 	dist  dist.Distribution
-	shape []int64 // of the data of each
+	shape []int // of the data of each
 	sites []loopSite
 }
 
@@ -76,17 +76,17 @@ func (l *loopSites) finish(e *enumeration) {
 // together are the log densities of the sites along the first dimension of one tensor, in the shape of their tables,
 // and the shape that each would have alone. They are nil for a single site, and for a distribution that does not take
 // many data at once.
-func (g *loopGroup) together(e *enumeration) (logps torch.Tensor, shape []int64) {
+func (g *loopGroup) together(e *enumeration) (logps torch.Tensor, shape []int) {
 	if len(g.sites) == 1 {
 		return torch.Tensor{}, nil
 	}
-	n := int64(len(g.sites))
+	n := int(len(g.sites))
 	values := make([]any, n)
 	for i, s := range g.sites {
 		values[i] = s.Value
 	}
 	batch, event := len(g.dist.BatchShape()), len(g.dist.EventShape())
-	stacked := []int64{n}
+	stacked := []int{n}
 	for range batch + event - len(g.shape) {
 		stacked = append(stacked, 1)
 	}
@@ -97,7 +97,7 @@ func (g *loopGroup) together(e *enumeration) (logps torch.Tensor, shape []int64)
 	}
 	shape = shape[1:]
 	each := e.frame(g.sites[0].Site, shape, nil, g.sites[0].current)
-	return filled(all).Reshape(append([]int64{n}, each.shape...)...), shape
+	return filled(all).Reshape(append([]int{n}, each.shape...)...), shape
 }
 
 // same says whether two values are made of the same numbers and the same pointers. Functions differ.

@@ -25,7 +25,7 @@ func (d counted) LogProb(x torch.Tensor) torch.Tensor {
 	return d.Distribution.LogProb(x)
 }
 
-func (d counted) Expand(batch ...int64) dist.Distribution {
+func (d counted) Expand(batch ...int) dist.Distribution {
 	return counted{d.Distribution.Expand(batch...), d.calls}
 }
 

@@ -119,7 +119,7 @@ func (p *sumPlan) String() string {
 
 // seenTable is a table as it is compared.
 type seenTable struct {
-	shape  []int64
+	shape  []int
 	values []float64
 	vars   []*variable
 	plates []Plate
@@ -132,20 +132,20 @@ const comparisons = 3
 // sites with the entries of their tables. They differ where a formula does not broadcast over a discrete variable, or
 // where a step of a Markov uses a variable of two steps before. plain are the densities that are no tables, in the
 // comparisons before: where a value of the discrete variables changes one, a formula has summed over all of them.
-func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map[string]float64, parts map[string]int64,
+func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map[string]float64, parts map[string]int,
 	attempt int) {
 	random := rand.New(rand.NewPCG(uint64(attempt), 1))
 	type values struct {
-		shape []int64
-		x     []int64
+		shape []int
+		x     []int
 	}
 	chosen := map[string]values{}
 	choose := process(func(s *Site) {
 		if s.density == nil && isDiscrete(s) {
 			r := p.classes[s.class()]
 			v := values{shape: s.Dist.BatchShape()}
-			s.Value = single(s, func(int) int64 {
-				v.x = append(v.x, random.Int64N(r.size))
+			s.Value = single(s, func(int) int {
+				v.x = append(v.x, int(random.Int64N(int64(r.size))))
 				return r.low + v.x[len(v.x)-1]
 			})
 			chosen[s.Name] = v
@@ -174,7 +174,7 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 			return
 		}
 		size = 0
-		dims := make([]int64, p.right) // of all plates
+		dims := make([]int, p.right) // of all plates
 		for i := range dims {
 			dims[i] = 1
 		}
@@ -187,13 +187,13 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 			dims[p.right+q.Dim] = used
 			weight *= s.ctx.weigh(q.Size, used)
 		}
-		at := make([]int64, p.right)
+		at := make([]int, p.right)
 		for i := range count(dims) {
 			rest := i
 			for d := p.right - 1; d >= 0; d-- {
 				at[d], rest = rest%dims[d], rest/dims[d]
 			}
-			cell := int64(0)
+			cell := int(0)
 			for k, v := range f.vars {
 				z := chosen[v.name]
 				cell = cell*f.shape[k] + z.x[offset(z.shape, at)]
@@ -221,7 +221,7 @@ func different(a, b, size float64) bool {
 }
 
 // offset is the place of an element in a tensor that broadcasts to the dimensions of at.
-func offset(shape, at []int64) (n int64) {
+func offset(shape, at []int) (n int) {
 	for i, size := range shape {
 		n *= size
 		if size > 1 {

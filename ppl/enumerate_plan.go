@@ -30,7 +30,7 @@ type sumPlan struct {
 // wholeRange is the support of a discrete variable: the size whole numbers from low. left is the mass that a truncation
 // leaves out where the plan was made.
 type wholeRange struct {
-	low, size int64
+	low, size int
 	left      float64
 }
 
@@ -42,7 +42,7 @@ const maxTable = 1 << 24
 // are found before they are made; with all values of all; and with several single values, to compare.
 func makePlan(m Model, c *Ctx) *sumPlan {
 	plan := &sumPlan{classes: map[string]wholeRange{}}
-	parts := map[string]int64{}
+	parts := map[string]int{}
 	check(torch.Do(func(*torch.Scope) error {
 		plan.scout(m, c, parts)
 		return nil
@@ -156,13 +156,13 @@ var made = process(func(s *Site) {
 		for i := range x {
 			x[i] = 0.4*math.Cos(2.4*float64(i)+float64(len(s.Name))) + 0.1
 		}
-		s.Value = b.Forward(torch.New(x, append([]int64{}, shape...)...))
+		s.Value = b.Forward(torch.New(x, append([]int{}, shape...)...))
 	}
 })
 
 // scout finds the discrete variables, their supports, how many dimensions plates and batches have, and how many data of
 // plates the batch has.
-func (p *sumPlan) scout(m Model, c *Ctx, parts map[string]int64) {
+func (p *sumPlan) scout(m Model, c *Ctx, parts map[string]int) {
 	find := process(func(s *Site) {
 		if s.Kind == KindData || s.density != nil {
 			return
@@ -174,7 +174,7 @@ func (p *sumPlan) scout(m Model, c *Ctx, parts map[string]int64) {
 				r = wholeRange{low, max(old.low+old.size, r.low+r.size) - low, max(old.left, r.left)}
 			}
 			p.classes[s.class()] = r
-			s.Value = single(s, func(int) int64 { return r.low })
+			s.Value = single(s, func(int) int { return r.low })
 			s.stop = true
 		}
 	})
@@ -221,7 +221,7 @@ func rangeOf(s *Site) wholeRange {
 				"variables that are summed out are declared in a plate", s.Dist.BatchShape(), n, at)
 		}
 	}
-	r := wholeRange{low: int64(low), size: int64(high-low) + 1}
+	r := wholeRange{low: int(low), size: int(high-low) + 1}
 	if cut, ok := s.Dist.(interface{ LeftOut() torch.Tensor }); ok {
 		r.left = slices.Max(cut.LeftOut().Values())
 	}
@@ -229,7 +229,7 @@ func rangeOf(s *Site) wholeRange {
 }
 
 // single gives each element of a discrete variable one value. Variables of one element share it: a long chain has many.
-func single(s *Site, value func(i int) int64) torch.Tensor {
+func single(s *Site, value func(i int) int) torch.Tensor {
 	shape := s.Dist.BatchShape()
 	x := make([]float64, count(shape))
 	for i := range x {
@@ -254,7 +254,7 @@ func (p *sumPlan) trial(m Model, c *Ctx, with func(e *enumeration)) *enumeration
 	e := newEnumeration(p, c)
 	e.reveal = nil
 	e.fix = func(s *Site) torch.Tensor {
-		return single(s, func(int) int64 { return p.classes[s.class()].low })
+		return single(s, func(int) int { return p.classes[s.class()].low })
 	}
 	with(e)
 	inner := alone(c, made, e)
@@ -297,7 +297,7 @@ func (e *enumeration) explain(r any) any {
 		return r
 	}
 	v := e.vars[len(e.vars)-1]
-	shape := append([]int64{v.size}, slices.Repeat([]int64{1}, v.slot+e.right)...)
+	shape := append([]int{v.size}, slices.Repeat([]int{1}, v.slot+e.right)...)
 	var plates []string
 	for _, p := range v.plates {
 		plates = append(plates, p.Name)

@@ -14,7 +14,7 @@ import (
 // and then those of the plates.
 type table struct {
 	t      torch.Tensor
-	shape  []int64 // of t
+	shape  []int // of t
 	vars   []*variable
 	plates []Plate
 	scale  float64  // without the plates' part
@@ -52,9 +52,9 @@ func (f *table) sites() (out []*Site) {
 }
 
 // numel is how many numbers the table has.
-func (f *table) numel() int64 { return count(f.shape) }
+func (f *table) numel() int { return count(f.shape) }
 
-func logOf(n int64) float64 { return math.Log(float64(n)) }
+func logOf(n int) float64 { return math.Log(float64(n)) }
 
 // lowest stands for minus infinity in tables. Sums of 1e5 times it are finite.
 func lowest(t torch.Tensor) float64 {
@@ -85,7 +85,7 @@ func (e *enumeration) add(s *Site, logp torch.Tensor, own *variable) {
 
 // frame is the table of a site without its numbers. Its shape is that of the log density with the dimensions of the
 // variables that it depends on, of those that slots stand for, and of the plates.
-func (e *enumeration) frame(s *Site, shape []int64, own *variable, current []*variable) *table {
+func (e *enumeration) frame(s *Site, shape []int, own *variable, current []*variable) *table {
 	f := &table{scale: s.Scale / s.weight, plates: e.note(s), site: s}
 	left := max(len(shape)-e.right, 0)
 	for i, n := range shape[:left] {
@@ -134,7 +134,7 @@ func (e *enumeration) numel(vars []*variable, plates []Plate) float64 {
 	return n
 }
 
-func (e *enumeration) usedOf(p Plate) int64 {
+func (e *enumeration) usedOf(p Plate) int {
 	if used := e.used[p.key()].Used; used > 0 {
 		return used
 	}
@@ -314,7 +314,7 @@ func (e *enumeration) join(tables []*table, first *variable) *table {
 }
 
 // broadcast is the shape that two of the same number of dimensions broadcast to.
-func broadcast(a, b []int64) []int64 {
+func broadcast(a, b []int) []int {
 	out := slices.Clone(a)
 	for i, n := range b {
 		if out[i] == 1 {
@@ -325,17 +325,17 @@ func broadcast(a, b []int64) []int64 {
 }
 
 // align is a table as a view over more variables, and the shape of that.
-func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int64) {
+func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int) {
 	if slices.Equal(f.vars, vars) {
 		return f.t, f.shape
 	}
-	wide := make([]int64, 0, len(vars)+e.right)
-	order := make([]int64, 0, len(f.shape))
+	wide := make([]int, 0, len(vars)+e.right)
+	order := make([]int, 0, len(f.shape))
 	places := make([]byte, len(vars))
 	for i, v := range vars {
 		at := slices.Index(f.vars, v)
 		if places[i] = byte(1 + at); at >= 0 {
-			order, wide = append(order, int64(at)), append(wide, f.shape[at])
+			order, wide = append(order, int(at)), append(wide, f.shape[at])
 		} else {
 			wide = append(wide, 1)
 		}
@@ -346,11 +346,11 @@ func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int64) 
 		return known, wide
 	}
 	for i := len(f.vars); i < len(f.shape); i++ {
-		order = append(order, int64(i))
+		order = append(order, int(i))
 	}
 	t := f.t
 	if !slices.IsSorted(order) {
-		t = torch.Of(t.T().MustPermute(order, false))
+		t = torch.Of(t.T().MustPermute(torch.Int64s(order), false))
 	}
 	t = t.Reshape(wide...)
 	if f.shared {

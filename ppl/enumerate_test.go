@@ -46,7 +46,7 @@ func twoMixtures() (discrete, written ppl.Model) {
 }
 
 // twoChains are one hidden Markov model with a discrete variable for each step, and with the forward algorithm.
-func twoChains(n int, states int64) (discrete, written ppl.Model) {
+func twoChains(n int, states int) (discrete, written ppl.Model) {
 	start := func(c *ppl.Ctx) (rows, loc torch.Tensor) {
 		rows = c.Sample("rows", dist.Dirichlet(torch.Zeros(states, states).Add(1.5)))
 		return rows, c.Sample("loc", dist.Normal(0, 2).Expand(states))

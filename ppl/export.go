@@ -65,7 +65,7 @@ func (p *Program) portable(posterior *draws.Draws) (*portable.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &portable.File{Sites: p.layout.Sites, Data: p.Data()}
+	f := &portable.File{Sites: p.layout.Sites, Data: int64(p.Data())}
 	f.Centre, f.Radius = p.around()
 	for i, by := range f.Radius {
 		f.Radius[i] = FromUniform.radius / by
@@ -198,7 +198,7 @@ func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float
 		aux map[string]torch.Tensor, err error) {
 		err = torch.NoGrad(func() error {
 			aux = p.collected(take, x, batch)
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int64{int64(d)})}
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{int(d)})}
 			return nil
 		})
 		return values, grads, aux, err

@@ -84,8 +84,8 @@ func firstDraws(d *draws.Draws) (*draws.Draws, error) {
 
 // freeRows are the data that have rows which a prediction may have any number of: those of the plate of observed
 // variables. There are none where no data tell the size of such a plate.
-func (p *Program) freeRows() (names []string, n int64) {
-	sizes := map[int64]bool{}
+func (p *Program) freeRows() (names []string, n int) {
+	sizes := map[int]bool{}
 	_ = torch.Do(func(*torch.Scope) error {
 		point, err := infer.Zeros(p.layout)
 		if err != nil {
@@ -119,9 +119,9 @@ func (p *Program) recordRows(posterior *draws.Draws, names []string, n int) (r r
 	err = torch.Do(func(*torch.Scope) error {
 		batch := maps.Clone(p.batch)
 		for _, name := range names {
-			index := make([]int64, n)
+			index := make([]int, n)
 			for i := range index {
-				index[i] = int64(i) % batch[name].Shape()[0]
+				index[i] = int(i) % batch[name].Shape()[0]
 			}
 			batch[name] = batch[name].IndexSelect(0, torch.New(index))
 		}
@@ -173,7 +173,7 @@ type tape struct {
 }
 
 // ask draws from the stream, and keeps what it draws.
-func (r *tape) ask(kind string, shape []int64, dtype gotch.DType, params ...torch.Tensor) (t torch.Tensor, err error) {
+func (r *tape) ask(kind string, shape []int, dtype gotch.DType, params ...torch.Tensor) (t torch.Tensor, err error) {
 	switch kind {
 	case "normal":
 		t, err = r.source.Normal(shape, dtype, torch.CPU)
@@ -293,11 +293,11 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 		aux map[string]torch.Tensor, err error) {
 		err = torch.NoGrad(func() error {
 			given := Values{}
-			at := int64(0)
-			next := func(shape []int64) torch.Tensor {
+			at := int(0)
+			next := func(shape []int) torch.Tensor {
 				from := at
 				at += count(shape)
-				return torch.Of(x.T().MustNarrow(0, from, at-from, false)).Reshape(shape...)
+				return torch.Of(x.T().MustNarrow(0, int64(from), int64(at-from), false)).Reshape(shape...)
 			}
 			for _, s := range r.Given {
 				given[s.Name] = next(s.Shape)
@@ -305,7 +305,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 			aux = map[string]torch.Tensor{}
 			asked := 0
 			source := torch.NewSource(0, 0)
-			source.Ask(func(kind string, shape []int64, _ gotch.DType, params ...torch.Tensor) (torch.Tensor, error) {
+			source.Ask(func(kind string, shape []int, _ gotch.DType, params ...torch.Tensor) (torch.Tensor, error) {
 				shape = shapeOfDraw(kind, shape, params)
 				for i, t := range params {
 					if kind != "multinomial" {
@@ -323,7 +323,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 				return next(shape), nil
 			})
 			maps.Copy(aux, run(batch, source, given))
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int64{int64(d)})}
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{int(d)})}
 			return nil
 		})
 		return values, grads, aux, err
@@ -342,7 +342,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 }
 
 // shapeOfDraw is the shape of what is drawn.
-func shapeOfDraw(kind string, shape []int64, params []torch.Tensor) []int64 {
+func shapeOfDraw(kind string, shape []int, params []torch.Tensor) []int {
 	if len(params) == 0 {
 		return shape
 	}

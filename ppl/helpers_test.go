@@ -15,7 +15,7 @@ import (
 
 func vec(v ...float64) torch.Tensor { return torch.New(v) }
 func scalar(v float64) torch.Tensor { return torch.Scalar(v) }
-func matrix(rows, columns int64, v ...float64) torch.Tensor {
+func matrix(rows, columns int, v ...float64) torch.Tensor {
 	return torch.New(v, rows, columns)
 }
 

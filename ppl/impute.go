@@ -55,20 +55,20 @@ func (c *Ctx) Impute(name string, d dist.Distribution, value any, missing []int)
 			"observe the others")
 	}
 	n := shape[0]
-	place, known := make([]int64, n), make([]bool, n)
+	place, known := make([]int, n), make([]bool, n)
 	for i := range known {
 		known[i] = true
 	}
 	for k, row := range missing {
-		if row < 0 || int64(row) >= n || !known[row] {
+		if row < 0 || int(row) >= n || !known[row] {
 			s.fail("row %d is missing, of %d rows: give what ppl.Missing finds, each once", row, n)
 		}
-		place[row], known[row] = int64(k), false
+		place[row], known[row] = int(k), false
 	}
 	mask := torch.New(known)
 	outside := *c
 	outside.plates, outside.inside = nil, new(string)
-	z := outside.Sample(name+"_missing", dist.ImproperUniform(d.Support(), []int64{int64(len(missing))}, nil))
+	z := outside.Sample(name+"_missing", dist.ImproperUniform(d.Support(), []int{int(len(missing))}, nil))
 	filled := torch.Where(mask, x, z.IndexSelect(0, torch.New(place)))
 	c.With(process(func(of *Site) {
 		if of.Name == name && of.Mask == (torch.Tensor{}) {

@@ -26,7 +26,7 @@ func TestFractionalIndexOfData(t *testing.T) {
 		c.Plate("groups", 3, func(c *ppl.Ctx) { a = c.Sample("a", dist.Normal(0, 1)) })
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(a.Take(c.Data("g")), 1), c.Data("y")) })
 	}
-	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int64{3}, Size: 3}}, nil, 1)
+	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int{3}, Size: 3}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, posterior.AppendChain(0, []float64{1, 2, 3}, nil))
 	nan := math.NaN()
@@ -72,7 +72,7 @@ func TestIndexWhileASizeIsFound(t *testing.T) {
 		})
 	}, infer.Batch{"y": vec(1, 0, 2)})
 	require.NoError(t, err)
-	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int64{2}, Size: 2}}, nil, 1)
+	posterior, err := draws.New([]draws.Site{{Name: "a", Shape: []int{2}, Size: 2}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, posterior.AppendChain(0, []float64{1, 2}, nil))
 	_, err = p.Check(posterior, 1)

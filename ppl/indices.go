@@ -120,7 +120,7 @@ func (p *Program) checkIndices(b infer.Batch) error {
 				values[j] = 0
 			}
 		}
-		to, err := torch.FromSlice(values, append([]int64{}, shape...)...)
+		to, err := torch.FromSlice(values, append([]int{}, shape...)...)
 		if err != nil {
 			return err
 		}

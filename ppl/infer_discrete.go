@@ -52,7 +52,7 @@ type reveal struct {
 
 // leaf is a zero for each value of a variable and each repetition in its plates, to be added to its own table.
 func (r *reveal) leaf(e *enumeration, v *variable, own *table) torch.Tensor {
-	shape := make([]int64, 1+e.right)
+	shape := make([]int, 1+e.right)
 	for i := range shape {
 		shape[i] = 1
 	}
@@ -99,7 +99,7 @@ func chosen(one []float64, r wholeRange) []float64 {
 	out := make([]float64, len(one)/k)
 	for i := range out {
 		for j, x := range one[i*k : (i+1)*k] {
-			out[i] += x * float64(r.low+int64(j))
+			out[i] += x * float64(r.low+int(j))
 		}
 	}
 	return out
@@ -217,7 +217,7 @@ func (r *reveal) several(p *Program, names []string, in []torch.Tensor, seed uin
 		inputs = append(inputs, torch.Of(x.T().MustNarrow(0, int64(from), int64(size), false)))
 	}
 	for _, z := range r.zeros {
-		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int64{int64(size)}, shapeOf(z)...)))))
+		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int{int(size)}, shapeOf(z)...)))))
 	}
 	totals, err := torch.VmapSources(func(x []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 		each := &reveal{source: source, take: r.take, given: x[len(names):]}

@@ -156,7 +156,7 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, error) {
 	var out []float64
 	err := torch.Do(func(*torch.Scope) error {
-		u, err := source.Uniform([]int64{int64(p.layout.Dim())}, gotch.Double, torch.CPU)
+		u, err := source.Uniform([]int{int(p.layout.Dim())}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}
@@ -272,8 +272,8 @@ func faultOf(batch infer.Batch, s *Site) string {
 func isNotFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // indexOf is the index of the i-th element of a shape.
-func indexOf(i int, shape []int64) []int64 {
-	index, rest := make([]int64, len(shape)), int64(i)
+func indexOf(i int, shape []int) []int {
+	index, rest := make([]int, len(shape)), int(i)
 	for d := len(shape) - 1; d >= 0; d-- {
 		index[d], rest = rest%shape[d], rest/shape[d]
 	}

@@ -54,7 +54,7 @@ func TestStartsDoNotDependOnOtherChains(t *testing.T) {
 
 func TestFlatPriorsStartUniformly(t *testing.T) {
 	m := func(c *ppl.Ctx) {
-		c.Sample("b", dist.ImproperUniform(support.Positive, []int64{50}, nil))
+		c.Sample("b", dist.ImproperUniform(support.Positive, []int{50}, nil))
 		c.Observe("y", dist.Normal(0, 1), vec(1))
 	}
 	for _, v := range starts(t, m, ppl.FromPrior, 1, 1) {

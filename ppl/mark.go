@@ -23,7 +23,7 @@ func (s *Site) mark() {
 
 func mark(text string) {
 	if ts.KelvinRecorded() {
-		ts.MustEmpty([]int64{thread.MarkSize, 0, thread.Mark(text)}, gotch.Double, gotch.CPU)
+		ts.MustEmpty([]int64{thread.MarkSize, 0, int64(thread.Mark(text))}, gotch.Double, gotch.CPU)
 	}
 }
 

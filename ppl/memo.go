@@ -21,7 +21,7 @@ type memoKey struct {
 // memoEntry belongs to one version of the data: each change in place makes another. Parts is nil while the data were
 // seen only once, so that nothing is kept of data that do not come again.
 type memoEntry struct {
-	version int64
+	version int
 	parts   []torch.Tensor
 }
 
@@ -56,12 +56,12 @@ func (m *memo) keep(key memoKey, f func() []torch.Tensor) []torch.Tensor {
 	seen := false
 	if old != nil {
 		e, ok := (*old)[key]
-		if seen = ok && e.version == version; seen && e.parts != nil {
+		if seen = ok && e.version == int(version); seen && e.parts != nil {
 			return e.parts
 		}
 	}
 	parts := f()
-	entry := memoEntry{version: version}
+	entry := memoEntry{version: int(version)}
 	if seen {
 		entry.parts = parts
 		for _, t := range parts {

@@ -13,8 +13,8 @@ import (
 type Plate struct {
 	Name string // of the plate
 	Dim  int    // counted from the end of the batch shape: -1 is the last
-	Size int64  // of the whole population
-	Used int64  // number of data at hand; 0 before a site has fixed it
+	Size int  // of the whole population
+	Used int  // number of data at hand; 0 before a site has fixed it
 }
 
 // plate is a plate that is open.
@@ -39,7 +39,7 @@ func Dim(d int) PlateOption { return func(p *plate) { p.Dim = d } }
 // The batches of a run may be parts of the data. If n of size are at hand, the log densities inside count size/n times,
 // so that their mean over minibatches is the sum over all data. [Compile] needs all of the data, unless the option
 // [Minibatch] says that its batch is a part of them.
-func (c *Ctx) Plate(name string, size int64, f func(c *Ctx), options ...PlateOption) {
+func (c *Ctx) Plate(name string, size int, f func(c *Ctx), options ...PlateOption) {
 	p := &plate{Plate: Plate{Name: name, Size: size}}
 	for _, o := range options {
 		o(p)
@@ -100,7 +100,7 @@ func (s *Site) open() {
 	want := slices.Clone(batch)
 	for i, p := range c.plates {
 		for len(want) < -p.Dim {
-			want = append([]int64{1}, want...)
+			want = append([]int{1}, want...)
 		}
 		at := len(want) + p.Dim
 		n := want[at]
@@ -180,7 +180,7 @@ func (s *Site) open() {
 }
 
 // weigh is how often each of n data at hand counts, of size in all.
-func (c *Ctx) weigh(size, n int64) float64 {
+func (c *Ctx) weigh(size, n int) float64 {
 	per := c.run.batch.PerEpoch()
 	switch {
 	case n == size:
@@ -192,11 +192,11 @@ func (c *Ctx) weigh(size, n int64) float64 {
 }
 
 // checkColumn refuses data in one plate that come as a column, of shape [n, 1].
-func (s *Site) checkColumn(batch, value []int64) {
+func (s *Site) checkColumn(batch, value []int) {
 	if c := s.ctx; s.Kind != KindSample || !s.Observed || len(c.plates) != 1 || c.plates[0].Dim != -1 {
 		return
 	}
-	for what, shape := range map[string][]int64{"value": value, "distribution": batch} {
+	for what, shape := range map[string][]int{"value": value, "distribution": batch} {
 		if len(shape) == 2 && shape[1] == 1 && shape[0] > 1 {
 			s.fail("its %s has shape %v, a column, with size %d at dimension -2; plate %q is the last dimension: "+
 				"take the column out with Squeeze(-1), or make the dimension part of the event with dist.Independent", what, shape,
@@ -207,7 +207,7 @@ func (s *Site) checkColumn(batch, value []int64) {
 
 // tells says whether a site with a single value along a plate fixes the number of data at hand as 1. It does if its
 // data have the dimension; a missing dimension is a value that all repetitions share.
-func (s *Site) tells(dim int, batch, value []int64) bool {
+func (s *Site) tells(dim int, batch, value []int) bool {
 	switch {
 	case s.Kind == KindFactor:
 		return len(batch) >= -dim
@@ -221,7 +221,7 @@ func (s *Site) tells(dim int, batch, value []int64) bool {
 
 // checkPlates makes sure that every dimension of data in plates belongs to a plate or to the event. Any other dimension
 // would be counted wrongly.
-func (s *Site) checkPlates(want, value []int64) {
+func (s *Site) checkPlates(want, value []int) {
 	if len(s.ctx.plates) == 0 || s.Kind == KindSample && !s.Observed {
 		return
 	}
@@ -230,7 +230,7 @@ func (s *Site) checkPlates(want, value []int64) {
 		owned[p.Dim] = true
 	}
 	for dim := -1; dim >= -max(len(want), len(value)); dim-- {
-		n := int64(1)
+		n := int(1)
 		if at := len(want) + dim; at >= 0 {
 			n = want[at]
 		}
@@ -247,7 +247,7 @@ func (s *Site) checkPlates(want, value []int64) {
 }
 
 // shapes are the batch shape of a site and the shape of its value without the event; nil where there is none.
-func (s *Site) shapes() (batch, value []int64) {
+func (s *Site) shapes() (batch, value []int) {
 	if s.Kind == KindFactor {
 		return s.ctx.sum.strip(s.valueShape()), nil
 	}
@@ -289,7 +289,7 @@ func (p *plate) whole() string {
 }
 
 // tooSmall is the hint in errors about n data in a plate.
-func (s *Site) tooSmall(p *plate, n int64) string {
+func (s *Site) tooSmall(p *plate, n int) string {
 	sizes := s.ctx.run.sizes
 	_, fixed := sizes.fixed[p.Name]
 	_, told := sizes.told[p.Name]
@@ -305,8 +305,8 @@ func (s *Site) tooSmall(p *plate, n int64) string {
 }
 
 // column is the hint in errors about data that come as a column, of shape [n, 1], beside n of shape [n].
-func column(value, batch []int64) string {
-	is := func(x, beside []int64) bool {
+func column(value, batch []int) string {
+	is := func(x, beside []int) bool {
 		return len(x) == len(beside)+1 && x[len(beside)] == 1 && slices.Equal(x[:len(beside)], beside)
 	}
 	switch {
@@ -319,7 +319,7 @@ func column(value, batch []int64) string {
 }
 
 // expand expands the distribution, and says which site and shapes when it cannot be.
-func (s *Site) expand(want []int64) {
+func (s *Site) expand(want []int) {
 	batch := s.Dist.BatchShape()
 	for i := range batch {
 		if w := want[len(want)-len(batch)+i]; batch[i] != 1 && batch[i] != w {

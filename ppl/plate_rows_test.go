@@ -237,7 +237,7 @@ func TestSumsInsidePlates(t *testing.T) {
 		"terms":            {terms, wide + squared},
 		"the same for all": {func(_ *ppl.Ctx, mu torch.Tensor) torch.Tensor { return mu.Square().Neg() }, wide - 6*0.49},
 	} {
-		for _, size := range []int64{0, 6, 12} {
+		for _, size := range []int{0, 6, 12} {
 			p, err := ppl.Compile(func(k *ppl.Ctx) {
 				mu := k.Sample("mu", dist.Normal(0, 10))
 				var options []ppl.PlateOption
@@ -261,7 +261,7 @@ func TestSumsInsidePlates(t *testing.T) {
 			}
 		}
 	}
-	for _, size := range []int64{6, 12} {
+	for _, size := range []int{6, 12} {
 		_, err := ppl.Compile(func(k *ppl.Ctx) {
 			mu := k.Sample("mu", dist.Normal(0, 10))
 			k.Plate("d", size, func(k *ppl.Ctx) { k.Factor("f", terms(k, mu).Sum()) }, ppl.Minibatch)

@@ -18,14 +18,14 @@ var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
 // plateSizes are the sizes of the plates of size 0, in one run of a model.
 type plateSizes struct {
 	model  Model              // the whole model, with its handlers
-	fixed  map[string]int64   // what Compile found; shared, never written
-	told   map[string]int64   // what the data of this run say
+	fixed  map[string]int   // what Compile found; shared, never written
+	told   map[string]int   // what the data of this run say
 	guess  bool               // this run looks for sizes: in plates of unknown size latent variables have one repetition
-	shapes map[string][]int64 // of the posterior draws, in a prediction
+	shapes map[string][]int // of the posterior draws, in a prediction
 }
 
 // of is the size of a plate, 0 while it is not known.
-func (z *plateSizes) of(name string) int64 {
+func (z *plateSizes) of(name string) int {
 	if n, ok := z.fixed[name]; ok {
 		return n
 	}
@@ -33,7 +33,7 @@ func (z *plateSizes) of(name string) int64 {
 }
 
 // withSizes is a model whose plates have the sizes that were found when it was compiled.
-func withSizes(m Model, fixed map[string]int64) Model {
+func withSizes(m Model, fixed map[string]int) Model {
 	if len(fixed) == 0 {
 		return m
 	}
@@ -54,15 +54,15 @@ func knowing(m Model, what func(*plateSizes)) Model {
 // resolve finds the size of a plate whose data come after the site that needs it. It runs the whole model, with one
 // repetition of the latent variables in the place of all, at the points that Compile tries: a scale may be 0 at one of
 // them by accident, or by a mistake that Compile explains.
-func (z *plateSizes) resolve(s *Site, p *plate) int64 {
+func (z *plateSizes) resolve(s *Site, p *plate) int {
 	if n := z.of(p.Name); n > 0 {
 		return n
 	}
 	var first error
-	n := int64(0)
+	n := int(0)
 	for attempt := 0; attempt < compileAttempts && n == 0; attempt++ {
 		e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
-		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int64{}, guess: true, shapes: z.shapes}
+		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int{}, guess: true, shapes: z.shapes}
 		err := torch.Do(func(*torch.Scope) error {
 			defer thread.Evaluate()() // a placeholder of a discrete variable is its mean, which is no index
 			run(z.model, e, []Handler{placeholders(attempt)})
@@ -113,7 +113,7 @@ func placeholders(attempt int) process {
 
 // size is the size of an open plate of size 0. The site has n values along the plate; told says that they are all. The
 // result is 0 only in a run that looks for sizes.
-func (s *Site) size(p *plate, n int64, told bool) int64 {
+func (s *Site) size(p *plate, n int, told bool) int {
 	z := s.ctx.run.sizes
 	if shape, ok := z.shapes[s.Name]; ok && z.guess && !s.Observed {
 		event := len(s.Dist.EventShape())
@@ -152,7 +152,7 @@ func (s *Site) checkWhole() {
 
 // checkValues makes sure that an observed site outside plates has as many values as in the batch of Compile. Without a
 // plate each value of a minibatch counts once, and the posterior would be that of a few data.
-func (s *Site) checkValues(want int64) {
+func (s *Site) checkValues(want int) {
 	if n := count(s.valueShape()); n != want {
 		s.fail("it is in no plate, and has %d values where it had %d when the model was compiled: observe it in "+
 			"c.Plate(name, 0, ...), so that a minibatch counts for all data", n, want)
@@ -200,7 +200,7 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 // that is in none.
 type part struct {
 	plate      string
-	used, size int64
+	used, size int
 }
 
 func (p *part) Error() string {
@@ -211,4 +211,4 @@ func (p *part) Error() string {
 }
 
 // Part is for package infer, which says so in its own words.
-func (p *part) Part() (plate string, used, size int64) { return p.plate, p.used, p.size }
+func (p *part) Part() (plate string, used, size int) { return p.plate, p.used, p.size }

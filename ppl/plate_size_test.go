@@ -27,7 +27,7 @@ import (
 )
 
 // mean is a normal mean with a plate of some size.
-func mean(size int64, options ...ppl.PlateOption) ppl.Model {
+func mean(size int, options ...ppl.PlateOption) ppl.Model {
 	return func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(0, 10))
 		c.Plate("data", size, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, options...)
@@ -145,7 +145,7 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 func vectorDraws(t *testing.T, name string, rows ...[]float64) *draws.Draws {
 	t.Helper()
 	n := len(rows[0])
-	d, err := draws.New([]draws.Site{{Name: name, Shape: []int64{int64(n)}, Size: n}}, nil, 1)
+	d, err := draws.New([]draws.Site{{Name: name, Shape: []int{int(n)}, Size: n}}, nil, 1)
 	require.NoError(t, err)
 	for _, row := range rows {
 		require.NoError(t, d.Append(row, nil))
@@ -189,7 +189,7 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 		err := fit(p)
 		require.ErrorIs(t, err, infer.ErrConfig)
 		require.ErrorContains(t, err, "infer.Sample: infer.Options: Batches is of 5 data: the program counts "+
-			strconv.FormatInt(p.Data(), 10)+": compile on all of the data, or declare the plate with ppl.Minibatch")
+			strconv.FormatInt(int64(p.Data()), 10)+": compile on all of the data, or declare the plate with ppl.Minibatch")
 	}
 	whole, _ := compiled(t, mean(0), all)
 	require.NoError(t, fit(whole))
@@ -198,7 +198,7 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 
 	start, err := infer.Zeros(whole.Layout())
 	require.NoError(t, err)
-	own := func(n int64) infer.Program {
+	own := func(n int) infer.Program {
 		return infer.Handwritten(infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 			return b.Get("y").Sub(p.Get("mu")).Square().Mean().Mul(-0.5), nil
 		}, n), start, nil)
@@ -228,7 +228,7 @@ func TestBatchesOfAnotherTotal(t *testing.T) {
 // Minibatches have as many data as the program counts, in rows of its batch: a divisor of N is another number, unless
 // each row has several values in plates in plates.
 func TestMinibatchesOfADivisor(t *testing.T) {
-	of := func(shape ...int64) infer.Batch {
+	of := func(shape ...int) infer.Batch {
 		x := torch.New(make([]float64, shape[0]*append(shape, 1)[1]), shape...)
 		return infer.Batch{"y": x}
 	}
@@ -255,13 +255,13 @@ func TestMinibatchesOfADivisor(t *testing.T) {
 	fit(mean(0), of(12), of(24), "Batches is of 24 data: the program counts 12: compile on all of the data")
 	declared := mean(12, ppl.Minibatch)
 	fit(declared, of(4), of(12))
-	for _, n := range []int64{4, 6} { // 4 is also the batch of Compile
-		fit(declared, of(4), of(n), "Batches is of "+strconv.FormatInt(n, 10)+` data: plate "data" of the program counts `+
+	for _, n := range []int{4, 6} { // 4 is also the batch of Compile
+		fit(declared, of(4), of(n), "Batches is of "+strconv.FormatInt(int64(n), 10)+` data: plate "data" of the program counts `+
 			"12: make the minibatches of all 12, or give the plate the size of the data")
 	}
 
 	// Series of three values each: N is three times the number of rows.
-	series := func(size int64, options ...ppl.PlateOption) ppl.Model {
+	series := func(size int, options ...ppl.PlateOption) ppl.Model {
 		return func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 10))
 			c.Plate("time", 3, func(c *ppl.Ctx) {
@@ -344,7 +344,7 @@ func TestFullOfOtherData(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), y) })
 	}
 	p, _ := compiled(t, model, infer.Batch{"y": vec(0.1, -2, 3, 0.4, 5)})
-	ints := torch.New([]int64{111, 112, 113, 114, 115})
+	ints := torch.New([]int{111, 112, 113, 114, 115})
 	for _, m := range []infer.Method{hmc.NUTS{}, hmc.HMC{}, pathfinder.Pathfinder{},
 		sgmcmc.SGLD{LR: infer.Constant(0.1)}} {
 		for _, y := range []torch.Tensor{vec(111, 112, 113, 114, 115), ints} {

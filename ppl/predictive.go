@@ -94,7 +94,7 @@ func (q Predictive) Posterior(posterior *draws.Draws) (Values, error) {
 
 // withShapes is a model whose plates may take their sizes from the draws of the latent variables inside.
 func withShapes(m Model, posterior *draws.Draws) Model {
-	shapes := map[string][]int64{}
+	shapes := map[string][]int{}
 	for _, s := range posterior.Sites() {
 		shapes[s.Name] = s.Shape
 	}
@@ -139,7 +139,7 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []torch.
 				flat = append(flat, row...)
 			}
 		}
-		t, err := torch.FromSlice(flat, append([]int64{int64(n)}, s.Shape...)...)
+		t, err := torch.FromSlice(flat, append([]int{int(n)}, s.Shape...)...)
 		if err != nil {
 			return nil, nil, 0, err
 		}
@@ -163,7 +163,7 @@ func checkNamed(posterior *draws.Draws) error {
 // from the draws.
 func (q Predictive) checkDraws(posterior *draws.Draws, names []string, in []torch.Tensor) (stored map[string]bool,
 	err error) {
-	fixed := map[string]int64{} // the plates of the draws
+	fixed := map[string]int{} // the plates of the draws
 	stored = map[string]bool{}
 	err = torch.Do(func(*torch.Scope) error {
 		given, all := Values{}, Values{}
@@ -265,7 +265,7 @@ func rounded(s support.Support, x torch.Tensor) bool {
 }
 
 // withPlates adds to an error of shapes that do not fit what the draws have fixed.
-func withPlates(err error, fixed map[string]int64) error {
+func withPlates(err error, fixed map[string]int) error {
 	misfit := slices.ContainsFunc([]string{"broadcast", "must match the size of tensor"}, func(words string) bool {
 		return strings.Contains(err.Error(), words)
 	})

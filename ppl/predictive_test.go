@@ -302,7 +302,7 @@ func TestPredictiveRefusesOtherDraws(t *testing.T) {
 		_, err = f(nil)
 		require.ErrorIs(t, err, draws.ErrNoDraws)
 	}
-	shape, err := draws.New([]draws.Site{{Name: "slope", Shape: []int64{3}, Size: 3}}, nil, 1)
+	shape, err := draws.New([]draws.Site{{Name: "slope", Shape: []int{3}, Size: 3}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, shape.Append([]float64{1, 2, 3}, nil))
 	_, err = ppl.Predictive{Model: line, Batch: batch}.Posterior(shape)
@@ -310,7 +310,7 @@ func TestPredictiveRefusesOtherDraws(t *testing.T) {
 
 	// Draws of the centred model in the other one.
 	centred, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "tau", Offset: 1, Size: 1}, {Name: "theta",
-		Shape: []int64{8}, Offset: 2, Size: 8}}, nil, 1)
+		Shape: []int{8}, Offset: 2, Size: 8}}, nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, centred.Append([]float64{1, 2, 1, 2, 3, 4, 5, 6, 7, 8}, nil))
 	free := ppl.Reparam(schools, map[string]ppl.Reparameterisation{"theta": ppl.NonCentred})
@@ -365,13 +365,13 @@ func TestPredictForOtherGroups(t *testing.T) {
 	require.NoError(t, err)
 	values, err := others.Posterior(mu)
 	require.NoError(t, err)
-	require.Equal(t, []int64{80, 1, 7}, values["y"].T().MustSize())
+	require.Equal(t, []int{80, 1, 7}, values["y"].T().MustSize())
 }
 
 // Draws that hold a deterministic value and lack the variable that it is made of predict with the value; where it does
 // not fit the prediction, that is an error which names both. With the variable it is computed, from new covariates too.
 func TestPredictiveUsesStoredValues(t *testing.T) {
-	model := func(groups int64) ppl.Model {
+	model := func(groups int) ppl.Model {
 		return func(c *ppl.Ctx) {
 			sd := c.Sample("sd", dist.HalfNormal(1))
 			var b torch.Tensor
@@ -385,8 +385,8 @@ func TestPredictiveUsesStoredValues(t *testing.T) {
 			})
 		}
 	}
-	all, err := draws.New([]draws.Site{{Name: "sd", Size: 1}, {Name: "z", Shape: []int64{2}, Offset: 1, Size: 2},
-		{Name: "b", Shape: []int64{2}, Offset: 3, Size: 2}}, nil, 1)
+	all, err := draws.New([]draws.Site{{Name: "sd", Size: 1}, {Name: "z", Shape: []int{2}, Offset: 1, Size: 2},
+		{Name: "b", Shape: []int{2}, Offset: 3, Size: 2}}, nil, 1)
 	require.NoError(t, err)
 	for i := range 5 {
 		sd, z := 0.5+float64(i), []float64{1, -2}
@@ -394,7 +394,7 @@ func TestPredictiveUsesStoredValues(t *testing.T) {
 	}
 	fewer, err := all.Select("sd", "b")
 	require.NoError(t, err)
-	batch := infer.Batch{"group": torch.New([]int64{1, 0, 1}), "x": vec(1, 2, 3)}
+	batch := infer.Batch{"group": torch.New([]int{1, 0, 1}), "x": vec(1, 2, 3)}
 	for name, d := range map[string]*draws.Draws{"all": all, "without z": fewer} {
 		v, err := ppl.Predictive{Model: model(2), Batch: batch}.Posterior(d)
 		require.NoError(t, err, name)

@@ -174,7 +174,7 @@ func ofSign(e *dist.Error) bool {
 // checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value
 // of a tensor, to branch on it or to go on in Go: it stands for all chains.
 func (p *Program) checkReads() error {
-	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, int64(p.layout.Dim()))
+	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, int(p.layout.Dim()))
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func agree(a, b, size float64) bool {
 // siteTerm is the log density of a site: its sum, and the sum of absolute values.
 type siteTerm struct {
 	name      string
-	shape     []int64
+	shape     []int
 	sum, size float64
 }
 

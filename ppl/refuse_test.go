@@ -138,7 +138,7 @@ func TestNegativeByRounding(t *testing.T) {
 // Scales that are positive by their support, or by what is done to them, are none of these mistakes; whole numbers that
 // a density converts are right to the last digit.
 func TestCompileAccepts(t *testing.T) {
-	count := torch.New([]int64{16777217, 3}, 2, 1)
+	count := torch.New([]int{16777217, 3}, 2, 1)
 	for name, model := range map[string]ppl.Model{
 		"support": func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.HalfNormal(1))), 0.5) },
 		"exp":     func(c *ppl.Ctx) { c.Observe("y", dist.Normal(0, c.Sample("s", dist.Normal(0, 1)).Exp()), 0.5) },
@@ -320,7 +320,7 @@ func TestModelsThatDifferBetweenRunsAreRefused(t *testing.T) {
 		"a number of data that grows": {func(c *ppl.Ctx) {
 			n++
 			mu := c.Sample("mu", dist.Normal(0, 1))
-			c.Factor("f", mu.Add(torch.Zeros(int64(n))))
+			c.Factor("f", mu.Add(torch.Zeros(int(n))))
 		}, []string{`site "f"`, "its log density has shape [", "keep state from run to run"}},
 	} {
 		_, err := ppl.Compile(c.model, y)

@@ -35,7 +35,7 @@ func (c *Ctx) Scan(n int, carry []torch.Tensor, f func(c *Ctx, t int, carry []to
 		fail("its function is nil")
 	}
 	all := make([]any, n)
-	var first []int64 // the shape of the first output
+	var first []int // the shape of the first output
 	shapes := shapesOf(carry)
 	carry = slices.Clone(carry)
 	for t := range n {
@@ -68,8 +68,8 @@ func (c *Ctx) step(t int) *Ctx {
 	return &inner
 }
 
-func shapesOf(tensors []torch.Tensor) [][]int64 {
-	out := make([][]int64, len(tensors))
+func shapesOf(tensors []torch.Tensor) [][]int {
+	out := make([][]int, len(tensors))
 	for i, x := range tensors {
 		out[i] = x.Shape()
 	}

@@ -45,7 +45,7 @@ type Site struct {
 	density *density // of a factor that a Go function computes: its value is nil until it is needed
 
 	shaped torch.Tensor // the value whose shape was asked for last, and that shape: asking costs a call
-	shape  []int64
+	shape  []int
 
 	declared bool   // by Observe: the value is data, and a prediction draws it anew
 	instead  string // of the site that a reparameterisation put in another's place: that one's name
@@ -61,7 +61,7 @@ type Site struct {
 }
 
 // valueShape is the shape of the value.
-func (s *Site) valueShape() []int64 {
+func (s *Site) valueShape() []int {
 	if s.shaped != s.Value {
 		s.shaped, s.shape = s.Value, shapeOf(s.Value)
 	}

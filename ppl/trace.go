@@ -125,7 +125,7 @@ func harmless(s support.Support) torch.Tensor {
 }
 
 // broadcastsTo says whether a shape broadcasts to another.
-func broadcastsTo(from, to []int64) bool {
+func broadcastsTo(from, to []int) bool {
 	if len(from) > len(to) {
 		return false
 	}

@@ -16,7 +16,7 @@ import (
 // another.
 type whole struct {
 	from    torch.Tensor
-	version int64
+	version int
 	to      torch.Tensor
 }
 
@@ -111,7 +111,7 @@ func (p *Program) convertWhole(point infer.Params, before float64, ok bool) erro
 		if p.whole == nil {
 			p.whole = map[string]whole{}
 		}
-		p.whole[name] = whole{from: t, version: t.T().Must_Version(false), to: to}
+		p.whole[name] = whole{from: t, version: int(t.T().Must_Version(false)), to: to}
 		p.types[name] = gotch.Double
 	}
 	return nil
@@ -198,7 +198,7 @@ func (p *Program) ConvertBatch(b infer.Batch) (infer.Batch, error) {
 				"give it that type, or compile the model on data of type %v: %w", name, have, want, use, have, infer.ErrConfig)
 		}
 		var to torch.Tensor
-		if w := p.whole[name]; w.from == t && t.T().Must_Version(false) == w.version {
+		if w := p.whole[name]; w.from == t && int(t.T().Must_Version(false)) == w.version {
 			to = w.to
 		} else if to, err = asType(t, want); err != nil {
 			return nil, fmt.Errorf("batch tensor %q: %w", name, err)
@@ -238,7 +238,7 @@ func (p *Program) converted(point infer.Params, batch infer.Batch) infer.Batch {
 	}
 	out := maps.Clone(batch)
 	for name, w := range p.whole {
-		if batch[name] == w.from && w.from.T().Must_Version(false) == w.version {
+		if batch[name] == w.from && int(w.from.T().Must_Version(false)) == w.version {
 			out[name] = w.to
 		}
 	}

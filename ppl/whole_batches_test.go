@@ -35,7 +35,7 @@ func typedModel(seen map[gotch.DType]bool) ppl.Model {
 // typedData are 12 data whose covariates and counts have a type, and whose groups another.
 func typedData(t *testing.T, dtype, index gotch.DType) infer.Batch {
 	t.Helper()
-	to := func(dtype gotch.DType, v []float64, shape ...int64) torch.Tensor {
+	to := func(dtype gotch.DType, v []float64, shape ...int) torch.Tensor {
 		x, err := torch.FromSlice(v, shape...)
 		require.NoError(t, err)
 		x, err = torch.To(x, torch.CPU, dtype)
@@ -50,14 +50,14 @@ func typedData(t *testing.T, dtype, index gotch.DType) infer.Batch {
 // thirds gives the thirds of data in turn.
 type thirds struct {
 	data  infer.Batch
-	at    int64
+	at    int
 	given int
 }
 
 func (o *thirds) Next() (infer.Batch, error) {
 	out := infer.Batch{}
 	for name, x := range o.data {
-		out[name] = torch.Of(x.T().MustNarrow(0, o.at%3*4, 4, false))
+		out[name] = torch.Of(x.T().MustNarrow(0, int64(o.at%3*4), 4, false))
 	}
 	o.at++
 	o.given++
@@ -189,7 +189,7 @@ func TestTypesThatCannotBeConverted(t *testing.T) {
 // An index that is out of range is an error that names the data, the index and what would be right: when the model is
 // compiled, and in a batch of a run in each tier.
 func TestIndexOutOfRange(t *testing.T) {
-	ints := func(v ...int64) torch.Tensor { return torch.New(v) }
+	ints := func(v ...int) torch.Tensor { return torch.New(v) }
 	y := vec(1, 2, 3)
 	good := infer.Batch{"group": ints(0, 2, 1), "count": ints(1, 1, 1), "y": y}
 	for name, c := range map[string]struct {
@@ -207,7 +207,7 @@ func TestIndexOutOfRange(t *testing.T) {
 				c2.Observe("y", dist.Normal(c.look(a, c2.Data("group")), c2.Data("count")), c2.Data("y"))
 			})
 		}
-		for _, index := range []int64{7, 3, -1} {
+		for _, index := range []int{7, 3, -1} {
 			wrong := infer.Batch{"group": ints(0, index, 2), "count": good["count"], "y": y}
 			check := func(err error) {
 				t.Helper()
@@ -288,12 +288,12 @@ func TestConvertBatch(t *testing.T) {
 // turns gives batches in turn.
 type turns struct {
 	of []infer.Batch
-	at int64
+	at int
 }
 
 func (o *turns) Next() (infer.Batch, error) {
 	o.at++
-	return o.of[(o.at-1)%int64(len(o.of))], nil
+	return o.of[(o.at-1)%int(len(o.of))], nil
 }
 
 func (o *turns) Position() infer.Position     { return infer.Position{Index: o.at} }
@@ -314,7 +314,7 @@ func TestChainsOverRowsNeedAllOfThem(t *testing.T) {
 	batch := infer.Batch{"y": vec(1, 2, 3, 4, 5, 6)}
 	program, err := ppl.Compile(chain, batch)
 	require.NoError(t, err)
-	for _, size := range []int64{2, 6} {
+	for _, size := range []int{2, 6} {
 		for _, method := range []infer.Method{sgmcmc.SGLD{LR: infer.Constant(0.01)}, svi.SVI{}} {
 			batches, err := infer.Minibatches(batch, infer.MinibatchOptions{Size: size})
 			require.NoError(t, err)
@@ -418,7 +418,7 @@ func TestPlatesOfPartsOfSeveralTensors(t *testing.T) {
 			}
 		}
 	}
-	part := func(name string, size int64) infer.Batches {
+	part := func(name string, size int) infer.Batches {
 		batches, err := infer.Minibatches(infer.Batch{name: y}, infer.MinibatchOptions{Size: size})
 		require.NoError(t, err)
 		return batches

@@ -28,11 +28,11 @@ func TestWholeNumbersAreConvertedOnce(t *testing.T) {
 			c.Observe("y", dist.PoissonLogGLM(x, w, a.IndexSelect(0, group)), y)
 		})
 	}
-	ints := func(v []int64, shape ...int64) torch.Tensor {
+	ints := func(v []int, shape ...int) torch.Tensor {
 		return torch.New(v, shape...)
 	}
-	batch := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2),
-		"group": ints([]int64{0, 2, 2, 1}, 4), "y": ints([]int64{3, 0, 1, 2}, 4)}
+	batch := infer.Batch{"x": ints([]int{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2),
+		"group": ints([]int{0, 2, 2, 1}, 4), "y": ints([]int{3, 0, 1, 2}, 4)}
 	floats := infer.Batch{"x": vec(1, 2, 0, -1, 3, 1, 1, 1).Reshape(4, 2), "group": batch["group"],
 		"y": vec(3, 0, 1, 2)}
 	point := []float64{0.1, -0.2, 0.3, 0.4, -0.5}
@@ -43,7 +43,7 @@ func TestWholeNumbersAreConvertedOnce(t *testing.T) {
 	require.Equal(t, map[string]gotch.DType{"x": gotch.Double, "y": gotch.Double, "group": gotch.Int64}, seen)
 	require.Equal(t, gotch.Int64, p.Batch()["x"].T().DType(), "the user's batch is as it was")
 
-	other := infer.Batch{"x": ints([]int64{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2), "group": batch["group"], "y": batch["y"]}
+	other := infer.Batch{"x": ints([]int{1, 2, 0, -1, 3, 1, 1, 1}, 4, 2), "group": batch["group"], "y": batch["y"]}
 	require.Equal(t, g(floats, point...), f(other, point...))
 	require.Equal(t, gotch.Int64, seen["x"], "this batch was not there when the model was compiled")
 
@@ -117,7 +117,7 @@ func TestWholeNumbersThatRoundAreRefused(t *testing.T) {
 		x := c.Data("x").Div(10).Tanh()
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(b.Mul(x), 1), c.Data("y")) })
 	}
-	batch := func(x ...int64) infer.Batch {
+	batch := func(x ...int) infer.Batch {
 		return infer.Batch{"y": vec(1, 2, 3), "x": torch.New(x)}
 	}
 	_, err := ppl.Compile(model, batch(1, 2, 1<<53+1))

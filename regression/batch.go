@@ -18,11 +18,11 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			}
 		}
 	}
-	numbers := func(key string, x []float64, shape ...int64) {
+	numbers := func(key string, x []float64, shape ...int) {
 		t, e := torch.FromSlice(x, shape...)
 		put(key, t, e)
 	}
-	indices := func(key string, index []int64) {
+	indices := func(key string, index []int) {
 		t, e := torch.FromSlice(index)
 		put(key, t, e)
 	}
@@ -32,7 +32,7 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 		for i := range x {
 			x[i] -= p.means[i%k]
 		}
-		numbers(p.data("x"), x, int64(n), int64(k))
+		numbers(p.data("x"), x, int(n), int(k))
 	}
 	if rows.Offset != nil {
 		numbers(p.data("offset"), rows.Offset)
@@ -50,9 +50,9 @@ func (m *Model) add(out infer.Batch, rows *formula.Rows, p *predictor) (err erro
 			}
 		}
 		for j := range d.Members {
-			index := make([]int64, n)
+			index := make([]int, n)
 			for row := range index {
-				index[row] = int64(g.Index[row*d.Members+j])
+				index[row] = int(g.Index[row*d.Members+j])
 			}
 			indices(p.data("g%d_index%d", i, j), index)
 			if d.Members > 1 {

@@ -111,13 +111,13 @@ func ordinal(name, link string, logits func(a args) []any) *spec {
 func (a args) stacked() torch.Tensor { return torch.Stack(-1, a.logits...) }
 
 // thresholds is their number.
-func (a args) thresholds() int64 {
+func (a args) thresholds() int {
 	shape := a.of["thresholds"].Shape()
 	return shape[len(shape)-1]
 }
 
 // threshold is one of them, of shape [1].
-func (a args) threshold(k int64) torch.Tensor { return a.of["thresholds"].Slice(-1, int(k), int(k)+1) }
+func (a args) threshold(k int) torch.Tensor { return a.of["thresholds"].Slice(-1, int(k), int(k)+1) }
 
 // thresholdTails are log P(u ≤ τ_k) and log P(u > τ_k) for each threshold, of a variable u at η that the link names.
 func thresholdTails(a args, link string) (lower, upper []torch.Tensor) {

@@ -90,7 +90,7 @@ func TestMultinomial(t *testing.T) {
 	predicted, err := m.Predict(d, regression.Rows{})
 	require.NoError(t, err)
 	require.Equal(t, "mean[0,c]", expected.Names()[2])
-	require.Equal(t, []int64{3, 3}, predicted.Sites()[0].Shape)
+	require.Equal(t, []int{3, 3}, predicted.Sites()[0].Shape)
 	fresh, err := m.Expected(d, regression.Rows{Table: tableOf(t, numbers("x", x...), numbers("n", 3, 7, 6))})
 	require.NoError(t, err)
 	require.Equal(t, expected.Row(0, 0), fresh.Row(0, 0))

@@ -19,7 +19,7 @@ type observed struct {
 func (d observed) Name() string { return fmt.Sprintf("%s(%s)", d.how, d.Distribution.Name()) }
 
 // Expand broadcasts the batch shape.
-func (d observed) Expand(batch ...int64) dist.Distribution {
+func (d observed) Expand(batch ...int) dist.Distribution {
 	d.Distribution = d.Distribution.Expand(batch...)
 	return d
 }

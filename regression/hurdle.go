@@ -71,17 +71,17 @@ type hurdle struct {
 	base     dist.Distribution
 	safe     float64 // a value of the base, which stands for 0
 	counts   bool
-	batch    []int64
+	batch    []int
 }
 
 // Name says of what it is.
 func (d hurdle) Name() string { return fmt.Sprintf("Hurdle(%s)", d.base.Name()) }
 
 // BatchShape is that of the gate and the base.
-func (d hurdle) BatchShape() []int64 { return d.batch }
+func (d hurdle) BatchShape() []int { return d.batch }
 
 // EventShape is that of a number.
-func (hurdle) EventShape() []int64 { return nil }
+func (hurdle) EventShape() []int { return nil }
 
 // Support is that of the base, with 0.
 func (d hurdle) Support() support.Support {
@@ -95,7 +95,7 @@ func (d hurdle) Support() support.Support {
 func (d hurdle) Validate() error { return d.base.Validate() }
 
 // Expand broadcasts the batch shape.
-func (d hurdle) Expand(batch ...int64) dist.Distribution {
+func (d hurdle) Expand(batch ...int) dist.Distribution {
 	d.batch, d.base = batch, d.base.Expand(batch...)
 	return d
 }
@@ -124,7 +124,7 @@ func (d hurdle) more(of torch.Tensor) torch.Tensor {
 
 // Sample draws a count on condition that it is not 0 as that of a process in time that has a rate from a gamma law, or
 // 1 for Poisson, and ends at 1: its first event is at t by inversion, and the others follow from then on.
-func (d hurdle) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+func (d hurdle) Sample(src *dist.Source, sample ...int) torch.Tensor {
 	zero := dist.Bernoulli(d.gate).Expand(d.batch...).Sample(src, sample...)
 	if !d.counts {
 		return d.base.Expand(d.batch...).Sample(src, sample...).Mul(torch.Of(1).Sub(zero))

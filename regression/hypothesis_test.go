@@ -19,7 +19,7 @@ func TestHypothesis(t *testing.T) {
 		numbers("s", 1, 1, 1, 1, 1), labels("g", "u", "v", "u", "v", "v"), numbers("a b", 1, 5, 2, 2, 9)))
 	require.NoError(t, err)
 	const n = 4000
-	d, err := draws.New([]draws.Site{{Name: "intercept", Size: 1}, {Name: "b", Offset: 1, Size: 3, Shape: []int64{3},
+	d, err := draws.New([]draws.Site{{Name: "intercept", Size: 1}, {Name: "b", Offset: 1, Size: 3, Shape: []int{3},
 		Labels: [][]string{{"x", "a b", "g[v]:x"}}}}, nil, 2)
 	require.NoError(t, err)
 	d.SetSpace(draws.Named)

@@ -158,9 +158,9 @@ func (g fromDraw) impute(i imputation, d dist.Distribution, x torch.Tensor) torc
 	if len(missing) == 0 {
 		return x
 	}
-	place, known := make([]int64, n), slices.Repeat([]bool{true}, n)
+	place, known := make([]int, n), slices.Repeat([]bool{true}, n)
 	for k, row := range missing {
-		place[row], known[row] = int64(k), false
+		place[row], known[row] = int(k), false
 	}
 	z := d.Sample(g.source)
 	if g.q.rows.Table == nil {

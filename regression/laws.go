@@ -17,17 +17,17 @@ import (
 type asymmetricLaplace struct {
 	loc, scale torch.Tensor
 	tau        float64
-	batch      []int64
+	batch      []int
 }
 
 // Name is the family's name.
 func (asymmetricLaplace) Name() string { return "AsymmetricLaplace" }
 
 // BatchShape is that of loc and scale.
-func (d asymmetricLaplace) BatchShape() []int64 { return d.batch }
+func (d asymmetricLaplace) BatchShape() []int { return d.batch }
 
 // EventShape is that of a number.
-func (asymmetricLaplace) EventShape() []int64 { return nil }
+func (asymmetricLaplace) EventShape() []int { return nil }
 
 // Support is the real numbers.
 func (asymmetricLaplace) Support() support.Support { return support.Real }
@@ -36,7 +36,7 @@ func (asymmetricLaplace) Support() support.Support { return support.Real }
 func (asymmetricLaplace) Validate() error { return nil }
 
 // Expand broadcasts the batch shape.
-func (d asymmetricLaplace) Expand(batch ...int64) dist.Distribution {
+func (d asymmetricLaplace) Expand(batch ...int) dist.Distribution {
 	d.batch = batch
 	return d
 }
@@ -49,7 +49,7 @@ func (d asymmetricLaplace) LogProb(y torch.Tensor) torch.Tensor {
 }
 
 // Sample is a difference of two exponential numbers: E₁/τ - E₂/(1 - τ), scaled.
-func (d asymmetricLaplace) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+func (d asymmetricLaplace) Sample(src *dist.Source, sample ...int) torch.Tensor {
 	e := dist.Exponential(1).Expand(d.batch...)
 	z := e.Sample(src, sample...).Div(d.tau).Sub(e.Sample(src, sample...).Div(1 - d.tau))
 	return z.Mul(d.scale).Add(d.loc)

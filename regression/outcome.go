@@ -118,16 +118,16 @@ func (m *Model) working(logs bool) []float64 {
 }
 
 // addOutcome gives the outcome and what is added to it.
-func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int64)) {
+func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []float64, shape ...int)) {
 	added := maps.Clone(rows.Added)
 	if rows.Y != nil {
 		y := slices.Clone(rows.Y)
 		for i := range y {
 			y[i] -= m.lowest
 		}
-		shape := []int64{int64(rows.N)}
+		shape := []int{int(rows.N)}
 		if len(y) > rows.N {
-			shape = append(shape, int64(m.categories))
+			shape = append(shape, int(m.categories))
 		}
 		numbers("y", y, shape...)
 		if cens := added["cens"]; cens != nil {

@@ -161,7 +161,7 @@ func (p *predictor) intercept(g getter, m *Model) torch.Tensor {
 func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []float64) (e groupEffects) {
 	suffix := p.suffix()
 	name := m.groupName(d, p)
-	n, k := int64(len(d.Levels)), int64(len(d.Columns))
+	n, k := int(len(d.Levels)), int(len(d.Columns))
 	e.sd = m.vector(g, isSD, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
 		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
 	if e.correlated = d.Correlated && k > 1; e.correlated {
@@ -187,7 +187,7 @@ func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []floa
 }
 
 // law is that of the effects of n levels.
-func (e groupEffects) law(n, k int64) dist.Distribution {
+func (e groupEffects) law(n, k int) dist.Distribution {
 	if e.correlated {
 		scale := e.sd.Unsqueeze(1).Mul(e.chol)
 		return dist.MultivariateNormalCholesky(torch.Zeros(k), scale).Expand(n)
@@ -205,17 +205,17 @@ func (e groupEffects) spread(z torch.Tensor) torch.Tensor {
 
 // correlations are those of pairs of columns, by a Cholesky factor.
 func (m *Model) correlations(chol torch.Tensor, site string, columns []string) torch.Tensor {
-	var at []int64
+	var at []int
 	var labels []string
 	k := len(columns)
 	for i := range k {
 		for j := range i {
-			at = append(at, int64(i*k+j))
+			at = append(at, int(i*k+j))
 			labels = append(labels, columns[j]+","+columns[i])
 		}
 	}
 	m.note(isCorrelation, site, labels)
-	return chol.MatMul(chol.Transpose()).Reshape(int64(k*k)).IndexSelect(0, torch.New(at))
+	return chol.MatMul(chol.Transpose()).Reshape(int(k*k)).IndexSelect(0, torch.New(at))
 }
 
 // over is a scale over standard deviations; a column that is the same in each row has the scale.

@@ -96,7 +96,7 @@ func (p *predictor) smooth(g getter, m *Model, i int, s formula.SmoothDesign) to
 		scales = h.Scales(gp.SquaredExponential{Scale: sd, Length: length})
 	}
 	m.note(isNeeded, "z_"+name)
-	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(int64(n)) }).Mul(scales)
+	return g.sample("z_"+name, func() dist.Distribution { return dist.Normal(0, 1).Expand(int(n)) }).Mul(scales)
 }
 
 // monotonic declares a monotonic effect, and gives that of each level.
@@ -122,20 +122,20 @@ func (p *predictor) monotonic(g getter, m *Model, s formula.SmoothDesign, scale 
 		before = append(before, slices.Repeat([]float64{float64(steps)}, level)...)
 		before = append(before, make([]float64, steps-level)...)
 	}
-	return torch.Of(torch.Must(torch.FromSlice(before, int64(steps+1), int64(steps)))).MatMul(shares).Mul(b)
+	return torch.Of(torch.Must(torch.FromSlice(before, int(steps+1), int(steps)))).MatMul(shares).Mul(b)
 }
 
 // addSmooth gives the data of a smooth.
-func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []float64, shape ...int64),
-	indices func(key string, index []int64)) error {
+func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []float64, shape ...int),
+	indices func(key string, index []int)) error {
 	key, s := p.data("z%d", i), p.design.Smooths()[i]
 	switch s.Kind {
 	case "mi":
 		numbers(key, z)
 	case "mo":
-		index := make([]int64, len(z))
+		index := make([]int, len(z))
 		for i, v := range z {
-			index[i] = int64(v)
+			index[i] = int(v)
 		}
 		indices(key, index)
 	case "gp":
@@ -148,11 +148,11 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 			}
 		}
 		flat, err := h.basis(z)
-		if numbers(key, flat, int64(len(z)), int64(s.K)); err != nil {
+		if numbers(key, flat, int(len(z)), int(s.K)); err != nil {
 			return err
 		}
 	default:
-		numbers(key, z, int64(len(z)/s.Columns), int64(s.Columns))
+		numbers(key, z, int(len(z)/s.Columns), int(s.Columns))
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (m *Model) columns() (out []draws.Site) {
 	sites := m.file.Predictive.Plan.Inputs()
 	for _, s := range sites {
 		if slices.Contains(m.file.Predictive.Names, s.Name) && len(s.Shape) > 0 && s.Shape[0] > 0 {
-			out = append(out, draws.Site{Name: s.Name, Shape: s.Shape[1:], Size: s.Size / int(s.Shape[0])})
+			out = append(out, draws.Site{Name: s.Name, Shape: s.Shape[1:], Size: s.Size / s.Shape[0]})
 		}
 	}
 	return out
@@ -83,12 +83,12 @@ func (m *Model) tensors(rows []map[string]any) (map[string][]float64, error) {
 }
 
 // flat appends the numbers of nested lists of a shape; what is none appends too few.
-func flat(v any, shape []int64, to []float64) []float64 {
+func flat(v any, shape []int, to []float64) []float64 {
 	if x, ok := v.(float64); ok && len(shape) == 0 {
 		return append(to, x)
 	}
 	list, ok := v.([]any)
-	if !ok || len(shape) == 0 || int64(len(list)) != shape[0] {
+	if !ok || len(shape) == 0 || len(list) != shape[0] {
 		return to
 	}
 	for _, e := range list {

@@ -242,7 +242,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	}
 	size := 0
 	for _, site := range sites {
-		if len(site.Shape) == 0 || site.Shape[0] != int64(n) {
+		if len(site.Shape) == 0 || site.Shape[0] != n {
 			return nil, fmt.Errorf("field \"sites\": %q, of shape %v, has no number for each row", site.Name, site.Shape)
 		}
 		size += site.Size

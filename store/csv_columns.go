@@ -52,11 +52,11 @@ func columnsOf(sites []draws.Site, stats []string) (names []string, source []int
 	}
 	for i, base := range identifiers(bases, wordName, "chain", "draw") {
 		s := sites[i]
-		index := make([]int64, len(s.Shape))
+		index := make([]int, len(s.Shape))
 		for range s.Size {
-			name, at := base, int64(0)
+			name, at := base, int(0)
 			for k, j := range index {
-				name += "." + strconv.FormatInt(j+1, 10)
+				name += "." + strconv.FormatInt(int64(j+1), 10)
 				at = at*s.Shape[k] + j
 			}
 			names, source = append(names, name), append(source, s.Offset+int(at))
@@ -74,7 +74,7 @@ func columnsOf(sites []draws.Site, stats []string) (names []string, source []int
 // csvColumn is a parsed name: theta.2.1 is theta with the indices 1 and 0.
 type csvColumn struct {
 	name  string
-	index []int64
+	index []int
 }
 
 // parseColumn reads a name of CmdStan. Elements of tuples (x:1.2) and of complex numbers (z.1.real) are sites of their
@@ -89,13 +89,13 @@ func parseColumn(text string) csvColumn {
 	if n := len(rest); n > 0 && (rest[n-1] == "real" || rest[n-1] == "imag") {
 		name, rest = name+"."+rest[n-1], rest[:n-1]
 	}
-	index := make([]int64, len(rest))
+	index := make([]int, len(rest))
 	for k, part := range rest {
 		i, err := strconv.ParseInt(part, 10, 32)
 		if err != nil || i < 1 {
 			return csvColumn{name: text}
 		}
-		index[k] = i - 1
+		index[k] = int(i - 1)
 	}
 	return csvColumn{name, index}
 }
@@ -133,7 +133,7 @@ func parseColumns(header []string, table bool) (l layout, source []int, at int, 
 		if !ok {
 			k = len(l.Sites)
 			place[c.name] = k
-			l.Sites = append(l.Sites, layoutSite{Name: c.name, Shape: make([]int64, len(c.index))})
+			l.Sites = append(l.Sites, layoutSite{Name: c.name, Shape: make([]int, len(c.index))})
 		}
 		shape := l.Sites[k].Shape
 		if len(shape) != len(c.index) {
@@ -176,7 +176,7 @@ func sourcesOf(columns []csvColumn, sites []draws.Site, place map[string]int) []
 			continue
 		}
 		s := sites[place[c.name]]
-		at := int64(0)
+		at := int(0)
 		for j, x := range c.index {
 			at = at*s.Shape[j] + x
 		}

@@ -41,8 +41,8 @@ func appendCSV(path string, sites []draws.Site, stats []string, opt csvHead, kee
 	}
 	err = w.resume(f, head, keep, marks)
 	if err == nil {
-		if err = f.Truncate(w.size); err == nil {
-			_, err = f.Seek(w.size, io.SeekStart)
+		if err = f.Truncate(int64(w.size)); err == nil {
+			_, err = f.Seek(int64(w.size), io.SeekStart)
 		}
 	}
 	if err != nil {
@@ -97,12 +97,12 @@ type csvResumption struct {
 	*csvWriter
 	scan            *csvScanner
 	columns, layout string // the lines of the head that must be these
-	start           int64  // of the line
+	start           int  // of the line
 	run             string // that the file is of
 	headed, done    bool
 	block           adaptBlock
 	before          struct { // the block
-		size int64
+		size int
 		sum  uint32
 		rows int
 	}

@@ -43,13 +43,13 @@ func tableColumn(text string) csvColumn {
 	if !ok {
 		return csvColumn{name: text}
 	}
-	var index []int64
+	var index []int
 	for _, part := range strings.Split(strings.TrimSuffix(inside, "]"), ",") {
 		i, err := strconv.ParseInt(part, 10, 32)
 		if err != nil || i < 0 {
 			return csvColumn{name: text}
 		}
-		index = append(index, i)
+		index = append(index, int(i))
 	}
 	return csvColumn{name, index}
 }

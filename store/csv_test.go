@@ -20,8 +20,8 @@ func TestReadCmdStan(t *testing.T) {
 	assert.Empty(t, inf.Notes)
 	d := inf.Posterior
 	assert.Equal(t, nutsStats, reorder(d.Stats()))
-	assert.Equal(t, placedSites(t, "mu", []int64{}, "m", []int64{2, 3}, "pair:1", []int64{}, "pair:2", []int64{2},
-		"z.real", []int64{2}, "z.imag", []int64{2}), d.Sites())
+	assert.Equal(t, placedSites(t, "mu", []int{}, "m", []int{2, 3}, "pair:1", []int{}, "pair:2", []int{2},
+		"z.real", []int{2}, "z.imag", []int{2}), d.Sites())
 	require.Equal(t, []int{2, 3, 3}, []int{d.Chains(), d.Len(0), d.Len(1)})
 	require.Equal(t, []int{2, 3, 3}, []int{inf.Warmup.Chains(), inf.Warmup.Len(0), inf.Warmup.Len(1)})
 	sameNumbers(t, []float64{3.25, 11, 12, 13, 21, 22, 23, 3, .1, .2, 1.5, 2.5, -1.5, -2.5}, d.Row(0, 0))
@@ -96,7 +96,7 @@ func TestReadTable(t *testing.T) {
 	inf, err := Open("testdata/table.csv")
 	require.NoError(t, err)
 	d := inf.Posterior
-	assert.Equal(t, placedSites(t, "mu", []int64{}, "layer.0.w", []int64{2, 2}, "tau", []int64{1}), d.Sites())
+	assert.Equal(t, placedSites(t, "mu", []int{}, "layer.0.w", []int{2, 2}, "tau", []int{1}), d.Sites())
 	assert.Equal(t, []string{"lp", "accept", "step_size", "tree_depth", "n_leapfrog", "divergent", "energy"}, d.Stats())
 	require.Equal(t, []int{2, 3, 2}, []int{d.Chains(), d.Len(0), d.Len(1)})
 	sameNumbers(t, []float64{2, 0.1, 0.2, math.Pi, -2, 1e-300}, d.Row(0, 2))
@@ -145,7 +145,7 @@ func TestReadVariational(t *testing.T) {
 // The head has the seed of the run, from the options or else from the draws, and none where nobody knows it. It says
 // that its metric is not the run's.
 func TestHeadOfDraws(t *testing.T) {
-	d, err := draws.New(placedSites(t, "mu", []int64{}), []string{draws.StatStepSize}, 1)
+	d, err := draws.New(placedSites(t, "mu", []int{}), []string{draws.StatStepSize}, 1)
 	require.NoError(t, err)
 	require.NoError(t, d.AppendChain(0, []float64{1}, []float64{0.5}))
 	head := func(o CSVOptions) string {

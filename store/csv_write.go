@@ -35,7 +35,7 @@ type csvWriter struct {
 	adapted string
 	facts   runFacts
 	sum     uint32 // digest of all that was written, without the trailer
-	size    int64  // bytes of all that was written, without the trailer
+	size    int  // bytes of all that was written, without the trailer
 	trailer bool   // the file has one
 	err     error
 }
@@ -81,17 +81,17 @@ func (w *csvWriter) write(text []byte) {
 	}
 	if w.trailer {
 		w.trailer = false
-		if w.failed(w.f.Truncate(w.size)) {
+		if w.failed(w.f.Truncate(int64(w.size))) {
 			return
 		}
-		if _, err := w.f.Seek(w.size, io.SeekStart); w.failed(err) {
+		if _, err := w.f.Seek(int64(w.size), io.SeekStart); w.failed(err) {
 			return
 		}
 	}
 	_, err := w.out.Write(text)
 	w.failed(err)
 	w.sum = addSum(w.sum, text)
-	w.size += int64(len(text))
+	w.size += int(len(text))
 }
 
 func (w *csvWriter) failed(err error) bool {

@@ -26,7 +26,7 @@ func stream(t *testing.T, w *csvWriter, d *draws.Draws, from, n int) {
 
 func written(t *testing.T) (d *draws.Draws, path string, text []byte) {
 	t.Helper()
-	d = filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), nutsStats, true, 6)
+	d = filled(t, placedSites(t, "mu", []int{}, "w", []int{2}), nutsStats, true, 6)
 	path = filepath.Join(t.TempDir(), "chain.csv")
 	w, err := createCSV(path, d.Sites(), d.Stats(), small)
 	require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestAppendCSVKeeps(t *testing.T) {
 }
 
 func TestCSVWriterErrors(t *testing.T) {
-	sites := placedSites(t, "mu", []int64{}, "w", []int64{2})
+	sites := placedSites(t, "mu", []int{}, "w", []int{2})
 	path := filepath.Join(t.TempDir(), "a.csv")
 	for _, c := range []struct {
 		opt   CSVOptions

@@ -20,7 +20,7 @@ import (
 // A flipped bit anywhere in stored draws is an error, or changes no number: 150 flips for each format.
 func TestFlippedBits(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}), nutsStats, true, 40, 40)
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{3}), nutsStats, true, 40, 40)
 	for format, write := range formats {
 		if format == "zarr plain" {
 			continue // its chunks have no checksum
@@ -30,12 +30,12 @@ func TestFlippedBits(t *testing.T) {
 			path, err := write(dir, &Inference{Posterior: d})
 			require.NoError(t, err)
 			var files []string
-			var sizes []int64
+			var sizes []int
 			require.NoError(t, filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 				if err == nil && !e.IsDir() {
 					info, e := os.Stat(name)
 					require.NoError(t, e)
-					files, sizes = append(files, name), append(sizes, info.Size())
+					files, sizes = append(files, name), append(sizes, int(info.Size()))
 				}
 				return err
 			}))
@@ -49,7 +49,7 @@ func TestFlippedBits(t *testing.T) {
 				text, err := os.ReadFile(files[k])
 				require.NoError(t, err)
 				bad := bytes.Clone(text)
-				bad[rng.Int64N(sizes[k])] ^= 1 << rng.IntN(8)
+				bad[rng.Int64N(int64(sizes[k]))] ^= 1 << rng.IntN(8)
 				require.NoError(t, os.WriteFile(files[k], bad, 0o600))
 				if inf, err := Open(path); err != nil {
 					refused++
@@ -67,7 +67,7 @@ func TestFlippedBits(t *testing.T) {
 // An edited number, or a line of zeros, in the draws that a resumed run would keep is found before it goes on.
 func TestResumeFindsChangedDraws(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), []string{"lp"}, true, 20)
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{2}), []string{"lp"}, true, 20)
 	half := func(from, to int) *draws.Draws {
 		part, err := d.Slice(from, to)
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestFilesThatAskForTooMuch(t *testing.T) {
 // The limits are the caller's to set.
 func TestLimits(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}), nutsStats, true, 40, 40)
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{3}), nutsStats, true, 40, 40)
 	for format, write := range formats {
 		t.Run(format, func(t *testing.T) {
 			path, err := write(t.TempDir(), &Inference{Posterior: d})

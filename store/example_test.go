@@ -11,7 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/store"
 )
 
-var sites = []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}}
+var sites = []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int{2}, Offset: 1, Size: 2}}
 
 func tempDir() string {
 	dir, err := os.MkdirTemp("", "kelvin")

@@ -12,13 +12,13 @@ import (
 // What draws say of their run, and the log likelihood of their observations, come back from every format.
 func TestRoundTripFacts(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), nutsStats, true, 5, 4)
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{2}), nutsStats, true, 5, 4)
 	d.SetAttr(draws.AttrMethod, "hmc.NUTS = x\n\"quoted\"")
 	d.SetAttr(draws.AttrTemperature, "0.25")
 	d.AddNote(draws.Note{Kind: "not_converged", Serious: true, Text: "a = b", Advice: "raise\nSteps"})
 	inf := &Inference{
-		Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int64{3}), nil, true, 5, 4),
-		ObservedData: []Array{{Name: "y", Shape: []int64{3}, Values: []float64{1, 2, 3}}},
+		Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int{3}), nil, true, 5, 4),
+		ObservedData: []Array{{Name: "y", Shape: []int{3}, Values: []float64{1, 2, 3}}},
 		Coords:       map[string][]any{"school": {"A", "B"}}, Dims: map[string][]string{"w": {"school"}},
 	}
 	for format, write := range formats {
@@ -46,9 +46,9 @@ func TestRoundTripFacts(t *testing.T) {
 func TestGroupsBesideCSV(t *testing.T) {
 	noSync(t)
 	base := filepath.Join(t.TempDir(), "run")
-	sites := placedSites(t, "mu", []int64{})
+	sites := placedSites(t, "mu", []int{})
 	d := filled(t, sites, nutsStats, true, 5, 5)
-	inf := &Inference{Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int64{2}), nil, true, 5,
+	inf := &Inference{Posterior: d, LogLikelihood: filled(t, placedSites(t, "y", []int{2}), nil, true, 5,
 		5)}
 	_, err := WriteCSV(base, inf, CSVOptions{})
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestGroupsBesideCSV(t *testing.T) {
 // A sink keeps the attributes and notes of the last block.
 func TestSinksKeepFacts(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "mu", []int64{}), nutsStats, true, 6, 6)
+	d := filled(t, placedSites(t, "mu", []int{}), nutsStats, true, 6, 6)
 	dir := t.TempDir()
 	csv, zarr := &CSVSink{Base: filepath.Join(dir, "run")}, &ZarrSink{Path: filepath.Join(dir, "run.zarr")}
 	for from := 0; from < 6; from += 3 {

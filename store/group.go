@@ -56,7 +56,7 @@ const (
 type variable struct {
 	Name  string
 	Kind  kind
-	Shape []int64
+	Shape []int
 	Dims  []string
 	Data  []float64                       // row-major; nil where At is set
 	At    func(chain, draw int) []float64 // for writing: the numbers of one draw
@@ -139,11 +139,11 @@ func (k kind) Holds(v float64) bool {
 type dimLabels struct {
 	Dims   map[string][]string
 	Coords map[string][]any
-	sizes  map[string]int64
+	sizes  map[string]int
 }
 
 // Of are the names of a variable's own dimensions: those that the user gave, else theta_dim_0 and so on.
-func (l *dimLabels) Of(group, site, name string, shape []int64) ([]string, error) {
+func (l *dimLabels) Of(group, site, name string, shape []int) ([]string, error) {
 	dims := l.Dims[site]
 	if dims == nil {
 		return defaultDims(name, len(shape)), nil
@@ -152,12 +152,12 @@ func (l *dimLabels) Of(group, site, name string, shape []int64) ([]string, error
 		return nil, failf(ErrLayout, "%s: Dims has %d names for %q of shape %v", group, len(dims), site, shape)
 	}
 	if l.sizes == nil {
-		l.sizes = map[string]int64{}
+		l.sizes = map[string]int{}
 	}
 	for k, dim := range dims {
 		want, ok := l.sizes[dim]
 		if labels := l.Coords[dim]; labels != nil {
-			want = int64(len(labels))
+			want = int(len(labels))
 		} else if !ok {
 			want = shape[k]
 		}

@@ -89,7 +89,7 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 		}
 	}
 	g := &group{Name: names[0], Attrs: own}
-	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
+	head := []int{int(d.Chains()), int(d.MaxLen())}
 	pad := make([]float64, d.Dim())
 	for i := range pad {
 		pad[i] = math.NaN()
@@ -119,7 +119,7 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 // stats makes the group of the statistics.
 func (e *encoder) stats(name string, d *draws.Draws, attrs map[string]any) *group {
 	of, stats := &group{Name: name, Attrs: attrs}, d.Stats()
-	head := []int64{int64(d.Chains()), int64(d.MaxLen())}
+	head := []int{int(d.Chains()), int(d.MaxLen())}
 	for k, name := range statVariables(stats, e.fit) {
 		v := &variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
 		traces := make([][]float64, d.Chains())
@@ -276,12 +276,12 @@ func (d *decoder) sampled(g, stats *group, inf *Inference) (*draws.Draws, error)
 // afford checks the draws against the limits before they are made: a layout of a few bytes can ask for any number of
 // chains, of draws without elements, or of elements without draws.
 func (d *decoder) afford(l *layout, sites []draws.Site) error {
-	dim, total := int64(len(l.Stats)), int64(0)
+	dim, total := int(len(l.Stats)), int(0)
 	for _, s := range sites {
-		dim += int64(max(s.Size, 0))
+		dim += int(max(s.Size, 0))
 	}
 	for _, n := range l.Lengths {
-		total += int64(n)
+		total += int(n)
 	}
 	if err := d.Budget.Count(dim); err != nil {
 		return err
@@ -293,7 +293,7 @@ func (d *decoder) afford(l *layout, sites []draws.Site) error {
 		return d.Budget.Count(math.MaxInt64)
 	}
 	const chain = 64 // bytes for an empty one, about
-	return d.Budget.Take(8*(dim+total+total*dim) + chain*int64(len(l.Lengths)))
+	return d.Budget.Take(8*(dim+total+total*dim) + chain*int(len(l.Lengths)))
 }
 
 // ownLayout is Kelvin's layout if the group has one that its variables fit: another program may
@@ -315,7 +315,7 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 	if len(l.Lengths) == 0 || len(l.Sites) != len(vars) || len(l.Stats) != len(stats) || (none && longest > 0) {
 		return nil, nil, nil
 	}
-	pick := func(names []string, from []*variable, shape func(int) []int64) (out []*variable) {
+	pick := func(names []string, from []*variable, shape func(int) []int) (out []*variable) {
 		named := map[string]*variable{}
 		for _, v := range from {
 			named[v.Name] = v
@@ -325,7 +325,7 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 			if v == nil {
 				return nil
 			}
-			want := variable{Shape: append([]int64{int64(len(l.Lengths)), int64(longest)}, shape(i)...)}
+			want := variable{Shape: append([]int{int(len(l.Lengths)), int(longest)}, shape(i)...)}
 			if !slices.Equal(v.Shape, want.Shape) {
 				// JSON has no sizes inside an empty list.
 				empty := v.Size() == 0 && want.Size() == 0
@@ -338,8 +338,8 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 		return out
 	}
 	sites := l.Placed()
-	sorted = pick(siteVariables(sites, d.fit), vars, func(i int) []int64 { return sites[i].Shape })
-	sortedStats = pick(statVariables(l.Stats, d.fit), stats, func(int) []int64 { return nil })
+	sorted = pick(siteVariables(sites, d.fit), vars, func(i int) []int { return sites[i].Shape })
+	sortedStats = pick(statVariables(l.Stats, d.fit), stats, func(int) []int { return nil })
 	if len(sorted) != len(vars) || len(sortedStats) != len(stats) {
 		return nil, nil, nil
 	}
@@ -349,7 +349,7 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 // guess takes the variables as they are: each begins with chain and draw.
 func (d *decoder) guess(name string, vars, stats []*variable) (*layout, error) {
 	l := &layout{}
-	var head []int64
+	var head []int
 	for _, v := range slices.Concat(vars, stats) {
 		if len(v.Shape) < 2 {
 			return nil, d.fail(name+"."+v.Name, "the shape is %v, want [chain][draw] and more", v.Shape)
@@ -363,7 +363,7 @@ func (d *decoder) guess(name string, vars, stats []*variable) (*layout, error) {
 		}
 	}
 	if head == nil {
-		head = []int64{1, 0}
+		head = []int{1, 0}
 	}
 	if head[0] < 1 {
 		return nil, d.fail(name, "there are no chains")

@@ -17,7 +17,7 @@ func placedSites(t testing.TB, named ...any) []draws.Site {
 	t.Helper()
 	var l layout
 	for i := 0; i < len(named); i += 2 {
-		l.Sites = append(l.Sites, layoutSite{Name: named[i].(string), Shape: named[i+1].([]int64)})
+		l.Sites = append(l.Sites, layoutSite{Name: named[i].(string), Shape: named[i+1].([]int)})
 	}
 	return l.Placed()
 }

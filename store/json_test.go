@@ -18,7 +18,7 @@ func checkArviz(t *testing.T, inf *Inference) {
 	t.Helper()
 	d := inf.Posterior
 	require.Equal(t, []int{2, 4, 4}, []int{d.Chains(), d.Len(0), d.Len(1)})
-	assert.Equal(t, placedSites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3}), d.Sites())
+	assert.Equal(t, placedSites(t, "mu", []int{}, "theta", []int{2, 3}, "w", []int{3}), d.Sites())
 	assert.ElementsMatch(t, nutsStats, d.Stats())
 	sameNumbers(t, []float64{math.NaN(), -0.48, 0.6, 0.04, -0.29, -0.78, -0.26, 3, 4, 5}, d.Row(0, 1))
 	sameNumbers(t, []float64{math.Inf(-1), -0.1, 0.1, 0.04, -0.51, 0.59, 0.89, 18, 19, 20}, d.Row(1, 2))
@@ -29,7 +29,7 @@ func checkArviz(t *testing.T, inf *Inference) {
 		sameNumbers(t, want, got)
 	}
 	assert.Equal(t, []float64{-1, -1, -1}, inf.LogLikelihood.Row(1, 3))
-	assert.Equal(t, []Array{{"y", []int64{3}, []float64{1, 2, 3}}}, inf.ObservedData)
+	assert.Equal(t, []Array{{"y", []int{3}, []float64{1, 2, 3}}}, inf.ObservedData)
 	assert.Equal(t, map[string][]any{"school": {"A", "B", "C"}}, inf.Coords)
 	assert.Equal(t, map[string][]string{"w": {"school"}, "y": {"school"}}, inf.Dims)
 	assert.Equal(t, "made by hand", inf.Attrs["note"])
@@ -47,7 +47,7 @@ func TestReadArvizJSON(t *testing.T) {
 
 // Numbers have the types that ArviZ knows them by: floats have a point, divergences are booleans, depths integers.
 func TestJSONTypes(t *testing.T) {
-	d := filled(t, placedSites(t, "a<b>", []int64{}), []string{"divergent", "tree_depth", "lp"}, true, 1)
+	d := filled(t, placedSites(t, "a<b>", []int{}), []string{"divergent", "tree_depth", "lp"}, true, 1)
 	require.NoError(t, d.AppendChain(0, []float64{3}, []float64{1, 2, -4}))
 	var b bytes.Buffer
 	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d, Attrs: map[string]any{"created_at": "now"}}))
@@ -127,7 +127,7 @@ func TestReadJSONNotes(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{3}, "v", []int64{2}), nutsStats, true,
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{3}, "v", []int{2}), nutsStats, true,
 		2, 2)
 	for _, c := range []struct {
 		inf  *Inference
@@ -141,7 +141,7 @@ func TestWriteErrors(t *testing.T) {
 		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"a"}}, Coords: map[string][]any{"a": {1}}},
 			`has size 3, elsewhere or in Coords 1`},
 		{&Inference{Posterior: d, Dims: map[string][]string{"w": {"draw"}}}, "neither chain nor draw"},
-		{&Inference{ObservedData: []Array{{"y", []int64{2}, []float64{1}}}},
+		{&Inference{ObservedData: []Array{{"y", []int{2}, []float64{1}}}},
 			`observed_data: "y" has 1 values, but the shape [2]`},
 		{&Inference{ObservedData: []Array{{"y", nil, []float64{1}}, {"y", nil, []float64{1}}}},
 			`the name "y" is empty or there twice`},

@@ -111,7 +111,7 @@ func writeArray(w *bufio.Writer, v *variable) {
 }
 
 // appendNested writes the values as lists of the shape, and returns those that are left.
-func appendNested(b []byte, shape []int64, values []float64, k kind) ([]byte, []float64) {
+func appendNested(b []byte, shape []int, values []float64, k kind) ([]byte, []float64) {
 	if len(shape) == 0 {
 		return appendJSONNumber(b, values[0], k), values[1:]
 	}

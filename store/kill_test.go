@@ -57,7 +57,7 @@ func TestKilled(t *testing.T) {
 }
 
 func writeForever(t *testing.T, dir string) {
-	sites := placedSites(t, "x", []int64{1000})
+	sites := placedSites(t, "x", []int{1000})
 	w, err := createCSV(filepath.Join(dir, "run.csv"), sites, []string{"lp"},
 		csvHead{CSVOptions: CSVOptions{FlushEvery: 1}})
 	require.NoError(t, err)

@@ -30,7 +30,7 @@ type layout struct {
 // layoutSite is a site without its place.
 type layoutSite struct {
 	Name   string     `json:"name"`
-	Shape  []int64    `json:"shape"`
+	Shape  []int    `json:"shape"`
 	Labels [][]string `json:"labels,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type layoutSite struct {
 func newLayout(sites []draws.Site, stats []string) layout {
 	l := layout{Sites: make([]layoutSite, len(sites)), Stats: stats}
 	for i, s := range sites {
-		l.Sites[i] = layoutSite{s.Name, append([]int64{}, s.Shape...), s.Labels}
+		l.Sites[i] = layoutSite{s.Name, append([]int{}, s.Shape...), s.Labels}
 	}
 	return l
 }
@@ -91,11 +91,11 @@ func (l layout) Placed() []draws.Site {
 }
 
 // product is the number of elements of a shape; ok is false if a size is negative or the number is absurd.
-func product(shape []int64) (n int, ok bool) {
+func product(shape []int) (n int, ok bool) {
 	if slices.Contains(shape, 0) {
-		return 0, !slices.ContainsFunc(shape, func(s int64) bool { return s < 0 })
+		return 0, !slices.ContainsFunc(shape, func(s int) bool { return s < 0 })
 	}
-	p := int64(1)
+	p := int(1)
 	for _, s := range shape {
 		if s < 0 || s > (1<<46)/p {
 			return 0, false

@@ -9,10 +9,10 @@ import (
 // limit is an [ErrLimit] that names the limit. The zero value has the defaults, which [Open] and [Read] use.
 type Limits struct {
 	// Elements is the largest count of numbers in one array, or in the draws of one group; 0 is 2^31 (16 GiB).
-	Elements int64
+	Elements int
 	// Inflation is how many bytes of memory a reader may use for each byte that is stored, beside a free 64 MiB; 0 is
 	// 100. Compressed chunks and shapes without data can ask for more.
-	Inflation int64
+	Inflation int
 	// Names is the largest count of sites and statistics, or of variables of a group; 0 is 2^20.
 	Names int
 	// Time is how long the reading of a file, or of a Zarr store, may take; 0 is a minute, and a second for each MiB.
@@ -40,7 +40,7 @@ const freeMemory = 64 << 20
 // a shape without chunks or by a chunk of zeros; such a request is refused before the memory is taken.
 type readBudget struct {
 	Limits
-	present, used int64
+	present, used int
 	began         time.Time
 }
 
@@ -72,15 +72,15 @@ func (c *countedReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.r.Read(p)
-	c.b.Found(int64(n))
+	c.b.Found(int(n))
 	return n, err
 }
 
 // Found tells of further bytes that are present.
-func (b *readBudget) Found(bytes int64) { b.present += bytes }
+func (b *readBudget) Found(bytes int) { b.present += bytes }
 
 // Take asks for memory. Give returns what is no longer used.
-func (b *readBudget) Take(bytes int64) error {
+func (b *readBudget) Take(bytes int) error {
 	room := freeMemory + b.present*b.Inflation - b.used
 	if bytes < 0 || bytes > room {
 		return because(ErrLimit,
@@ -92,10 +92,10 @@ func (b *readBudget) Take(bytes int64) error {
 }
 
 // Give returns memory.
-func (b *readBudget) Give(bytes int64) { b.used -= bytes }
+func (b *readBudget) Give(bytes int) { b.used -= bytes }
 
 // Numbers checks the count of numbers of one array and takes the memory for them.
-func (b *readBudget) Numbers(n int64) error {
+func (b *readBudget) Numbers(n int) error {
 	if err := b.Count(n); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (b *readBudget) Numbers(n int64) error {
 }
 
 // Count checks the count of numbers of one array.
-func (b *readBudget) Count(n int64) error {
+func (b *readBudget) Count(n int) error {
 	if n < 0 || n > b.Elements {
 		return because(ErrLimit, "%d numbers are too many; the limit Elements is %d", n, b.Elements)
 	}

@@ -15,7 +15,7 @@ import (
 func TestOpenCSV(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "with [brackets]*")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	d := filled(t, placedSites(t, "mu", []int64{}), nutsStats, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+	d := filled(t, placedSites(t, "mu", []int{}), nutsStats, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 	paths, err := WriteCSV(filepath.Join(dir, "run"), &Inference{Posterior: d}, CSVOptions{})
 	require.NoError(t, err)
 	require.Len(t, paths, 11)

@@ -38,12 +38,12 @@ var formats = map[string]func(dir string, inf *Inference) (string, error){
 // What is written comes back bit for bit, whatever the names, shapes and lengths.
 func TestRoundTrip(t *testing.T) {
 	noSync(t)
-	odd := placedSites(t, "mu", []int64{}, "theta.1[0]", []int64{3}, "δ/µ x", []int64{2, 3}, "empty", []int64{0},
-		"none", []int64{2, 0, 3}, "chain", []int64{}, "tail__", []int64{2}, ".hidden", []int64{1}, "a:b", []int64{},
-		"a.b", []int64{}, "a_b", []int64{}, "mu_dim_0", []int64{},
-		`"quoted", # <&>\`, []int64{1, 1}, "lp__", []int64{})
+	odd := placedSites(t, "mu", []int{}, "theta.1[0]", []int{3}, "δ/µ x", []int{2, 3}, "empty", []int{0},
+		"none", []int{2, 0, 3}, "chain", []int{}, "tail__", []int{2}, ".hidden", []int{1}, "a:b", []int{},
+		"a.b", []int{}, "a_b", []int{}, "mu_dim_0", []int{},
+		`"quoted", # <&>\`, []int{1, 1}, "lp__", []int{})
 	oddStats := append([]string{"my stat", "lp__", "other__", "a = b", "draw"}, nutsStats...)
-	simple := placedSites(t, "mu", []int64{}, "theta", []int64{2, 3}, "w", []int64{3})
+	simple := placedSites(t, "mu", []int{}, "theta", []int{2, 3}, "w", []int{3})
 	for name, d := range map[string]*draws.Draws{
 		"simple":          filled(t, simple, nutsStats, true, 7, 7),
 		"odd names":       filled(t, odd, oddStats, false, 7, 7),
@@ -73,7 +73,7 @@ func TestRoundTrip(t *testing.T) {
 // The warm-up comes back as a container of its own in every format.
 func TestRoundTripWarmup(t *testing.T) {
 	noSync(t)
-	simple := placedSites(t, "mu", []int64{}, "theta", []int64{2, 3})
+	simple := placedSites(t, "mu", []int{}, "theta", []int{2, 3})
 	for _, stats := range [][]string{nutsStats, {"lp"}} { // with and without an adaptation block
 		inf := &Inference{Posterior: filled(t, simple, stats, true, 4, 3),
 			Warmup: filled(t, simple, stats, true, 2, 5)}
@@ -92,16 +92,16 @@ func TestRoundTripWarmup(t *testing.T) {
 
 // JSON and Zarr have all groups, names of dimensions, labels and attributes.
 func TestRoundTripGroups(t *testing.T) {
-	sites := placedSites(t, "mu", []int64{}, "w", []int64{3})
-	y := placedSites(t, "y", []int64{3})
+	sites := placedSites(t, "mu", []int{}, "w", []int{3})
+	y := placedSites(t, "y", []int{3})
 	inf := &Inference{
 		Posterior: filled(t, sites, nutsStats, true, 4, 4), Warmup: filled(t, sites, nutsStats,
 			true, 2, 2),
 		LogLikelihood: filled(t, y, nil, true, 4, 4), PosteriorPredictive: filled(t, y, nil, true, 4, 4),
 		Prior: filled(t, sites, []string{"lp"}, true, 6), PriorPredictive: filled(t, y, nil, true, 6),
-		ObservedData: []Array{{"y", []int64{3}, []float64{1, 2, difficult[0]}}, {"n", nil, []float64{3}},
-			{"z", []int64{0}, []float64{}}},
-		ConstantData: []Array{{"x", []int64{3, 2}, difficult[:6]}},
+		ObservedData: []Array{{"y", []int{3}, []float64{1, 2, difficult[0]}}, {"n", nil, []float64{3}},
+			{"z", []int{0}, []float64{}}},
+		ConstantData: []Array{{"x", []int{3, 2}, difficult[:6]}},
 		Coords:       map[string][]any{"school": {"A", "Bé", ""}, "year": {2001., 2002.5, 2003.}},
 		Dims:         map[string][]string{"w": {"school"}, "y": {"year"}},
 		Attrs: map[string]any{"created_at": "then", "inference_library": "kelvin", "inference_library_version": "1",
@@ -126,7 +126,7 @@ func TestRoundTripGroups(t *testing.T) {
 				for _, b := range append(got.ObservedData, got.ConstantData...) {
 					if a.Name == b.Name {
 						found = true
-						assert.Equal(t, append([]int64{}, a.Shape...), append([]int64{}, b.Shape...))
+						assert.Equal(t, append([]int{}, a.Shape...), append([]int{}, b.Shape...))
 						sameNumbers(t, a.Values, b.Values)
 					}
 				}
@@ -139,7 +139,7 @@ func TestRoundTripGroups(t *testing.T) {
 // A group that ends up with other draws than the layout tells of is read as it stands, as after thinning in ArviZ.
 func TestForeignChange(t *testing.T) {
 	var b strings.Builder
-	d := filled(t, placedSites(t, "mu", []int64{}, "w", []int64{2}), nutsStats, true, 3, 2)
+	d := filled(t, placedSites(t, "mu", []int{}, "w", []int{2}), nutsStats, true, 3, 2)
 	require.NoError(t, WriteJSONTo(&b, &Inference{Posterior: d}))
 	text := withoutDigest(b.String())
 	start := strings.Index(text, `"w": [`)
@@ -161,7 +161,7 @@ func withoutDigest(text string) string {
 // Labels of elements come back with the draws, from every format.
 func TestLabelsRoundTrip(t *testing.T) {
 	noSync(t)
-	d := filled(t, placedSites(t, "b", []int64{2}, "r", []int64{2, 3}, "s", []int64{}), nil, true, 4, 4)
+	d := filled(t, placedSites(t, "b", []int{2}, "r", []int{2, 3}, "s", []int{}), nil, true, 4, 4)
 	require.NoError(t, d.Label("b", []string{"age", `a "b", c`}))
 	require.NoError(t, d.Label("r", nil, []string{"x", "y]", "ä"}))
 	for format, write := range formats {

@@ -39,7 +39,7 @@ type Inference struct {
 // Array is a variable without chains and draws.
 type Array struct {
 	Name  string  // of the variable
-	Shape []int64 // of the values; [] for a number
+	Shape []int // of the values; [] for a number
 	// Values are in row-major order.
 	Values []float64
 }

@@ -11,7 +11,7 @@ import (
 
 // zarrArray is what .zarray says.
 type zarrArray struct {
-	shape, chunks []int64
+	shape, chunks []int
 	dtype         string // as in the file: <f8
 	compressor    string // id, empty for none
 	level         int
@@ -25,7 +25,7 @@ var kindType = map[kind]string{float: "<f8", integer: "<i8", boolean: "|b1"}
 // meta is the content of .zarray. Integers and booleans have no fill value: xarray would take it for a missing number.
 func (a *zarrArray) meta() map[string]any {
 	m := map[string]any{
-		"zarr_format": 2, "shape": append([]int64{}, a.shape...), "chunks": append([]int64{}, a.chunks...),
+		"zarr_format": 2, "shape": append([]int{}, a.shape...), "chunks": append([]int{}, a.chunks...),
 		"dtype": a.dtype, "order": "C", "filters": nil, "compressor": nil, "fill_value": nil,
 	}
 	if a.dtype == "<f8" {
@@ -92,15 +92,15 @@ func parseArray(m map[string]any) (*zarrArray, error) {
 	return a, nil
 }
 
-func intList(v any) ([]int64, bool) {
+func intList(v any) ([]int, bool) {
 	list, ok := v.([]any)
-	out := make([]int64, len(list))
+	out := make([]int, len(list))
 	for i, x := range list {
 		f, isNumber := x.(float64)
 		if !isNumber || f < 0 || f != math.Trunc(f) || f > 1<<50 {
 			return nil, false
 		}
-		out[i] = int64(f)
+		out[i] = int(f)
 	}
 	return out, ok
 }
@@ -153,7 +153,7 @@ func (a *zarrArray) decode(raw []byte) []float64 {
 			out[i] = float64(math.Float32frombits(uint32(bits)))
 		case kind == 'i':
 			shift := 64 - 8*size
-			out[i] = float64(int64(bits<<shift) >> shift)
+			out[i] = float64(int(bits<<shift) >> shift)
 		default:
 			out[i] = float64(bits)
 		}
@@ -174,7 +174,7 @@ func (a *zarrArray) encode(values []float64) ([]byte, error) {
 		}
 	case "<i8":
 		for _, v := range values {
-			raw = binary.LittleEndian.AppendUint64(raw, uint64(int64(v)))
+			raw = binary.LittleEndian.AppendUint64(raw, uint64(int(v)))
 		}
 	default:
 		raw = make([]byte, 0, 8*len(values))
@@ -186,8 +186,8 @@ func (a *zarrArray) encode(values []float64) ([]byte, error) {
 }
 
 // counts are the numbers of chunks along the dimensions.
-func (a *zarrArray) counts() []int64 {
-	counts := make([]int64, len(a.shape))
+func (a *zarrArray) counts() []int {
+	counts := make([]int, len(a.shape))
 	for k := range counts {
 		counts[k] = (a.shape[k] + a.chunks[k] - 1) / a.chunks[k]
 	}
@@ -195,19 +195,19 @@ func (a *zarrArray) counts() []int64 {
 }
 
 // place copies what of a chunk lies inside the array, in runs along the last dimension.
-func (a *zarrArray) place(to, chunk []float64, index []int64) {
+func (a *zarrArray) place(to, chunk []float64, index []int) {
 	last := len(a.shape) - 1
 	if last < 0 {
 		to[0] = chunk[0]
 		return
 	}
 	run := min(a.chunks[last], a.shape[last]-index[last]*a.chunks[last])
-	inside := make([]int64, last) // the part of the chunk that lies inside
+	inside := make([]int, last) // the part of the chunk that lies inside
 	for k := range inside {
 		inside[k] = min(a.chunks[k], a.shape[k]-index[k]*a.chunks[k])
 	}
-	eachIndex(inside, func(i []int64) {
-		from, at := int64(0), int64(0)
+	eachIndex(inside, func(i []int) {
+		from, at := int(0), int(0)
 		for k := range i {
 			from, at = from*a.chunks[k]+i[k], at*a.shape[k]+index[k]*a.chunks[k]+i[k]
 		}
@@ -217,8 +217,8 @@ func (a *zarrArray) place(to, chunk []float64, index []int64) {
 }
 
 // eachIndex calls f for every index below the counts, the last one fastest. The index is valid until f returns.
-func eachIndex(counts []int64, f func([]int64)) {
-	index := make([]int64, len(counts))
+func eachIndex(counts []int, f func([]int)) {
+	index := make([]int, len(counts))
 	if slices.Contains(counts, 0) {
 		return
 	}
@@ -238,10 +238,10 @@ func eachIndex(counts []int64, f func([]int64)) {
 }
 
 // chunkKey is the key of a chunk: theta/0.3.0.
-func chunkKey(array, separator string, index []int64) string {
+func chunkKey(array, separator string, index []int) string {
 	parts := make([]string, len(index))
 	for k, i := range index {
-		parts[k] = strconv.FormatInt(i, 10)
+		parts[k] = strconv.FormatInt(int64(i), 10)
 	}
 	if len(parts) == 0 {
 		parts = []string{"0"}
@@ -250,7 +250,7 @@ func chunkKey(array, separator string, index []int64) string {
 }
 
 // chunkIndex is the reverse for the part behind the array; it is false for what is no chunk of the array.
-func (a *zarrArray) chunkIndex(name string) ([]int64, bool) {
+func (a *zarrArray) chunkIndex(name string) ([]int, bool) {
 	if len(a.shape) == 0 {
 		return nil, name == "0"
 	}
@@ -258,13 +258,13 @@ func (a *zarrArray) chunkIndex(name string) ([]int64, bool) {
 	if len(parts) != len(a.shape) {
 		return nil, false
 	}
-	index, counts := make([]int64, len(parts)), a.counts()
+	index, counts := make([]int, len(parts)), a.counts()
 	for k, part := range parts {
 		i, err := strconv.ParseInt(part, 10, 64)
-		if err != nil || i < 0 || i >= counts[k] || strconv.FormatInt(i, 10) != part {
+		if err != nil || i < 0 || int(i) >= counts[k] || strconv.FormatInt(i, 10) != part {
 			return nil, false
 		}
-		index[k] = i
+		index[k] = int(i)
 	}
 	return index, true
 }

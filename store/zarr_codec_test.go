@@ -41,9 +41,9 @@ func TestZarrTypes(t *testing.T) {
 		want := map[string]float64{">f8": 1.5, "<f4": 1.5, "|i1": -1, "|u1": 255, "<i2": -2, ">u4": 256, "|b1": 1}[dtype]
 		assert.Equal(t, []float64{want}, a.decode(raw), dtype)
 	}
-	a := &zarrArray{shape: []int64{3, 3}, chunks: []int64{2, 2}}
+	a := &zarrArray{shape: []int{3, 3}, chunks: []int{2, 2}}
 	to := make([]float64, 9)
-	for c, index := range [][]int64{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
+	for c, index := range [][]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}} {
 		a.place(to, []float64{1, 2, 3, 4}, index)
 		_ = c
 	}

@@ -145,7 +145,7 @@ func (z *zarrStore) list() error {
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		z.budget.Found(info.Size())
+		z.budget.Found(int(info.Size()))
 		if err := z.budget.InTime(); err != nil {
 			return &ParseError{File: z.dir, Err: err}
 		}

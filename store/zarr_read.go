@@ -86,7 +86,7 @@ func (z *zarrStore) readGroup(name string, arrays []string, path string, out *co
 
 // readArray puts the chunks of an array together. Chunks that are not there have the fill value and are counted.
 // lengths are those of the chains of Kelvin's draws, nil for other arrays.
-func (z *zarrStore) readArray(key string, lengths []int) (v *variable, missing int64, err error) {
+func (z *zarrStore) readArray(key string, lengths []int) (v *variable, missing int, err error) {
 	meta, _ := z.meta[key+"/"+zArray].(map[string]any)
 	a, err := parseArray(meta)
 	if err != nil {
@@ -143,12 +143,12 @@ func (z *zarrStore) fill(v *variable, a *zarrArray) error {
 	if kind == 'U' && len(a.shape) != 1 {
 		return because(ErrUnsupported, "text of shape %v; Kelvin reads lists of labels", a.shape)
 	}
-	if err := z.budget.Numbers(int64(n)); err != nil {
+	if err := z.budget.Numbers(int(n)); err != nil {
 		return err
 	}
 	if kind == 'U' {
 		v.Text = make([]string, n)
-		return z.budget.Take(int64(n) * 24) // with the labels that are made of the texts
+		return z.budget.Take(int(n) * 24) // with the labels that are made of the texts
 	}
 	v.Data = make([]float64, n)
 	if a.fill != 0 {
@@ -163,12 +163,12 @@ func (z *zarrStore) fill(v *variable, a *zarrArray) error {
 // shorter chain.
 func (z *zarrStore) complete(key string, a *zarrArray, lengths []int) error {
 	for c, length := range lengths {
-		for k := range (int64(length) + a.chunks[1] - 1) / a.chunks[1] {
-			index := make([]int64, len(a.shape))
-			index[0], index[1] = int64(c), k
+		for k := range (int(length) + a.chunks[1] - 1) / a.chunks[1] {
+			index := make([]int, len(a.shape))
+			index[0], index[1] = int(c), k
 			if name := chunkKey("", a.separator, index)[1:]; !z.chunks[key][name] {
 				return because(ErrFormat, "the chunk %s is missing; it held draws %d to %d of chain %d", name, k*a.chunks[1],
-					min(int64(length), (k+1)*a.chunks[1])-1, c)
+					min(int(length), (k+1)*a.chunks[1])-1, c)
 			}
 		}
 	}
@@ -176,12 +176,12 @@ func (z *zarrStore) complete(key string, a *zarrArray, lengths []int) error {
 }
 
 // rawChunk reads the bytes of a chunk.
-func (z *zarrStore) rawChunk(array string, a *zarrArray, index []int64) (raw []byte, err error) {
+func (z *zarrStore) rawChunk(array string, a *zarrArray, index []int) (raw []byte, err error) {
 	_, size := a.element()
 	n, _ := product(a.chunks)
 	key := chunkKey(array, a.separator, index)
 	// The bytes as they are packed and unpacked, and the numbers made of them, are there at a time.
-	room := int64(n) * int64(2*size+8)
+	room := int(n) * int(2*size+8)
 	if err = z.budget.Take(room); err == nil {
 		defer z.budget.Give(room)
 		var packed []byte
@@ -197,7 +197,7 @@ func (z *zarrStore) rawChunk(array string, a *zarrArray, index []int64) (raw []b
 }
 
 // readChunk reads the numbers of a whole chunk of draws.
-func (z *zarrStore) readChunk(array string, a *zarrArray, index []int64) ([]float64, error) {
+func (z *zarrStore) readChunk(array string, a *zarrArray, index []int) ([]float64, error) {
 	raw, err := z.rawChunk(array, a, index)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &ParseError{File: z.file(array), Err: because(ErrFormat,

@@ -107,8 +107,8 @@ func (w *zarrWriter) resumeChain(v *zarrSeries, a *zarrArray, chain, n int) erro
 	if w.chunk[chain] == nil {
 		w.chunk[chain] = make([]float64, (n-first)*width)
 	}
-	index := make([]int64, len(a.shape))
-	index[0] = int64(chain)
+	index := make([]int, len(a.shape))
+	index[0] = int(chain)
 	for ; v.size > 0 && int(index[1])*w.opt.Chunk < n; index[1]++ {
 		values, err := w.z.readChunk(v.key, a, index)
 		if err != nil {

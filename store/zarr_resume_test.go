@@ -42,7 +42,7 @@ func killedAt(n int, f func()) (killed bool) {
 // that reads back a prefix of the draws, bit by bit. It can be resumed again, to the same end.
 func TestKilledResumeLeavesAPrefix(t *testing.T) {
 	noSync(t)
-	sites := placedSites(t, "w", []int64{3})
+	sites := placedSites(t, "w", []int{3})
 	stats := []string{"lp", "divergent"}
 	d := filled(t, sites, stats, true, 23, 23)
 	half, err := d.Slice(0, 17)
@@ -114,7 +114,7 @@ func prefix(d *draws.Draws, lengths ...int) (*draws.Draws, error) {
 // A chunk of draws that is gone is an error with its place, for readers and for a run that would go on with the rest.
 func TestMissingChunkIsRefused(t *testing.T) {
 	noSync(t)
-	sites := placedSites(t, "mu", []int64{}, "w", []int64{3})
+	sites := placedSites(t, "mu", []int{}, "w", []int{3})
 	d := filled(t, sites, nutsStats, true, 9, 5)
 	path := filepath.Join(t.TempDir(), "run.zarr")
 	require.NoError(t, WriteZarr(path, &Inference{Posterior: d}, ZarrOptions{Chunk: 4}))

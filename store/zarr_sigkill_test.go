@@ -22,7 +22,7 @@ const resuming = "KELVIN_ZARR_RESUMING"
 
 // resumed is what a run that is never killed has, and the fewest draws that a resumed one keeps.
 func resumed(t *testing.T) (d *draws.Draws, least int) {
-	return filled(t, placedSites(t, "w", []int64{3}), []string{"lp", "divergent"}, true, 23, 23), 3
+	return filled(t, placedSites(t, "w", []int{3}), []string{"lp", "divergent"}, true, 23, 23), 3
 }
 
 // A process that resumes a store with fewer draws than it has, and goes on, gets SIGKILL at a random moment. What it

@@ -37,7 +37,7 @@ type zarrSeries struct {
 	group, key string
 	kind       kind
 	dims       []string
-	shape      []int64 // of one draw
+	shape      []int // of one draw
 	from, size int
 }
 
@@ -115,7 +115,7 @@ func (w *zarrWriter) begin() error {
 		if err := z.putGroup(name, w.opt.Attrs); err != nil {
 			return err
 		}
-		if err := z.putSmall(name+"/chain", "<i8", "chain", counting(int64(len(w.lengths))), &w.opt); err != nil {
+		if err := z.putSmall(name+"/chain", "<i8", "chain", counting(int(len(w.lengths))), &w.opt); err != nil {
 			return err
 		}
 	}
@@ -201,8 +201,8 @@ func (w *zarrWriter) flush() error {
 			return err
 		}
 	}
-	longest := int64(slices.Max(w.lengths))
-	chunks := int((longest + int64(w.opt.Chunk) - 1) / int64(w.opt.Chunk))
+	longest := int(slices.Max(w.lengths))
+	chunks := int((longest + int(w.opt.Chunk) - 1) / int(w.opt.Chunk))
 	for _, v := range w.vars {
 		if v.kind == float {
 			continue
@@ -210,7 +210,7 @@ func (w *zarrWriter) flush() error {
 		a := w.array(v, longest)
 		for c := range w.lengths { // these have no fill value, so shorter chains need their chunks
 			for k := w.written[chainKey(v.key, c)]; k < chunks; k++ {
-				if err := w.z.writeChunk(v.key, a, padded(nil, w.opt.Chunk, v.kind), int64(c), int64(k)); err != nil {
+				if err := w.z.writeChunk(v.key, a, padded(nil, w.opt.Chunk, v.kind), int(c), int(k)); err != nil {
 					return err
 				}
 				w.written[chainKey(v.key, c)] = k + 1
@@ -220,11 +220,11 @@ func (w *zarrWriter) flush() error {
 	for _, group := range w.groups() {
 		a, key := w.drawArray(longest), group+"/draw"
 		for k := w.written[key]; k < chunks; k++ {
-			values := counting(int64(w.opt.Chunk))
+			values := counting(int(w.opt.Chunk))
 			for i := range values {
 				values[i] += float64(k * w.opt.Chunk)
 			}
-			if err := w.z.writeChunk(key, a, values, int64(k)); err != nil {
+			if err := w.z.writeChunk(key, a, values, int(k)); err != nil {
 				return err
 			}
 			w.written[key] = k + 1
@@ -251,7 +251,7 @@ func (w *zarrWriter) flush() error {
 
 // putLengths writes the metadata of all arrays, and the lengths of the chains.
 func (w *zarrWriter) putLengths() error {
-	longest := int64(slices.Max(w.lengths))
+	longest := int(slices.Max(w.lengths))
 	for _, v := range w.vars {
 		if err := w.z.putArray(v.key, w.array(v, longest), append([]string{"chain", "draw"}, v.dims...)); err != nil {
 			return err
@@ -277,14 +277,14 @@ func (w *zarrWriter) putLengths() error {
 	return w.z.put(w.names[0]+"/"+zAttrs, attrs)
 }
 
-func (w *zarrWriter) array(v *zarrSeries, n int64) *zarrArray {
-	return w.opt.array(kindType[v.kind], append([]int64{int64(len(w.lengths)), n}, v.shape...), true)
+func (w *zarrWriter) array(v *zarrSeries, n int) *zarrArray {
+	return w.opt.array(kindType[v.kind], append([]int{int(len(w.lengths)), n}, v.shape...), true)
 }
 
 // drawArray holds the numbers of the draws.
-func (w *zarrWriter) drawArray(n int64) *zarrArray {
-	a := w.opt.array("<i8", []int64{n}, false)
-	a.chunks[0] = int64(w.opt.Chunk)
+func (w *zarrWriter) drawArray(n int) *zarrArray {
+	a := w.opt.array("<i8", []int{n}, false)
+	a.chunks[0] = int(w.opt.Chunk)
 	return a
 }
 
@@ -307,8 +307,8 @@ func (w *zarrWriter) writeChain(c int) error {
 		for i := range n {
 			values = append(values, rows[i*width+v.from:i*width+v.from+v.size]...)
 		}
-		index := make([]int64, 2+len(v.shape))
-		index[0], index[1] = int64(c), int64(k)
+		index := make([]int, 2+len(v.shape))
+		index[0], index[1] = int(c), int(k)
 		if err := w.z.writeChunk(v.key, w.array(v, 0), padded(values, cap(values), v.kind), index...); err != nil {
 			return err
 		}
@@ -320,4 +320,4 @@ func (w *zarrWriter) writeChain(c int) error {
 	return nil
 }
 
-func chainKey(array string, chain int) string { return chunkKey(array, ".", []int64{int64(chain)}) }
+func chainKey(array string, chain int) string { return chunkKey(array, ".", []int{int(chain)}) }

@@ -25,7 +25,7 @@ func streamZarr(t *testing.T, w *zarrWriter, d *draws.Draws, upTo int) {
 
 func TestZarrAppend(t *testing.T) {
 	noSync(t)
-	sites := placedSites(t, "mu", []int64{}, "w", []int64{3}, "empty", []int64{0})
+	sites := placedSites(t, "mu", []int{}, "w", []int{3}, "empty", []int{0})
 	opt := ZarrOptions{Chunk: 4, FlushEvery: 3, Dims: map[string][]string{"w": {"school"}},
 		Coords: map[string][]any{"school": {"A", "B", "C"}}}
 	for _, d := range []*draws.Draws{filled(t, sites, nutsStats, true, 11, 11),
@@ -67,7 +67,7 @@ func TestZarrAppend(t *testing.T) {
 
 func TestZarrAppendToWritten(t *testing.T) {
 	noSync(t)
-	sites := placedSites(t, "mu", []int64{}, "w", []int64{3})
+	sites := placedSites(t, "mu", []int{}, "w", []int{3})
 	for _, whole := range []bool{true, false} {
 		d := filled(t, sites, nutsStats, whole, 9, 9)
 		half, err := d.Slice(0, 5)
@@ -92,7 +92,7 @@ func TestZarrAppendToWritten(t *testing.T) {
 }
 
 func TestZarrSnapshot(t *testing.T) {
-	d := filled(t, placedSites(t, "mu", []int64{}), nutsStats, true, 9, 9)
+	d := filled(t, placedSites(t, "mu", []int{}), nutsStats, true, 9, 9)
 	path := filepath.Join(t.TempDir(), "run.zarr")
 	w, err := createZarr(path, d.Sites(), d.Stats(), 2, ZarrOptions{Chunk: 2, FlushEvery: 7})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestZarrSnapshot(t *testing.T) {
 }
 
 func TestZarrWriterErrors(t *testing.T) {
-	sites := placedSites(t, "mu", []int64{})
+	sites := placedSites(t, "mu", []int{})
 	path := filepath.Join(t.TempDir(), "run.zarr")
 	_, err := createZarr(path, nil, nil, 1, ZarrOptions{})
 	assert.ErrorContains(t, err, "a draw has neither sites nor statistics")

@@ -43,7 +43,7 @@ func TestReadZarrErrors(t *testing.T) {
 		{`{"chunks"`, `"chunks"`, "want an object", ErrFormat},
 	} {
 		path := filepath.Join(t.TempDir(), "run.zarr")
-		require.NoError(t, WriteZarr(path, &Inference{Posterior: filled(t, placedSites(t, "mu", []int64{}), nil,
+		require.NoError(t, WriteZarr(path, &Inference{Posterior: filled(t, placedSites(t, "mu", []int{}), nil,
 			true, 4, 4)}, ZarrOptions{Chunk: 3, Zlib: -1}))
 		require.NoError(t, os.Remove(filepath.Join(path, ".zmetadata")))
 		name := filepath.Join(path, "posterior", "mu", ".zarray")

@@ -23,10 +23,10 @@ func (o *ZarrOptions) fill() error {
 }
 
 // array is an array of the options: draws in chunks of one chain, anything else in one chunk.
-func (o *ZarrOptions) array(dtype string, shape []int64, sampled bool) *zarrArray {
+func (o *ZarrOptions) array(dtype string, shape []int, sampled bool) *zarrArray {
 	a := &zarrArray{shape: slices.Clone(shape), chunks: slices.Clone(shape), dtype: dtype, separator: "."}
 	if sampled {
-		a.chunks[0], a.chunks[1] = 1, int64(o.Chunk)
+		a.chunks[0], a.chunks[1] = 1, int(o.Chunk)
 	}
 	for k := range a.chunks {
 		a.chunks[k] = max(a.chunks[k], 1)
@@ -90,21 +90,21 @@ func (z *zarrStore) writeVariable(group string, v *variable, opt ZarrOptions) er
 		if len(v.Data) == 0 {
 			return nil
 		}
-		return z.writeChunk(key, a, v.Data, make([]int64, len(v.Shape))...)
+		return z.writeChunk(key, a, v.Data, make([]int, len(v.Shape))...)
 	}
 	size, _ := product(v.Shape[2:])
 	if size == 0 {
 		return nil
 	}
 	values := make([]float64, 0, opt.Chunk*size)
-	index := make([]int64, len(v.Shape))
+	index := make([]int, len(v.Shape))
 	for c := range v.Shape[0] {
-		for first := int64(0); first < v.Shape[1]; first += int64(opt.Chunk) {
+		for first := int(0); first < v.Shape[1]; first += int(opt.Chunk) {
 			values = values[:0]
-			for i := first; i < min(first+int64(opt.Chunk), v.Shape[1]); i++ {
+			for i := first; i < min(first+int(opt.Chunk), v.Shape[1]); i++ {
 				values = append(values, v.At(int(c), int(i))...)
 			}
-			index[0], index[1] = c, first/int64(opt.Chunk)
+			index[0], index[1] = c, first/int(opt.Chunk)
 			if err := z.writeChunk(key, a, padded(values, cap(values), v.Kind), index...); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (z *zarrStore) writeVariable(group string, v *variable, opt ZarrOptions) er
 }
 
 // writeChunk replaces a chunk at the next commit.
-func (z *zarrStore) writeChunk(array string, a *zarrArray, values []float64, index ...int64) error {
+func (z *zarrStore) writeChunk(array string, a *zarrArray, values []float64, index ...int) error {
 	b, err := a.encode(values)
 	if err != nil {
 		return err
@@ -151,14 +151,14 @@ func (z *zarrStore) putGroup(name string, attrs map[string]any) error {
 
 // putSmall writes the labels of a dimension, as one chunk.
 func (z *zarrStore) putSmall(key, dtype, dim string, values []float64, opt *ZarrOptions) error {
-	a := opt.array(dtype, []int64{int64(len(values))}, false)
+	a := opt.array(dtype, []int{int(len(values))}, false)
 	if err := z.putArray(key, a, []string{dim}); err != nil || len(values) == 0 {
 		return err
 	}
 	return z.writeChunk(key, a, values, 0)
 }
 
-func counting(n int64) []float64 {
+func counting(n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		out[i] = float64(i)
@@ -167,7 +167,7 @@ func counting(n int64) []float64 {
 }
 
 // putCoords writes the labels of a variable's own dimensions into its group: those of the user, else 0, 1, 2, ...
-func (z *zarrStore) putCoords(group string, dims []string, shape []int64, opt *ZarrOptions) error {
+func (z *zarrStore) putCoords(group string, dims []string, shape []int, opt *ZarrOptions) error {
 	for k, dim := range dims {
 		key := group + "/" + dim
 		if _, done := z.meta[key+"/"+zArray]; done {
@@ -237,7 +237,7 @@ func (z *zarrStore) putText(key, dim string, labels []any, opt *ZarrOptions) err
 			raw = append(raw, byte(r), byte(r>>8), byte(r>>16), 0)
 		}
 	}
-	a := opt.array(textType(longest), []int64{int64(len(labels))}, false)
+	a := opt.array(textType(longest), []int{int(len(labels))}, false)
 	if err := z.putArray(key, a, []string{dim}); err != nil || len(labels) == 0 {
 		return err
 	}
@@ -245,5 +245,5 @@ func (z *zarrStore) putText(key, dim string, labels []any, opt *ZarrOptions) err
 	if err != nil {
 		return err
 	}
-	return z.batch.Add(z.file(chunkKey(key, ".", []int64{0})), packed)
+	return z.batch.Add(z.file(chunkKey(key, ".", []int{0})), packed)
 }

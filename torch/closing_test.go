@@ -148,8 +148,8 @@ func TestUseWhileScopeCloses(t *testing.T) {
 		done.Wait()
 		assert.True(t, torch.Freed(tensors[round]))
 	}
-	assert.Greater(t, worked.Load(), int64(rounds), "scopes close before they are used")
-	assert.Equal(t, int64(rounds*users), refused.Load())
+	assert.Greater(t, worked.Load(), int(rounds), "scopes close before they are used")
+	assert.Equal(t, int(rounds*users), refused.Load())
 	t.Logf("seen: %d scopes closed under %d goroutines, %d uses worked, %d were refused", rounds, users, worked.Load(),
 		refused.Load())
 }

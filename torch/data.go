@@ -12,7 +12,7 @@ import (
 
 // Number is an element type that slices and tensors have in common.
 type Number interface {
-	float64 | float32 | int64 | int32 | uint8 | bool
+	float64 | float32 | int | int64 | int32 | uint8 | bool
 }
 
 // DTypeOf is the tensor type of a Go type.
@@ -23,7 +23,7 @@ func DTypeOf[T Number]() gotch.DType {
 		return gotch.Double
 	case float32:
 		return gotch.Float
-	case int64:
+	case int, int64:
 		return gotch.Int64
 	case int32:
 		return gotch.Int
@@ -41,10 +41,10 @@ func DTypeOf[T Number]() gotch.DType {
 // It is for shapes that are right or wrong when the program is written, as regexp.MustCompile is for patterns: where
 // the shape does not hold the data it panics with the error of [FromSlice], which [Do] and all functions that run a
 // model return. For data that are read, use FromSlice.
-func New[T Number](data []T, shape ...int64) Tensor { return Must(FromSlice(data, shape...)) }
+func New[T Number](data []T, shape ...int) Tensor { return Must(FromSlice(data, shape...)) }
 
 // FromSlice is [New] with an error in place of a panic.
-func FromSlice[T Number](data []T, shape ...int64) (Tensor, error) {
+func FromSlice[T Number](data []T, shape ...int) (Tensor, error) {
 	return FromSliceOn(CPU, DTypeOf[T](), data, shape...)
 }
 
@@ -59,7 +59,7 @@ func checkType(dtype gotch.DType) error {
 }
 
 // FromSliceOn copies data into a new tensor of another type or on another device. Quantised types are an error.
-func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int64) (Tensor, error) {
+func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, shape ...int) (Tensor, error) {
 	if err := checkType(dtype); err != nil {
 		return Tensor{}, err
 	}
@@ -70,7 +70,7 @@ func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, sha
 	t, err := ts.KelvinFromData(
 		unsafe.Pointer(unsafe.SliceData(data)),
 		int(DTypeOf[T]().CInt()),
-		shape,
+		Int64s(shape),
 		int(dtype.CInt()),
 		deviceNumber(device),
 	)
@@ -79,11 +79,11 @@ func FromSliceOn[T Number](device gotch.Device, dtype gotch.DType, data []T, sha
 }
 
 // Scalar is a float64 tensor of shape [] in main memory. [Of] keeps v a Go number, which costs no tensor.
-func Scalar(v float64) Tensor { return New([]float64{v}, []int64{}...) }
+func Scalar(v float64) Tensor { return New([]float64{v}, []int{}...) }
 
 // Borrow returns a tensor over the memory of data, without a copy. The memory is pinned until libtorch no longer uses
 // it; while it does, a change of the slice is a change of the tensor.
-func Borrow[T Number](data []T, shape ...int64) (Tensor, error) {
+func Borrow[T Number](data []T, shape ...int) (Tensor, error) {
 	shape, err := shapeFor(len(data), shape)
 	if err != nil {
 		return Tensor{}, err
@@ -93,7 +93,7 @@ func Borrow[T Number](data []T, shape ...int64) (Tensor, error) {
 	}
 	var pin runtime.Pinner
 	pin.Pin(unsafe.SliceData(data))
-	return from(ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), shape, pin.Unpin))
+	return from(ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), Int64s(shape), pin.Unpin))
 }
 
 // ToSlice copies the elements of t, in row-major order, into a new slice, converting type and device as needed.
@@ -159,12 +159,29 @@ func Item(t Tensor) (float64, error) {
 }
 
 // Shape is the shape of t.
-func Shape(t Tensor) ([]int64, error) {
+func Shape(t Tensor) ([]int, error) {
 	if t.t == nil {
-		return []int64{}, nil
+		return []int{}, nil
 	}
 	d, err := t.t.KelvinDescribe()
-	return d.Shape, err
+	return Ints(d.Shape), err
+}
+
+// Ints is a shape that gotch gave, as Kelvin has them.
+func Ints(shape []int64) []int { return convert[int](shape) }
+
+// Int64s is a shape as gotch takes them; nil stays nil.
+func Int64s(shape []int) []int64 { return convert[int64](shape) }
+
+func convert[To, From int | int64](in []From) []To {
+	if in == nil {
+		return nil
+	}
+	out := make([]To, len(in))
+	for i, n := range in {
+		out[i] = To(n)
+	}
+	return out
 }
 
 // Numel is the number of elements of t.
@@ -172,27 +189,27 @@ func Numel(t Tensor) (int, error) {
 	shape, err := Shape(t)
 	n := 1
 	for _, s := range shape {
-		n *= int(s)
+		n *= s
 	}
 	return n, err
 }
 
 // shapeFor checks that a shape holds n elements; none means a vector.
-func shapeFor(n int, shape []int64) ([]int64, error) {
+func shapeFor(n int, shape []int) ([]int, error) {
 	if shape == nil {
-		return []int64{int64(n)}, nil
+		return []int{n}, nil
 	}
-	numel := int64(1)
+	numel := 1
 	for _, s := range shape {
 		if s < 0 {
 			return nil, misuse("shape %v has a negative size", shape)
 		}
-		if s > 0 && numel > math.MaxInt64/s {
+		if s > 0 && numel > math.MaxInt/s {
 			return nil, misuse("shape %v holds more elements than there can be", shape)
 		}
 		numel *= s
 	}
-	if numel != int64(n) {
+	if numel != n {
 		return nil, misuse("shape %v holds %d elements, the slice has %d", shape, numel, n)
 	}
 	return shape, nil

@@ -19,11 +19,11 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 		require.Len(t, data, 6)
 		assert.Equal(t, dtype, torch.DTypeOf[T]())
 		inScope(t, func(*torch.Scope) {
-			for _, shape := range [][]int64{nil, {6}, {2, 3}, {3, 1, 2}, {1, 1, 6, 1}} {
+			for _, shape := range [][]int{nil, {6}, {2, 3}, {3, 1, 2}, {1, 1, 6, 1}} {
 				x, err := torch.FromSlice(data, shape...)
 				require.NoError(t, err)
 				if shape == nil {
-					shape = []int64{6}
+					shape = []int{6}
 				}
 				assert.Equal(t, shape, shapeOf(x))
 				assert.Equal(t, dtype, x.T().DType())
@@ -55,9 +55,9 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 				assert.Equal(t, dtype, y.T().DType())
 				assert.Equal(t, data, torch.Must(torch.ToSlice[T](y)))
 			}
-			for _, shape := range [][]int64{{0}, {0, 3}, {2, 0}} {
+			for _, shape := range [][]int{{0}, {0, 3}, {2, 0}} {
 				for _, none := range [][]T{nil, {}} {
-					for _, make := range []func([]T, ...int64) (torch.Tensor, error){torch.FromSlice[T], torch.Borrow[T]} {
+					for _, make := range []func([]T, ...int) (torch.Tensor, error){torch.FromSlice[T], torch.Borrow[T]} {
 						x, err := make(none, shape...)
 						require.NoError(t, err)
 						assert.Equal(t, shape, shapeOf(x))
@@ -69,9 +69,9 @@ func roundTrip[T torch.Number](t *testing.T, dtype gotch.DType, data []T, other 
 					}
 				}
 			}
-			one, err := torch.FromSlice(data[:1], []int64{}...)
+			one, err := torch.FromSlice(data[:1], []int{}...)
 			require.NoError(t, err)
-			assert.Equal(t, []int64{}, shapeOf(one))
+			assert.Equal(t, []int{}, shapeOf(one))
 			assert.Equal(t, data[:1], torch.Must(torch.ToSlice[T](one)))
 		})
 	})
@@ -86,7 +86,7 @@ func TestRoundTrips(t *testing.T) {
 		[]float32{1, -2.5, math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1)), 0.1},
 		7,
 	)
-	roundTrip(t, gotch.Int64, []int64{1, -2, math.MaxInt64, math.MinInt64, 1<<53 + 1, 0}, 7)
+	roundTrip(t, gotch.Int64, []int{1, -2, math.MaxInt64, math.MinInt64, 1<<53 + 1, 0}, 7)
 	roundTrip(t, gotch.Int, []int32{1, -2, math.MaxInt32, math.MinInt32, 1<<24 + 1, 0}, 7)
 	roundTrip(t, gotch.Uint8, []uint8{1, 2, 255, 128, 0, 9}, 7)
 	roundTrip(t, gotch.Bool, []bool{true, false, true, true, false, true}, true)
@@ -101,14 +101,14 @@ func TestRoundTrips(t *testing.T) {
 // Types are converted on the way, as libtorch converts: numbers to int are cut, to bool are true unless zero.
 func TestConversions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		x := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Double, []int64{0, 1, 200}))
+		x := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Double, []int{0, 1, 200}))
 		assert.Equal(t, gotch.Double, x.T().DType())
 		assert.Equal(t, []float64{0, 1, 200}, floats(x))
 		assert.Equal(t, []bool{false, true, true}, torch.Must(torch.ToSlice[bool](x)))
 		assert.Equal(t, []uint8{0, 1, 200}, torch.Must(torch.ToSlice[uint8](x)))
 		y := torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, []float64{-1.75, 0.1, 3.99}, 3, 1))
 		assert.Equal(t, gotch.Float, y.T().DType())
-		assert.Equal(t, []int64{-1, 0, 3}, torch.Must(torch.ToSlice[int64](y)))
+		assert.Equal(t, []int{-1, 0, 3}, torch.Must(torch.ToSlice[int](y)))
 		assert.Equal(t, []float64{-1.75, float64(float32(0.1)), float64(float32(3.99))}, floats(y))
 		require.NoError(t, torch.CopyFrom(y, []int32{4, 5, 6}))
 		assert.Equal(t, []float32{4, 5, 6}, torch.Must(torch.ToSlice[float32](y)))
@@ -121,10 +121,10 @@ func TestConversions(t *testing.T) {
 func TestScalar(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := torch.Scalar(-0.25)
-		assert.Equal(t, []int64{}, shapeOf(x))
+		assert.Equal(t, []int{}, shapeOf(x))
 		assert.Equal(t, gotch.Double, x.T().DType())
 		assert.Equal(t, -0.25, x.Item())
-		assert.Equal(t, 3.0, ints([]int64{3}, 1, 1).Item(), "one element of any shape and type")
+		assert.Equal(t, 3.0, ints([]int{3}, 1, 1).Item(), "one element of any shape and type")
 		assert.Equal(t, 1.0, torch.New([]bool{true}).Item())
 	})
 }
@@ -158,16 +158,16 @@ func TestDataErrors(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		for _, c := range []struct {
 			n       int
-			shape   []int64
+			shape   []int
 			message string
 		}{
-			{6, []int64{2, 2}, "shape [2 2] holds 4 elements, the slice has 6"},
-			{6, []int64{}, "shape [] holds 1 elements, the slice has 6"},
-			{0, []int64{1}, "shape [1] holds 1 elements, the slice has 0"},
-			{6, []int64{-2, -3}, "shape [-2 -3] has a negative size"},
-			{6, []int64{-1}, "shape [-1] has a negative size"},
-			{0, []int64{1 << 62, 4}, "holds more elements"}, // the product is 0 in 64 bits
-			{8, []int64{1<<61 + 1, 8}, "holds more elements"},
+			{6, []int{2, 2}, "shape [2 2] holds 4 elements, the slice has 6"},
+			{6, []int{}, "shape [] holds 1 elements, the slice has 6"},
+			{0, []int{1}, "shape [1] holds 1 elements, the slice has 0"},
+			{6, []int{-2, -3}, "shape [-2 -3] has a negative size"},
+			{6, []int{-1}, "shape [-1] has a negative size"},
+			{0, []int{1 << 62, 4}, "holds more elements"}, // the product is 0 in 64 bits
+			{8, []int{1<<61 + 1, 8}, "holds more elements"},
 		} {
 			_, err := torch.FromSlice(make([]float64, c.n), c.shape...)
 			assert.ErrorContains(t, err, c.message)
@@ -213,7 +213,7 @@ func TestTo(t *testing.T) {
 		y := torch.Must(torch.To(x, torch.CPU, gotch.Float))
 		assert.Equal(t, gotch.Float, y.T().DType())
 		assert.Equal(t, []float64{1.5, 2.5}, floats(y))
-		assert.Equal(t, []int64{1, 2}, torch.Must(torch.ToSlice[int64](torch.Must(torch.To(y, torch.CPU, gotch.Int64)))))
+		assert.Equal(t, []int{1, 2}, torch.Must(torch.ToSlice[int](torch.Must(torch.To(y, torch.CPU, gotch.Int64)))))
 		_, grad, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
 			return torch.Of(torch.Must(torch.To(x, torch.CPU, gotch.Float)).T().MustSquare(false).MustSum(gotch.Float, false))
 		}, x)

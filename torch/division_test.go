@@ -44,7 +44,7 @@ var divisions = map[string]func(x, y torch.Tensor, a, b *ts.Scalar) error{
 // stops the process. It is found in a tensor that is no contiguous one, and in a mapped one. Others are divided as
 // ever.
 func TestDivisionOverflows(t *testing.T) {
-	int64s := func(x ...int64) torch.Tensor { return torch.New(x) }
+	int64s := func(x ...int) torch.Tensor { return torch.New(x) }
 	int32s := func(x ...int32) torch.Tensor { return torch.New(x) }
 	for name, divide := range divisions {
 		inScope(t, func(*torch.Scope) {
@@ -58,8 +58,8 @@ func TestDivisionOverflows(t *testing.T) {
 			}
 			err := divide(int32s(math.MinInt32, 1), int32s(-1, -1), ts.IntScalar(math.MinInt32), ts.IntScalar(-1))
 			assert.ErrorContains(t, err, "the smallest integer divided by -1", name)
-			for _, ok := range [][2]int64{{-7, -1}, {math.MinInt64, 2}, {math.MaxInt64, -1}} {
-				assert.NoError(t, divide(int64s(ok[0]), int64s(ok[1]), ts.IntScalar(ok[0]), ts.IntScalar(ok[1])), name)
+			for _, ok := range [][2]int{{-7, -1}, {math.MinInt64, 2}, {math.MaxInt64, -1}} {
+				assert.NoError(t, divide(int64s(ok[0]), int64s(ok[1]), ts.IntScalar(int64(ok[0])), ts.IntScalar(int64(ok[1]))), name)
 			}
 			// A 64-bit tensor keeps its type beside a scalar, and the smallest 32-bit integer is none of its smallest.
 			assert.NoError(t, divide(int64s(math.MinInt32), int64s(-1), ts.IntScalar(math.MinInt32), ts.IntScalar(-1)), name)
@@ -73,8 +73,8 @@ func TestDivisionOverflows(t *testing.T) {
 		assert.ErrorContains(t, err, "the smallest integer divided by -1")
 		q, err := int64s(7, -7, math.MinInt64).T().FloorDivide(int64s(2, 2, 1).T(), false)
 		require.NoError(t, err)
-		have, err := torch.ToSlice[int64](torch.Of(q))
+		have, err := torch.ToSlice[int](torch.Of(q))
 		require.NoError(t, err)
-		assert.Equal(t, []int64{3, -4, math.MinInt64}, have)
+		assert.Equal(t, []int{3, -4, math.MinInt64}, have)
 	})
 }

@@ -115,7 +115,7 @@ func TestMultinomialDraws(t *testing.T) {
 	s := torch.NewSource(7, 5)
 	x := torch.Must(s.Multinomial(constant(30, manyDraws), vec([]float64{1, 0, 2, 5})))
 	shape := x.Shape()
-	require.Equal(t, []int64{manyDraws, 4}, shape)
+	require.Equal(t, []int{manyDraws, 4}, shape)
 	all := torch.Must(torch.ToSlice[float64](x))
 	for j, p := range []float64{0.125, 0, 0.25, 0.625} {
 		column := make([]float64, manyDraws)

@@ -12,18 +12,18 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func int64s(shape []int64, x ...int64) torch.Tensor { return torch.New(x, shape...) }
+func int64s(shape []int, x ...int) torch.Tensor { return torch.New(x, shape...) }
 
-func zeros(shape ...int64) torch.Tensor {
-	return torch.Of(ts.MustZeros(shape, torch.DTypeOf[float64](), torch.CPU))
+func zeros(shape ...int) torch.Tensor {
+	return torch.Of(ts.MustZeros(torch.Int64s(shape), torch.DTypeOf[float64](), torch.CPU))
 }
 
-func ones(shape ...int64) torch.Tensor {
-	return torch.Of(ts.MustOnes(shape, torch.DTypeOf[float64](), torch.CPU))
+func ones(shape ...int) torch.Tensor {
+	return torch.Of(ts.MustOnes(torch.Int64s(shape), torch.DTypeOf[float64](), torch.CPU))
 }
 
 // sizes are a list of sizes.
-func sizes(n ...int64) []int64 { return n }
+func sizes(n ...int) []int { return n }
 
 // What ends the process in libtorch 1.13, or does not end, is an error.
 func TestOperationsThatEndedTheProcess(t *testing.T) {
@@ -66,7 +66,7 @@ func TestOperationsThatEndedTheProcess(t *testing.T) {
 		"EmbeddingBag, offset": {func() error { return bag(int64s(sizes(1), 0), int64s(sizes(2), 0, 2), 0) }, "offsets"},
 		"EmbeddingBag, mode":   {func() error { return bag(int64s(sizes(1), 0), int64s(sizes(1), 0), 3) }, "the mode"},
 		"FractionalMaxPool2dBackward, index": {func() error {
-			return drop2(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), sizes(2, 2), sizes(1, 1),
+			return drop2(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2, 2)), torch.Int64s(sizes(1, 1)),
 				int64s(sizes(1, 1, 1), 4).T(), false))
 		}, "an index is out of range"},
 		"FractionalMaxPool3dBackward, no sizes": {func() error {
@@ -85,12 +85,12 @@ func TestOperationsThatEndedTheProcess(t *testing.T) {
 			return drop2(ones(1, 1, 1, 1, 1).T().SlowConv3d(ones(1, 1, 1, 1, 1).T(), nil, zeros(1).T(), nil, nil, false))
 		}, "three kernel sizes"},
 		"ReflectionPad1d": {func() error { return drop2(ones(1, 3).T().ReflectionPad1d(nil, false)) }, "two paddings"},
-		"ReflectionPad2d, huge": {func() error { return drop2(ones(1, 2, 2).T().ReflectionPad2d(sizes(2, 0, 0, 0), false)) },
+		"ReflectionPad2d, huge": {func() error { return drop2(ones(1, 2, 2).T().ReflectionPad2d(torch.Int64s(sizes(2, 0, 0, 0)), false)) },
 			"smaller"},
 		"ReflectionPad2dBackward": {func() error {
-			return drop2(ones(1, 2, 2).T().ReflectionPad2dBackward(ones(1, 2, 2).T(), sizes(1, 0, 0, 0), false))
+			return drop2(ones(1, 2, 2).T().ReflectionPad2dBackward(ones(1, 2, 2).T(), torch.Int64s(sizes(1, 0, 0, 0)), false))
 		}, "another shape"},
-		"UnfoldBackward": {func() error { return drop2(ts.UnfoldBackward(ones(3, 2).T(), sizes(4), 0, 2, 0)) },
+		"UnfoldBackward": {func() error { return drop2(ts.UnfoldBackward(ones(3, 2).T(), torch.Int64s(sizes(4)), 0, 2, 0)) },
 			"do not fit"},
 		"ChooseQparamsOptimized": {func() error {
 			_, _, err := ts.ChooseQparamsOptimized(torch.New([]float32{1, 2}).T(), 3, 200, 0.2, 8)
@@ -123,12 +123,12 @@ func TestOperationsThatEndedTheProcess(t *testing.T) {
 }
 
 func square(x ...float64) torch.Tensor {
-	n := int64(math.Sqrt(float64(len(x))))
+	n := int(math.Sqrt(float64(len(x))))
 	return torch.New(x, n, n)
 }
 
-func bag(indices, offsets torch.Tensor, mode int64) error {
-	_, _, _, _, err := ts.EmbeddingBag(ones(3, 1).T(), indices.T(), offsets.T(), false, mode, false, ts.NewTensor(), false)
+func bag(indices, offsets torch.Tensor, mode int) error {
+	_, _, _, _, err := ts.EmbeddingBag(ones(3, 1).T(), indices.T(), offsets.T(), false, int64(mode), false, ts.NewTensor(), false)
 	return err
 }
 
@@ -147,7 +147,7 @@ func TestOperationsThatEndedTheProcessWork(t *testing.T) {
 		"MatrixExpBackward": {func() (torch.Tensor, error) { // exp(A) = 1 + A + ... near 0
 			return raw.Of(zeros(2, 2).T().MatrixExpBackward(vec([]float64{1, 2, 3, 4}, 2, 2).T(), false))
 		}, []float64{1, 2, 3, 4}},
-		"RandomFrom": {func() (torch.Tensor, error) { return raw.Of(zeros(2).T().RandomFrom(5, sizes(6), false)) },
+		"RandomFrom": {func() (torch.Tensor, error) { return raw.Of(zeros(2).T().RandomFrom(5, torch.Int64s(sizes(6)), false)) },
 			[]float64{5, 5}},
 		"Lcm": {func() (torch.Tensor, error) {
 			return raw.Of(int64s(sizes(2), 4, math.MinInt32).T().Lcm(int64s(sizes(2), 6, 1).T(), false))
@@ -161,35 +161,35 @@ func TestOperationsThatEndedTheProcessWork(t *testing.T) {
 			return torch.Of(y), err
 		}, []float64{3, 4}},
 		"FractionalMaxPool2dBackward": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), sizes(2, 2), sizes(1, 1),
+			return raw.Of(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2, 2)), torch.Int64s(sizes(1, 1)),
 				int64s(sizes(1, 1, 1), 3).T(), false))
 		}, []float64{0, 0, 0, 1}},
 		"FractionalMaxPool3dBackward": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 2, 1, 2).T().FractionalMaxPool3dBackward(ones(1, 1, 1, 1).T(), sizes(2, 1, 2), sizes(1, 1, 1),
+			return raw.Of(ones(1, 2, 1, 2).T().FractionalMaxPool3dBackward(ones(1, 1, 1, 1).T(), torch.Int64s(sizes(2, 1, 2)), torch.Int64s(sizes(1, 1, 1)),
 				int64s(sizes(1, 1, 1, 1), 2).T(), false))
 		}, []float64{0, 0, 1, 0}},
 		"MaxUnpool2d": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 1, 1).T().MaxUnpool2d(int64s(sizes(1, 1, 1), 2).T(), sizes(2, 2), false))
+			return raw.Of(ones(1, 1, 1).T().MaxUnpool2d(int64s(sizes(1, 1, 1), 2).T(), torch.Int64s(sizes(2, 2)), false))
 		}, []float64{0, 0, 1, 0}},
 		"MaxUnpool3d": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 1, 1, 1).T().MaxUnpool3d(int64s(sizes(1, 1, 1, 1), 2).T(), sizes(1, 2, 2), sizes(1, 2, 2),
-				sizes(0, 0, 0), false))
+			return raw.Of(ones(1, 1, 1, 1).T().MaxUnpool3d(int64s(sizes(1, 1, 1, 1), 2).T(), torch.Int64s(sizes(1, 2, 2)), torch.Int64s(sizes(1, 2, 2)),
+				torch.Int64s(sizes(0, 0, 0)), false))
 		}, []float64{0, 0, 1, 0}},
 		"SlowConv3d": {func() (torch.Tensor, error) {
-			return raw.Of(vec([]float64{3}, 1, 1, 1, 1, 1).T().SlowConv3d(vec([]float64{2}, 1, 1, 1, 1, 1).T(), sizes(1, 1, 1),
-				zeros(1).T(), sizes(1, 1, 1), sizes(0, 0, 0), false))
+			return raw.Of(vec([]float64{3}, 1, 1, 1, 1, 1).T().SlowConv3d(vec([]float64{2}, 1, 1, 1, 1, 1).T(), torch.Int64s(sizes(1, 1, 1)),
+				zeros(1).T(), torch.Int64s(sizes(1, 1, 1)), torch.Int64s(sizes(0, 0, 0)), false))
 		}, []float64{6}},
 		"ReflectionPad1d": {func() (torch.Tensor, error) {
-			return raw.Of(vec([]float64{1, 2, 3}, 1, 3).T().ReflectionPad1d(sizes(2, -1), false))
+			return raw.Of(vec([]float64{1, 2, 3}, 1, 3).T().ReflectionPad1d(torch.Int64s(sizes(2, -1)), false))
 		}, []float64{3, 2, 1, 2}},
 		"ReflectionPad1dBackward": {func() (torch.Tensor, error) { // 1 0 1 2 1
-			return raw.Of(ones(1, 3).T().ReflectionPad1dBackward(ones(1, 5).T(), sizes(1, 1), false))
+			return raw.Of(ones(1, 3).T().ReflectionPad1dBackward(ones(1, 5).T(), torch.Int64s(sizes(1, 1)), false))
 		}, []float64{1, 3, 1}},
 		"ReflectionPad2dBackward": {func() (torch.Tensor, error) { // columns 1 0 1, rows 0 1 0
-			return raw.Of(ones(1, 2, 2).T().ReflectionPad2dBackward(ones(1, 3, 3).T(), sizes(1, 0, 0, 1), false))
+			return raw.Of(ones(1, 2, 2).T().ReflectionPad2dBackward(ones(1, 3, 3).T(), torch.Int64s(sizes(1, 0, 0, 1)), false))
 		}, []float64{2, 4, 1, 2}},
 		"UnfoldBackward": {func() (torch.Tensor, error) {
-			return raw.Of(ts.UnfoldBackward(ones(3, 2).T(), sizes(4), 0, 2,
+			return raw.Of(ts.UnfoldBackward(ones(3, 2).T(), torch.Int64s(sizes(4)), 0, 2,
 				1))
 		},
 			[]float64{1, 2, 2, 1}},

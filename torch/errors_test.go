@@ -118,7 +118,7 @@ func TestErrorOfEveryForm(t *testing.T) {
 			"element type number -1"},
 		{"Random", func() error {
 			s := torch.NewStreams(0, 1)
-			return drop2(s.Normal([]int64{-4}, gotch.Double, gotch.CPU))
+			return drop2(s.Normal([]int{-4}, gotch.Double, gotch.CPU))
 		}, nil, "negative dimension -4"},
 	} {
 		t.Run(c.op, func(t *testing.T) {
@@ -190,27 +190,27 @@ func TestErrorOfAMissingOperation(t *testing.T) {
 func TestEmptyDimensions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
-		for _, none := range [][]int64{nil, {}} {
-			assert.Equal(t, 10.0, x.T().MustSumDimIntlist(none, false, gotch.Double, false).MustFloat64Value(none))
-			assert.Equal(t, 2.5, x.T().MustMeanDim(none, false, gotch.Double, false).MustFloat64Value(none))
-			assert.Equal(t, 4.0, x.T().MustAmax(none, false, false).MustFloat64Value(none))
-			assert.Equal(t, []int64{}, shapeOf(torch.Of(sum(x).T().MustReshape(none, false))))
-			assert.Equal(t, []int64{}, shapeOf(torch.Of(ts.MustZeros(none, gotch.Float, gotch.CPU))))
-			assert.Equal(t, []int64{}, shapeOf(torch.Of(vec([]float64{7}, 1).T().MustView(none, false))))
-			assert.Equal(t, []float64{7}, floats(torch.Of(vec([]float64{7}, 1).T().MustReshape(none, false))))
-			assert.Equal(t, []int64{}, shapeOf(torch.Of(scalar(3).T().MustPermute(none, false))))
-			assert.Equal(t, floats(x), floats(torch.Of(x.T().MustFlip(none, false))))
-			e := asError(t, drop2(x.T().Reshape(none, false)))
+		for _, none := range [][]int{nil, {}} {
+			assert.Equal(t, 10.0, x.T().MustSumDimIntlist(torch.Int64s(none), false, gotch.Double, false).MustFloat64Value(torch.Int64s(none)))
+			assert.Equal(t, 2.5, x.T().MustMeanDim(torch.Int64s(none), false, gotch.Double, false).MustFloat64Value(torch.Int64s(none)))
+			assert.Equal(t, 4.0, x.T().MustAmax(torch.Int64s(none), false, false).MustFloat64Value(torch.Int64s(none)))
+			assert.Equal(t, []int{}, shapeOf(torch.Of(sum(x).T().MustReshape(torch.Int64s(none), false))))
+			assert.Equal(t, []int{}, shapeOf(torch.Of(ts.MustZeros(torch.Int64s(none), gotch.Float, gotch.CPU))))
+			assert.Equal(t, []int{}, shapeOf(torch.Of(vec([]float64{7}, 1).T().MustView(torch.Int64s(none), false))))
+			assert.Equal(t, []float64{7}, floats(torch.Of(vec([]float64{7}, 1).T().MustReshape(torch.Int64s(none), false))))
+			assert.Equal(t, []int{}, shapeOf(torch.Of(scalar(3).T().MustPermute(torch.Int64s(none), false))))
+			assert.Equal(t, floats(x), floats(torch.Of(x.T().MustFlip(torch.Int64s(none), false))))
+			e := asError(t, drop2(x.T().Reshape(torch.Int64s(none), false)))
 			assert.Contains(t, e.Message, "invalid for input of size 4")
 			e = asError(t, drop2(ts.Cat(nil, 0)))
 			assert.Contains(t, e.Message, "non-empty")
 			e = asError(t, drop2(ts.Stack([]*ts.Tensor{}, 0)))
 			assert.Contains(t, e.Message, "non-empty")
 		}
-		assert.Equal(t, []int64{0, 3}, shapeOf(torch.Of(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU))))
+		assert.Equal(t, []int{0, 3}, shapeOf(torch.Of(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU))))
 		v, err := sum(x).T().Int64Value([]int64{})
 		require.NoError(t, err)
-		assert.Equal(t, int64(10), v)
+		assert.Equal(t, int(10), v)
 	})
 }
 
@@ -224,7 +224,7 @@ func TestUndefinedTensors(t *testing.T) {
 			assert.Equal(t, []float64{1, 2, 3, 3, 4, 7}, floats(torch.Of(ts.MustLinear(x.T(), w.T(), none.T()))))
 			// The mean over the rows of log softmax at the target, both classes as likely: log 2.
 			loss := ts.MustZeros([]int64{2, 2}, gotch.Double, gotch.CPU).
-				MustCrossEntropyLoss(ints([]int64{0, 1}).T(), none.T(), 1, -100, 0, false)
+				MustCrossEntropyLoss(ints([]int{0, 1}).T(), none.T(), 1, -100, 0, false)
 			near(t, []float64{0.69314718055994531}, floats(torch.Of(loss)), 1e-15)
 
 			e := asError(t, drop2(x.T().Add(none.T(), false)))
@@ -251,7 +251,7 @@ func TestUndefinedTensors(t *testing.T) {
 			assert.False(t, defined)
 			size, err := none.T().Size()
 			require.NoError(t, err)
-			assert.Equal(t, []int64{0}, size, "as gotch always had it")
+			assert.Equal(t, []int{0}, size, "as gotch always had it")
 		}
 	})
 	assert.False(t, torch.Freed(torch.Of(ts.None)), "it outlives every scope")

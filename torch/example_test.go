@@ -73,7 +73,7 @@ func ExampleVmap() {
 		out, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 			point, centre := in[0], in[1] // of shape [2] both
 			return []torch.Tensor{torch.Of(point.T().MustSub(centre.T(), false).MustNorm(false))}, nil
-		}, []torch.Tensor{points, centre}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}})
+		}, []torch.Tensor{points, centre}, &torch.VmapOptions{InDims: []int{0, torch.NotMapped}})
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func ExampleVmap() {
 // A chain draws the same numbers whatever other chains there are, and goes on where a copy was made.
 func ExampleStreams() {
 	draw := func(s *torch.Streams) []float64 {
-		x := torch.Must(s.Normal([]int64{1}, gotch.Double, gotch.CPU))
+		x := torch.Must(s.Normal([]int{1}, gotch.Double, gotch.CPU))
 		defer torch.Free(x)
 		return torch.Must(torch.ToSlice[float64](x))
 	}

@@ -33,42 +33,42 @@ func TestVarianceWithCorrection(t *testing.T) {
 		columns[i%4] = append(columns[i%4], v)
 	}
 	for _, c := range []struct {
-		dims   []int64
+		dims   []int
 		keep   bool
 		groups [][]float64
-		shape  []int64
+		shape  []int
 	}{
-		{[]int64{1}, false, [][]float64{data[:4], data[4:8], data[8:]}, []int64{3}},
-		{[]int64{-1}, true, [][]float64{data[:4], data[4:8], data[8:]}, []int64{3, 1}},
-		{[]int64{0}, false, columns, []int64{4}},
-		{[]int64{0, 1}, true, [][]float64{data}, []int64{1, 1}},
-		{nil, false, [][]float64{data}, []int64{}},
-		{[]int64{}, false, [][]float64{data}, []int64{}},
+		{[]int{1}, false, [][]float64{data[:4], data[4:8], data[8:]}, []int{3}},
+		{[]int{-1}, true, [][]float64{data[:4], data[4:8], data[8:]}, []int{3, 1}},
+		{[]int{0}, false, columns, []int{4}},
+		{[]int{0, 1}, true, [][]float64{data}, []int{1, 1}},
+		{nil, false, [][]float64{data}, []int{}},
+		{[]int{}, false, [][]float64{data}, []int{}},
 	} {
-		for _, correction := range []int64{0, 1, 2} {
+		for _, correction := range []int{0, 1, 2} {
 			inScope(t, func(*torch.Scope) {
 				var variance, sd, mean []float64
 				for _, g := range c.groups {
 					v, m := spread(g, float64(correction))
 					variance, sd, mean = append(variance, v), append(sd, math.Sqrt(v)), append(mean, m)
 				}
-				x, by := vec(data, 3, 4), ts.IntScalar(correction)
+				x, by := vec(data, 3, 4), ts.IntScalar(int64(correction))
 				check := func(want []float64, got torch.Tensor, what string) {
 					assert.Equal(t, c.shape, shapeOf(got), what)
 					near(t, want, floats(got), 1e-15, what)
 				}
-				check(variance, torch.Of(x.T().MustVarCorrection(c.dims, by, c.keep, false)), "var")
-				check(sd, torch.Of(x.T().MustStdCorrection(c.dims, by, c.keep, false)), "std")
-				v, m := x.T().MustVarMeanCorrection(c.dims, by, c.keep, false)
+				check(variance, torch.Of(x.T().MustVarCorrection(torch.Int64s(c.dims), by, c.keep, false)), "var")
+				check(sd, torch.Of(x.T().MustStdCorrection(torch.Int64s(c.dims), by, c.keep, false)), "std")
+				v, m := x.T().MustVarMeanCorrection(torch.Int64s(c.dims), by, c.keep, false)
 				check(variance, torch.Of(v), "var of var_mean")
 				check(mean, torch.Of(m), "mean of var_mean")
-				s, m := x.T().MustStdMeanCorrection(c.dims, by, c.keep, false)
+				s, m := x.T().MustStdMeanCorrection(torch.Int64s(c.dims), by, c.keep, false)
 				check(sd, torch.Of(s), "std of std_mean")
 				check(mean, torch.Of(m), "mean of std_mean")
-				out := ts.MustZeros(c.shape, gotch.Double, gotch.CPU)
-				check(variance, torch.Of(x.T().MustVarCorrectionOut(out, c.dims, by, c.keep, false)), "var out")
+				out := ts.MustZeros(torch.Int64s(c.shape), gotch.Double, gotch.CPU)
+				check(variance, torch.Of(x.T().MustVarCorrectionOut(out, torch.Int64s(c.dims), by, c.keep, false)), "var out")
 				check(variance, torch.Of(out), "var out")
-				check(sd, torch.Of(x.T().MustStdCorrectionOut(out, c.dims, by, c.keep, false)), "std out")
+				check(sd, torch.Of(x.T().MustStdCorrectionOut(out, torch.Int64s(c.dims), by, c.keep, false)), "std out")
 				check(sd, torch.Of(out), "std out")
 			})
 		}
@@ -100,29 +100,29 @@ func TestVarianceWithCorrection(t *testing.T) {
 
 // Dimensions of size one go, the others stay, whatever their order and sign.
 func TestSqueezeOfSeveralDimensions(t *testing.T) {
-	for _, c := range []struct{ dims, shape []int64 }{
-		{[]int64{0}, []int64{2, 1, 3, 1}},
-		{[]int64{0, 2}, []int64{2, 3, 1}},
-		{[]int64{4, 0}, []int64{2, 1, 3}},
-		{[]int64{-1, -3}, []int64{1, 2, 3}},
-		{[]int64{2, -5, 4}, []int64{2, 3}},
-		{[]int64{0, 1, 2, 3, 4}, []int64{2, 3}},
-		{[]int64{1, 3}, []int64{1, 2, 1, 3, 1}},
-		{[]int64{}, []int64{1, 2, 1, 3, 1}},
+	for _, c := range []struct{ dims, shape []int }{
+		{[]int{0}, []int{2, 1, 3, 1}},
+		{[]int{0, 2}, []int{2, 3, 1}},
+		{[]int{4, 0}, []int{2, 1, 3}},
+		{[]int{-1, -3}, []int{1, 2, 3}},
+		{[]int{2, -5, 4}, []int{2, 3}},
+		{[]int{0, 1, 2, 3, 4}, []int{2, 3}},
+		{[]int{1, 3}, []int{1, 2, 1, 3, 1}},
+		{[]int{}, []int{1, 2, 1, 3, 1}},
 	} {
 		inScope(t, func(*torch.Scope) {
 			data := numbers(6, 0)
 			x := vec(data, 1, 2, 1, 3, 1)
-			assert.Equal(t, c.shape, shapeOf(torch.Of(x.T().MustSqueezeDims(c.dims, false))), "%v", c.dims)
-			assert.Equal(t, []int64{1, 2, 1, 3, 1}, shapeOf(x))
-			y := x.T().MustSqueezeCopyDims(c.dims, false)
+			assert.Equal(t, c.shape, shapeOf(torch.Of(x.T().MustSqueezeDims(torch.Int64s(c.dims), false))), "%v", c.dims)
+			assert.Equal(t, []int{1, 2, 1, 3, 1}, shapeOf(x))
+			y := x.T().MustSqueezeCopyDims(torch.Int64s(c.dims), false)
 			assert.Equal(t, c.shape, shapeOf(torch.Of(y)), "%v", c.dims)
 			y.MustZero_()
 			assert.Equal(t, data, floats(x), "a copy")
-			z := x.T().MustSqueezeDims(c.dims, false)
+			z := x.T().MustSqueezeDims(torch.Int64s(c.dims), false)
 			z.MustMulScalar_(ts.FloatScalar(2))
 			assert.Equal(t, 2*data[5], floats(x)[5], "a view")
-			x.T().MustSqueezeDims_(c.dims)
+			x.T().MustSqueezeDims_(torch.Int64s(c.dims))
 			assert.Equal(t, c.shape, shapeOf(x), "%v", c.dims)
 		})
 	}
@@ -185,8 +185,8 @@ func TestAttention(t *testing.T) {
 			"bias, rescaled": {vec(bias, n, m), false, []float64{-2}, attention(-2, all, bias)},
 		} {
 			// Two batches and three heads of the same.
-			spread := func(data []float64, shape ...int64) torch.Tensor {
-				return torch.Of(vec(data, shape...).T().MustExpand(append([]int64{2, 3}, shape...), false, false))
+			spread := func(data []float64, shape ...int) torch.Tensor {
+				return torch.Of(vec(data, shape...).T().MustExpand(torch.Int64s(append([]int{2, 3}, shape...)), false, false))
 			}
 			out := ts.MustScaledDotProductAttention(
 				spread(q, n, d).T(),
@@ -197,9 +197,9 @@ func TestAttention(t *testing.T) {
 				c.causal,
 				c.scale,
 			)
-			require.Equal(t, []int64{2, 3, n, e}, shapeOf(torch.Of(out)), name)
-			for b := range int64(6) {
-				near(t, c.want, floats(torch.Of(out.MustSelect(0, b/3, false).MustSelect(0, b%3, false))), 1e-14, name)
+			require.Equal(t, []int{2, 3, n, e}, shapeOf(torch.Of(out)), name)
+			for b := range int(6) {
+				near(t, c.want, floats(torch.Of(out.MustSelect(0, int64(b/3), false).MustSelect(0, int64(b%3), false))), 1e-14, name)
 			}
 		}
 	})
@@ -210,7 +210,7 @@ func TestAttention(t *testing.T) {
 func TestToDense(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		table := torch.Must(torch.Leaf(vec(numbers(10, 0), 5, 2)))
-		out := ts.MustEmbedding(table.T(), ints([]int64{1, 3, 1}).T(), -1, false, true)
+		out := ts.MustEmbedding(table.T(), ints([]int{1, 3, 1}).T(), -1, false, true)
 		grads := torch.Must(torch.Grad([]torch.Tensor{torch.Of(out)}, []torch.Tensor{table}, &torch.GradOptions{
 			Weights: []torch.Tensor{vec([]float64{2, 20, 4, 40, 8, 80}, 3, 2)},
 		}))

@@ -132,7 +132,7 @@ func returning(t *testing.T) map[string]func(x, ok *ts.Tensor) error {
 			return drop2(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 				y, err := raw.Of(in[0].T().Add(in[1].T(), false))
 				return []torch.Tensor{y}, err
-			}, []torch.Tensor{torch.Of(ok), torch.Of(x)}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}}))
+			}, []torch.Tensor{torch.Of(ok), torch.Of(x)}, &torch.VmapOptions{InDims: []int{0, torch.NotMapped}}))
 		},
 		"torch.Vmap, output": func(x, ok *ts.Tensor) error {
 			return drop2(

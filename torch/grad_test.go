@@ -109,8 +109,8 @@ func TestValueAndGrad(t *testing.T) {
 				x := vec(at)
 				value, grad, err := torch.ValueAndGrad(c.f, x)
 				require.NoError(t, err)
-				assert.Equal(t, []int64{}, shapeOf(value))
-				assert.Equal(t, []int64{3}, shapeOf(grad))
+				assert.Equal(t, []int{}, shapeOf(value))
+				assert.Equal(t, []int{3}, shapeOf(grad))
 				near(t, []float64{c.value(at)}, floats(value), 1e-14)
 				near(t, c.grad(at), floats(grad), 1e-14)
 				assert.False(t, value.T().MustRequiresGrad())
@@ -142,10 +142,10 @@ func TestVmapValueAndGrad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, rows := range []int{1, 4} {
 				inScope(t, func(s *torch.Scope) {
-					values, grads, err := torch.VmapValueAndGrad(c.f, vec(at[:3*rows], int64(rows), 3))
+					values, grads, err := torch.VmapValueAndGrad(c.f, vec(at[:3*rows], int(rows), 3))
 					require.NoError(t, err)
-					assert.Equal(t, []int64{int64(rows)}, shapeOf(values))
-					assert.Equal(t, []int64{int64(rows), 3}, shapeOf(grads))
+					assert.Equal(t, []int{int(rows)}, shapeOf(values))
+					assert.Equal(t, []int{int(rows), 3}, shapeOf(grads))
 					assert.Equal(t, 2+1, s.Owned())
 					for k := range rows {
 						value, grad, err := torch.ValueAndGrad(c.f, vec(at[3*k:3*k+3]))
@@ -284,7 +284,7 @@ func TestGradAllowUnused(t *testing.T) {
 		)
 		require.NoError(t, err)
 		assert.Equal(t, before+2+2, s.Owned(), "the square, its sum, and one gradient for each input")
-		assert.Equal(t, []int64{3, 1}, shapeOf(grads[0]))
+		assert.Equal(t, []int{3, 1}, shapeOf(grads[0]))
 		assert.Equal(t, []float64{0, 0, 0}, floats(grads[0]))
 		assert.Equal(t, []float64{2, 4}, floats(grads[1]))
 	})
@@ -324,7 +324,7 @@ func TestGradErrors(t *testing.T) {
 			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
 			err = run(func(torch.Tensor) torch.Tensor { return torch.Of(2) }, x)
 			assert.ErrorIs(t, err, torch.ErrNoGradient, name)
-			err = run(sum, ints([]int64{1, 2}))
+			err = run(sum, ints([]int{1, 2}))
 			assert.Contains(t, asError(t, err).Message, "floating point", name)
 		}
 		_, err := torch.Grad([]torch.Tensor{torch.Must(torch.Leaf(x))}, []torch.Tensor{x}, nil)

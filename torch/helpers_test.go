@@ -15,12 +15,12 @@ import (
 )
 
 // vec is a float64 tensor of the given values; without a shape it is a vector. It belongs to the scope that is open.
-func vec(data []float64, shape ...int64) torch.Tensor {
+func vec(data []float64, shape ...int) torch.Tensor {
 	return torch.New(data, shape...)
 }
 
 // ints is an int64 tensor.
-func ints(data []int64, shape ...int64) torch.Tensor {
+func ints(data []int, shape ...int) torch.Tensor {
 	return torch.New(data, shape...)
 }
 
@@ -28,7 +28,7 @@ func ints(data []int64, shape ...int64) torch.Tensor {
 func floats(t torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](t)) }
 
 // shapeOf is the shape of a tensor; never nil.
-func shapeOf(t torch.Tensor) []int64 { return t.Shape() }
+func shapeOf(t torch.Tensor) []int { return t.Shape() }
 
 // scalar is a tensor of shape [].
 func scalar(v float64) torch.Tensor { return torch.Scalar(v) }

@@ -29,7 +29,7 @@ func TestInPlaceKeepsTheHandle(t *testing.T) {
 		assert.Equal(t, []float64{4, 0, 9, 0}, floats(x))
 		x.T().MustSqueezeDims_([]int64{}) // of no dimension
 		x.T().MustUnsqueeze_(0)
-		assert.Equal(t, []int64{1, 2, 2}, shapeOf(x))
+		assert.Equal(t, []int{1, 2, 2}, shapeOf(x))
 		assert.Equal(t, owned, s.Owned())
 		assert.Equal(t, handle, x.T().Ctensor())
 	})

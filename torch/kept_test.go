@@ -17,16 +17,16 @@ import (
 )
 
 // used makes a tensor of so many MiB whose every page was written.
-func used(mib int64) torch.Tensor {
-	return torch.Of(torch.Must(ts.Ones([]int64{mib << 17}, gotch.Double, gotch.CPU)))
+func used(mib int) torch.Tensor {
+	return torch.Of(torch.Must(ts.Ones([]int64{int64(mib << 17)}, gotch.Double, gotch.CPU)))
 }
 
 // minorFaults are the pages that were made for this process.
-func minorFaults(t *testing.T) int64 {
+func minorFaults(t *testing.T) int {
 	t.Helper()
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return u.Minflt
+	return int(u.Minflt)
 }
 
 // A large block that was given back is the next tensor's of about its size: it has no pages to be made. Blocks of 64
@@ -35,12 +35,12 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	testkit.Resident(t) // skips where the system is another
 	torch.Free(used(64))
 	before := minorFaults(t)
-	for i := range int64(20) {
+	for i := range int(20) {
 		x := used(64 - i%4)
 		assert.Equal(t, 1.0, torch.Of(x.T().MustMean(gotch.Double, false)).Item())
 		torch.Free(x)
 	}
-	assert.Less(t, minorFaults(t)-before, int64(64<<8), "20 blocks have 20 times as many pages")
+	assert.Less(t, minorFaults(t)-before, int(64<<8), "20 blocks have 20 times as many pages")
 }
 
 // Of kept blocks of one size a tensor gets the one that was given back last: that one is the most likely to be in a
@@ -67,7 +67,7 @@ func TestLastBlockIsUsedFirst(t *testing.T) {
 func TestLargeBlocksAreGivenBack(t *testing.T) {
 	before := testkit.Resident(t)
 	// Each of these is too large to use the last one's block.
-	for mib := int64(64); mib < 200; mib = mib * 6 / 5 {
+	for mib := int(64); mib < 200; mib = mib * 6 / 5 {
 		torch.Free(used(mib))
 		testkit.Grown(t, before, (mib*5/4+32)<<20, "%d MiB in use at once", mib)
 	}
@@ -85,7 +85,7 @@ func TestLargeBlocksAreGivenBack(t *testing.T) {
 func TestBlocksOfOtherSizesAreKept(t *testing.T) {
 	before := testkit.Resident(t)
 	turn := func() {
-		for mib := int64(1); mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
+		for mib := int(1); mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
 			torch.Free(used(mib))
 		}
 	}
@@ -94,7 +94,7 @@ func TestBlocksOfOtherSizesAreKept(t *testing.T) {
 	for range 100 {
 		turn()
 	}
-	assert.Less(t, minorFaults(t)-faults, int64(21<<8), "100 turns have 100 times as many pages")
+	assert.Less(t, minorFaults(t)-faults, int(21<<8), "100 turns have 100 times as many pages")
 	testkit.Grown(t, before, (6+32+16)<<20, "6 MiB in use at once")
 }
 
@@ -103,12 +103,12 @@ func TestSmallBlocksAreUsedAgain(t *testing.T) {
 	testkit.Resident(t) // skips where the system is another
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	at := func(n int64) unsafe.Pointer {
-		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
+	at := func(n int) unsafe.Pointer {
+		x := torch.Must(ts.Ones([]int64{int64(n)}, gotch.Double, gotch.CPU))
 		defer torch.Free(torch.Of(x))
 		return torch.Must(x.DataPtr())
 	}
-	for _, n := range []int64{1, 8, 100, 1024} {
+	for _, n := range []int{1, 8, 100, 1024} {
 		last := at(n)
 		require.Equal(t, last, at(n), "%d numbers", n)
 		require.Equal(t, last, at((n+7)/8*8), "%d numbers", n)
@@ -122,12 +122,12 @@ func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
 	before := testkit.Resident(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	at := func(n int64) unsafe.Pointer {
-		x := torch.Must(ts.Ones([]int64{n}, gotch.Double, gotch.CPU))
+	at := func(n int) unsafe.Pointer {
+		x := torch.Must(ts.Ones([]int64{int64(n)}, gotch.Double, gotch.CPU))
 		defer torch.Free(torch.Of(x))
 		return torch.Must(x.DataPtr())
 	}
-	for _, n := range []int64{1025, 1152, 1153, 5000, 30720, 30721, 32000, 32767, 32768, 33000, 100_000} {
+	for _, n := range []int{1025, 1152, 1153, 5000, 30720, 30721, 32000, 32767, 32768, 33000, 100_000} {
 		last := at(n)
 		for range 1000 {
 			require.Equal(t, last, at(n), "%d numbers", n)
@@ -141,14 +141,14 @@ func TestBlocksOfEverySizeAreUsedAgain(t *testing.T) {
 func TestSmallBlocksAreGivenBack(t *testing.T) {
 	const most = (32 + 3*4) << 20 // three threads keep up to 4 MiB each: this one, the last that ended, the next
 	before := testkit.Resident(t)
-	most2MiB := func(numbers int64) []torch.Tensor {
+	most2MiB := func(numbers int) []torch.Tensor {
 		list := make([]torch.Tensor, min(1<<18/numbers, 4096))
 		for i := range list {
-			list[i] = torch.Of(torch.Must(ts.Ones([]int64{numbers}, gotch.Double, gotch.CPU)))
+			list[i] = torch.Of(torch.Must(ts.Ones([]int64{int64(numbers)}, gotch.Double, gotch.CPU)))
 		}
 		return list
 	}
-	for i := range int64(100) {
+	for i := range int(100) {
 		torch.Free(most2MiB(1 + i*10)...)
 	}
 	testkit.Grown(t, before, most, "one thread")

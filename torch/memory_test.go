@@ -134,14 +134,14 @@ func TestUnscopedTensorsAreCollected(t *testing.T) {
 // The collector does not see libtorch's memory, so it is asked to run: 4 GB made outside any scope, 8 MB at a time and
 // dropped at once, are never all alive.
 func TestUnscopedMemoryIsBounded(t *testing.T) {
-	largest := int64(0)
+	largest := int(0)
 	for range 512 {
 		ts.MustZeros([]int64{1 << 20}, gotch.Double, gotch.CPU)
 		largest = max(largest, torch.UnscopedBytes())
 	}
-	assert.Less(t, largest, int64(2<<30))
+	assert.Less(t, largest, int(2<<30))
 	collect(func() bool { return torch.UnscopedBytes() < 64<<20 })
-	assert.Less(t, torch.UnscopedBytes(), int64(64<<20))
+	assert.Less(t, torch.UnscopedBytes(), int(64<<20))
 }
 
 // Opening and closing scopes, deeply nested and from many goroutines, costs no memory that stays.

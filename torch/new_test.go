@@ -11,9 +11,9 @@ import (
 // What New and FromSlice give has the methods of the formula, in row-major order.
 func TestNew(t *testing.T) {
 	x := torch.New([]float64{1, 2, 3, 4, 5, 6}).Reshape(3, 2)
-	assert.Equal(t, []int64{3, 2}, x.Shape())
+	assert.Equal(t, []int{3, 2}, x.Shape())
 	assert.Equal(t, []float64{3, 4}, x.At(1).Values())
-	y, err := torch.FromSlice([]int64{1, 2, 3, 4}, 2, 2)
+	y, err := torch.FromSlice([]int{1, 2, 3, 4}, 2, 2)
 	require.NoError(t, err)
 	assert.Equal(t, []float64{4, 6}, y.Sum(0).Values())
 	assert.Equal(t, []float64{9, 9, 9, 9}, torch.New([]float64{3, 3, 3, 3}, 2, 2).Square().Values())

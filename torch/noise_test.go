@@ -26,7 +26,7 @@ func philox(seed, chain, position uint64) [4]uint32 {
 // here in double precision, for four million numbers, in rows of odd and even lengths, from any position. Six units of
 // 2^-24 are the roundings and polynomials of the radius, the rest, its sine or cosine, and their product.
 func TestNormalFloats(t *testing.T) {
-	for i, shape := range [][]int64{{1 << 22}, {1, 7}, {3, 100_001}, {5, 17}, {2, 4096}} {
+	for i, shape := range [][]int{{1 << 22}, {1, 7}, {3, 100_001}, {5, 17}, {2, 4096}} {
 		inScope(t, func(*torch.Scope) {
 			s := torch.NewStreams(math.MaxUint64-uint64(i), int(shape[0])%6+1)
 			s.Chains[len(s.Chains)-1] += 1 << 50
@@ -56,12 +56,12 @@ func TestNormalFloats(t *testing.T) {
 // A sum in one pass has the bits of libtorch's operations one after the other, whatever its length.
 func TestCombineHasTheBitsOfItsOperations(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Float, gotch.Double} {
-		for _, n := range []int64{1, 5, 8, 33, 1003, 100_000} {
+		for _, n := range []int{1, 5, 8, 33, 1003, 100_000} {
 			inScope(t, func(*torch.Scope) {
 				s := torch.NewStreams(5, 1)
 				var terms []torch.Term
 				for _, c := range []float64{0.3, 1, -1.7, 0.01} {
-					terms = append(terms, torch.Term{Coeff: c, Tensor: torch.Must(s.Normal([]int64{n}, dtype, gotch.CPU))})
+					terms = append(terms, torch.Term{Coeff: c, Tensor: torch.Must(s.Normal([]int{n}, dtype, gotch.CPU))})
 				}
 				for k := 2; k <= 4; k++ {
 					for first := range 2 { // of a coefficient that is 1, too

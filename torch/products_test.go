@@ -15,20 +15,20 @@ import (
 )
 
 // matrices are forms of a batch [n, rows, columns] of the same numbers.
-func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int64) map[string]torch.Tensor {
+func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int) map[string]torch.Tensor {
 	t.Helper()
 	streams := torch.NewStreams(seed, 1)
-	x := torch.Must(streams.Normal([]int64{n, rows, columns}, dtype, torch.CPU))
-	x = torch.Of(x.T().MustReshape([]int64{n, rows, columns}, false))
+	x := torch.Must(streams.Normal([]int{n, rows, columns}, dtype, torch.CPU))
+	x = torch.Of(x.T().MustReshape([]int64{int64(n), int64(rows), int64(columns)}, false))
 	swapped := x.T().MustTranspose(1, 2, false).MustContiguous(false).MustTranspose(1, 2, false)
-	wide := ts.MustZeros([]int64{n, rows + 2, 2*columns + 1}, dtype, gotch.CPU)
-	part := wide.MustNarrow(1, 1, rows, false)
-	narrow := part.MustNarrow(2, 1, columns, false)
+	wide := ts.MustZeros([]int64{int64(n), int64(rows + 2), int64(2*columns + 1)}, dtype, gotch.CPU)
+	part := wide.MustNarrow(1, 1, int64(rows), false)
+	narrow := part.MustNarrow(2, 1, int64(columns), false)
 	narrow.Copy_(x.T())
-	long := ts.MustZeros([]int64{n, columns, rows + 3}, dtype, gotch.CPU)
-	high := long.MustNarrow(2, 2, rows, false).MustTranspose(1, 2, false)
+	long := ts.MustZeros([]int64{int64(n), int64(columns), int64(rows + 3)}, dtype, gotch.CPU)
+	high := long.MustNarrow(2, 2, int64(rows), false).MustTranspose(1, 2, false)
 	high.Copy_(x.T())
-	sparse := ts.MustZeros([]int64{n, rows, columns, 2}, dtype, gotch.CPU).MustSelect(3, 1, false)
+	sparse := ts.MustZeros([]int64{int64(n), int64(rows), int64(columns), 2}, dtype, gotch.CPU).MustSelect(3, 1, false)
 	sparse.Copy_(x.T())
 	last := x.T().MustPermute([]int64{1, 2, 0}, false).MustContiguous(false).MustPermute([]int64{2, 0, 1}, false)
 	return map[string]torch.Tensor{"rows": x, "columns": torch.Of(swapped), "a part": torch.Of(narrow),
@@ -43,7 +43,7 @@ func matrices(t *testing.T, seed uint64, dtype gotch.DType, n, rows, columns int
 func TestProductsOfBatches(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Float, gotch.Double} {
 		epsilon := map[gotch.DType]float64{gotch.Float: 0x1p-23, gotch.Double: 0x1p-52}[dtype]
-		for _, size := range [][4]int64{{2, 1, 20, 20}, {5, 1, 19, 21}, {3, 20, 1, 20}, {2, 21, 1, 19}, {7, 20, 20, 1},
+		for _, size := range [][4]int{{2, 1, 20, 20}, {5, 1, 19, 21}, {3, 20, 1, 20}, {2, 21, 1, 19}, {7, 20, 20, 1},
 			{4, 1, 1, 400}, {4, 400, 1, 1}, {4, 1, 400, 1}, {3, 7, 8, 9}, {3, 5, 8, 9}, {2, 64, 64, 64}, {2, 65, 64, 64},
 			{300, 4, 30, 50}, {1, 8, 9, 10}} {
 			n, m, inner, k := size[0], size[1], size[2], size[3]
@@ -68,20 +68,20 @@ func TestProductsOfBatches(t *testing.T) {
 					for right, y := range rights {
 						name := fmt.Sprintf("%v %v: %s, %s", dtype, size, left, right)
 						got := x.T().MustBmm(y.T(), false)
-						require.Equal(t, []int64{n, m, k}, shapeOf(torch.Of(got)))
+						require.Equal(t, []int{n, m, k}, shapeOf(torch.Of(got)))
 						have := floats(torch.Of(got.MustTotype(gotch.Double, false)))
 						for i := range want {
 							// Each of the sum's roundings is at most half of epsilon of a partial sum. (Higham 2002, section 3.1.)
 							require.InDelta(t, want[i], have[i], float64(inner+1)*epsilon*bound[i], name)
 						}
-						given := ts.MustZeros([]int64{n, m, k}, dtype, gotch.CPU)
+						given := ts.MustZeros([]int64{int64(n), int64(m), int64(k)}, dtype, gotch.CPU)
 						torch.Must(x.T().BmmOut(given, y.T(), false))
 						require.Equal(t, have, floats(torch.Of(given.MustTotype(gotch.Double, false))), name)
-						for _, few := range []int64{1, 2} {
+						for _, few := range []int{1, 2} {
 							if few >= n || thread.BLAS() == 0 {
 								break
 							}
-							part := x.T().MustNarrow(0, 1, few, false).MustBmm(y.T().MustNarrow(0, 1, few, false), false)
+							part := x.T().MustNarrow(0, 1, int64(few), false).MustBmm(y.T().MustNarrow(0, 1, int64(few), false), false)
 							require.Equal(t, have[m*k:(1+few)*m*k], floats(torch.Of(part.MustTotype(gotch.Double, false))), name)
 						}
 					}
@@ -117,7 +117,7 @@ func TestProductsOfOtherBatches(t *testing.T) {
 		_, err = x.Bmm(ts.MustOnes([]int64{3, 30, 20}, gotch.Float, gotch.CPU), false)
 		assert.Error(t, err)
 		whole := ts.MustOnes([]int64{3, 20, 30}, gotch.Int64, gotch.CPU)
-		assert.Equal(t, int64(20), whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
+		assert.Equal(t, int(20), whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
 		assert.Empty(t, floats(torch.Of(x.MustNarrow(0, 0, 0,
 			false).MustBmm(x.MustNarrow(0, 0, 0, false).MustTranspose(1, 2, false),
 			false))))

@@ -39,13 +39,13 @@ func NewStreams(seed uint64, k int) Streams {
 
 // Normal draws standard normal numbers: a tensor of shape [K, shape...], row k from chain k's stream. The streams move
 // on by as many positions as were used.
-func (s *Streams) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
-	return s.draw(0, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
+func (s *Streams) Normal(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+	return s.draw(0, append([]int{int(len(s.Chains))}, shape...), dtype, device)
 }
 
 // Uniform draws numbers uniform on the open interval (0, 1), like [Streams.Normal].
-func (s *Streams) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
-	return s.draw(1, append([]int64{int64(len(s.Chains))}, shape...), dtype, device)
+func (s *Streams) Uniform(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+	return s.draw(1, append([]int{int(len(s.Chains))}, shape...), dtype, device)
 }
 
 // NormalLike draws standard normal numbers in the shape, type and device of t. With one stream t may have any shape;
@@ -55,12 +55,12 @@ func (s *Streams) NormalLike(t Tensor) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	if len(s.Chains) != 1 && (len(d.Shape) == 0 || d.Shape[0] != int64(len(s.Chains))) {
+	if len(s.Chains) != 1 && (len(d.Shape) == 0 || int(d.Shape[0]) != int(len(s.Chains))) {
 		return Tensor{}, fmt.Errorf(
 			"torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains),
 			d.Shape)
 	}
-	return s.drawAt(0, d.Shape, d.DType, d.Device)
+	return s.drawAt(0, Ints(d.Shape), d.DType, d.Device)
 }
 
 // kinds are the distributions that C++ draws from, by number, and drawable the types of their numbers. Rounded to half
@@ -73,11 +73,11 @@ var (
 	}
 )
 
-func (s *Streams) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+func (s *Streams) draw(kind int, shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 }
 
-func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (Tensor, error) {
+func (s *Streams) drawAt(kind int, shape []int, dtype, device int) (Tensor, error) {
 	if len(s.Chains) == 0 {
 		return Tensor{}, fmt.Errorf("torch.Streams: there are no chains; use NewStreams")
 	}
@@ -88,27 +88,27 @@ func (s *Streams) drawAt(kind int, shape []int64, dtype, device int) (Tensor, er
 			gotch.CKind2DType(int32(dtype)),
 		)
 	}
-	n := int64(1)
+	n := int(1)
 	for _, d := range shape {
 		n *= d
 	}
 	var t *ts.Tensor
 	var err error
 	if device < 0 {
-		t, err = ts.KelvinRandom(kind, s.Seed, s.Chains, s.Offset, shape, dtype, device)
+		t, err = ts.KelvinRandom(kind, s.Seed, s.Chains, s.Offset, Int64s(shape), dtype, device)
 	} else {
 		t, err = s.onDevice(kind, shape, gotch.CKind2DType(int32(dtype)), gotch.CudaBuilder(uint(device)))
 	}
 	if err != nil {
 		return Tensor{}, err
 	}
-	s.Offset += uint64(positions(kind, n/int64(len(s.Chains)), gotch.CKind2DType(int32(dtype))))
+	s.Offset += uint64(positions(kind, n/int(len(s.Chains)), gotch.CKind2DType(int32(dtype))))
 	return wrap(t), nil
 }
 
 // positions are how many n numbers of a stream take.
-func positions(kind int, n int64, dtype gotch.DType) int64 {
-	made := int64(2)
+func positions(kind int, n int, dtype gotch.DType) int {
+	made := int(2)
 	if kind == 0 && dtype == gotch.Float {
 		made = 4
 	}

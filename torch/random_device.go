@@ -23,7 +23,7 @@ func kernelOf(device gotch.Device) (*cuda.Kernel, error) {
 // onDevice draws the numbers of [Streams] on their device: in one kernel, or by operations if the device has no kernel.
 // The words are those of the CPU to the bit, and so are uniform numbers; normal ones are to the rounding of the
 // device's logarithm, sine and cosine, but those of float32 that the kernel makes, which are to the bit too.
-func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
+func (s *Streams) onDevice(kind int, shape []int, dtype gotch.DType, device gotch.Device) (*ts.Tensor, error) {
 	k, err := kernelOf(device)
 	if err != nil {
 		return s.byOperations(kind, shape, dtype, device)
@@ -35,7 +35,7 @@ func (s *Streams) onDevice(kind int, shape []int64, dtype gotch.DType, device go
 type filler func(d cuda.Draw, out, chains unsafe.Pointer) error
 
 // byEither draws by a kernel, and by operations from the first time on that it fails.
-func (s *Streams) byEither(fill filler, kind int, shape []int64, dtype gotch.DType, device gotch.Device) (*ts.Tensor,
+func (s *Streams) byEither(fill filler, kind int, shape []int, dtype gotch.DType, device gotch.Device) (*ts.Tensor,
 	error) {
 	if _, gone := broken.Load(deviceNumber(device)); !gone {
 		t, err := s.byKernel(fill, kind, shape, dtype, device)
@@ -48,12 +48,12 @@ func (s *Streams) byEither(fill filler, kind int, shape []int64, dtype gotch.DTy
 }
 
 // byKernel draws by a kernel.
-func (s *Streams) byKernel(fill filler, kind int, shape []int64, dtype gotch.DType, device gotch.Device) (
+func (s *Streams) byKernel(fill filler, kind int, shape []int, dtype gotch.DType, device gotch.Device) (
 	out *ts.Tensor, err error) {
 	d := cuda.Draw{Float: dtype == gotch.Float, Normal: kind == 0, Seed: s.Seed, Offset: s.Offset,
 		Rows: int64(len(s.Chains)), N: 1}
 	for _, n := range shape {
-		d.N *= n
+		d.N *= int64(n)
 	}
 	d.N /= d.Rows
 	err = Do(func(scope *Scope) error {
@@ -71,7 +71,7 @@ func (s *Streams) byKernel(fill filler, kind int, shape []int64, dtype gotch.DTy
 		if d.Float {
 			drawn = gotch.Float
 		}
-		t, err := ts.Empty(shape, drawn, device)
+		t, err := ts.Empty(Int64s(shape), drawn, device)
 		if err != nil {
 			return err
 		}
@@ -101,21 +101,21 @@ func (s *Streams) evenChains() (first, step uint64, even bool) {
 
 // chainsOn are the chains as a column.
 func (s *Streams) chainsOn(device gotch.Device) (Tensor, error) {
-	chains := make([]int64, len(s.Chains))
+	chains := make([]int, len(s.Chains))
 	for i, c := range s.Chains {
-		chains[i] = int64(c)
+		chains[i] = int(c)
 	}
-	return FromSliceOn(device, gotch.Int64, chains, int64(len(chains)), 1)
+	return FromSliceOn(device, gotch.Int64, chains, int(len(chains)), 1)
 }
 
 // byOperations draws by operations on tensors of 64 bits.
-func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
+func (s *Streams) byOperations(kind int, shape []int, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
 	err error) {
-	n := int64(1)
+	n := int(1)
 	for _, d := range shape {
 		n *= d
 	}
-	k := int64(len(s.Chains))
+	k := int(len(s.Chains))
 	count := positions(kind, n/k, dtype)
 	err = Do(func(scope *Scope) error {
 		column, err := s.chainsOn(device)
@@ -124,9 +124,9 @@ func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, devic
 		}
 		chain := column.t
 		// Sums and products are those of uint64, since both wrap.
-		position := ts.MustArange(ts.IntScalar(count), gotch.Int64, device).
+		position := ts.MustArange(ts.IntScalar(int64(count)), gotch.Int64, device).
 			MustAddScalar(ts.IntScalar(int64(s.Offset)), false).MustUnsqueeze(0, false).
-			MustExpand([]int64{k, count}, false, false)
+			MustExpand([]int64{int64(k), int64(count)}, false, false)
 		w := philox([4]*ts.Tensor{low(position), high(position), low(chain), high(chain)}, s.Seed)
 		var numbers []*ts.Tensor
 		switch {
@@ -151,9 +151,9 @@ func (s *Streams) byOperations(kind int, shape []int64, dtype gotch.DType, devic
 			numbers = pair(unitOf(bits52(w[0], w[1]), 52, gotch.Double),
 				unitOf(bits52(w[2], w[3]), 52, gotch.Double).MustMulScalar(ts.FloatScalar(4), false), nil)
 		}
-		all := ts.MustStack(numbers, 2).MustReshape([]int64{k, int64(len(numbers)) * count}, false).
-			MustNarrow(1, 0, n/k, false)
-		out = all.MustReshape(shape, false).MustTotype(dtype, false)
+		all := ts.MustStack(numbers, 2).MustReshape([]int64{int64(k), int64(int(len(numbers)) * count)}, false).
+			MustNarrow(1, 0, int64(n/k), false)
+		out = all.MustReshape(Int64s(shape), false).MustTotype(dtype, false)
 		scope.Keep(wrap(out))
 		return nil
 	})
@@ -172,8 +172,8 @@ func pair(u, y, whole *ts.Tensor) []*ts.Tensor {
 	// A turn by q right angles is one by i^q.
 	quarter := whole.MustBitwiseAnd(ts.IntScalar(3), false)
 	odd := quarter.MustBitwiseAnd(ts.IntScalar(1), false).MustTotype(gotch.Bool, false)
-	sign := func(plus int64) *ts.Tensor {
-		upper := quarter.MustAddScalar(ts.IntScalar(plus), false).MustBitwiseAnd(ts.IntScalar(2), false)
+	sign := func(plus int) *ts.Tensor {
+		upper := quarter.MustAddScalar(ts.IntScalar(int64(plus)), false).MustBitwiseAnd(ts.IntScalar(2), false)
 		return upper.MustMulScalar(ts.IntScalar(-1), false).MustAddScalar(ts.IntScalar(1), false)
 	}
 	return []*ts.Tensor{s.MustWhereSelf(odd, c, false).MustMul(sign(1), false),
@@ -197,8 +197,8 @@ func low(x *ts.Tensor) *ts.Tensor { return x.MustBitwiseAnd(ts.IntScalar(math.Ma
 
 func high(x *ts.Tensor) *ts.Tensor { return low(right(x, 32)) }
 
-func right(x *ts.Tensor, bits int64) *ts.Tensor {
-	return x.MustBitwiseRightShiftTensorScalar(ts.IntScalar(bits), false)
+func right(x *ts.Tensor, bits int) *ts.Tensor {
+	return x.MustBitwiseRightShiftTensorScalar(ts.IntScalar(int64(bits)), false)
 }
 
 func xor(x, y *ts.Tensor, key uint32) *ts.Tensor {

@@ -24,8 +24,8 @@ func TestDrawingOnTheDevice(t *testing.T) {
 		{Seed: math.MaxUint64, Chains: []uint64{math.MaxUint64, 5}, Offset: 0x85a308d3243f6a88},
 		{Seed: 0x299f31d0a4093822, Chains: []uint64{0x0370734413198a2e}, Offset: math.MaxUint32 - 2},
 	} {
-		k := int64(len(s.Chains))
-		for _, shape := range [][]int64{{k, 1}, {k, 6}, {k, 5, 3}, {6, 7}} {
+		k := int(len(s.Chains))
+		for _, shape := range [][]int{{k, 1}, {k, 6}, {k, 5, 3}, {6, 7}} {
 			for kind, types := range drawable {
 				for dtype := range types {
 					require.NoError(t, Do(func(*Scope) error {
@@ -72,9 +72,9 @@ func TestKernelThatFails(t *testing.T) {
 	require.NoError(t, Do(func(*Scope) error {
 		s := Streams{Seed: 3, Chains: []uint64{8, 2, 5}, Offset: 4}
 		want := s
-		x := Must(ToSlice[float64](Must(want.drawAt(1, []int64{3, 5}, int(gotch.Double.CInt()), -1))))
+		x := Must(ToSlice[float64](Must(want.drawAt(1, []int{3, 5}, int(gotch.Double.CInt()), -1))))
 		for range 2 {
-			require.Equal(t, x, Must(ToSlice[float64](wrap(Must(s.byEither(fails, 1, []int64{3, 5}, gotch.Double, CPU))))))
+			require.Equal(t, x, Must(ToSlice[float64](wrap(Must(s.byEither(fails, 1, []int{3, 5}, gotch.Double, CPU))))))
 		}
 		return nil
 	}))
@@ -113,7 +113,7 @@ func TestKernelOfTheDevice(t *testing.T) {
 			for _, chains := range [][]uint64{{math.MaxUint64, 5, 5}, {0, 1, 2}} {
 				s := Streams{Seed: 3, Chains: chains, Offset: math.MaxUint32 - 2}
 				for kind := range kinds {
-					shape := []int64{3, 100_001}
+					shape := []int{3, 100_001}
 					x := Must(ToSlice[float64](wrap(Must(s.byKernel(k.Fill, kind, shape, gotch.Double, device)))))
 					y := Must(ToSlice[float64](wrap(Must(s.byOperations(kind, shape, gotch.Double, device)))))
 					copied := s

@@ -55,10 +55,10 @@ func TestLaws(t *testing.T) {
 		cdf  func(float64) float64
 	}{
 		{"normal", func(s *torch.Streams, dtype gotch.DType) []float64 {
-			return floats(torch.Must(s.Normal([]int64{n}, dtype, gotch.CPU)))
+			return floats(torch.Must(s.Normal([]int{n}, dtype, gotch.CPU)))
 		}, [4]float64{1, 3, 15, 105}, func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }},
 		{"uniform", func(s *torch.Streams, dtype gotch.DType) []float64 {
-			x := floats(torch.Must(s.Uniform([]int64{n}, dtype, gotch.CPU)))
+			x := floats(torch.Must(s.Uniform([]int{n}, dtype, gotch.CPU)))
 			for i := range x {
 				x[i] -= 0.5
 			}

@@ -13,12 +13,12 @@ import (
 )
 
 // normals and uniforms draw n numbers of each chain of s.
-func normals(s *torch.Streams, n int64) []float64 {
-	return torch.Must(torch.ToSlice[float64](torch.Must(s.Normal([]int64{n}, gotch.Double, gotch.CPU))))
+func normals(s *torch.Streams, n int) []float64 {
+	return torch.Must(torch.ToSlice[float64](torch.Must(s.Normal([]int{n}, gotch.Double, gotch.CPU))))
 }
 
-func uniforms(s *torch.Streams, n int64) []float64 {
-	return torch.Must(torch.ToSlice[float64](torch.Must(s.Uniform([]int64{n}, gotch.Double, gotch.CPU))))
+func uniforms(s *torch.Streams, n int) []float64 {
+	return torch.Must(torch.ToSlice[float64](torch.Must(s.Uniform([]int{n}, gotch.Double, gotch.CPU))))
 }
 
 // unit is how two words make a number of (0, 1): 52 bits and a half.
@@ -51,7 +51,7 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 			near(t, []float64{r * math.Cos(2*math.Pi*b), r * math.Sin(2*math.Pi*b)}, normals(&again, 2), 1e-15)
 
 			// In single precision one word makes one number: 23 bits and a half, of the first and the third.
-			x := torch.Must(single.Uniform([]int64{2}, gotch.Float, gotch.CPU))
+			x := torch.Must(single.Uniform([]int{2}, gotch.Float, gotch.CPU))
 			assert.Equal(t, gotch.Float, x.T().DType())
 			assert.Equal(t, []float64{(float64(w[0]>>9) + 0.5) / (1 << 23), (float64(w[2]>>9) + 0.5) / (1 << 23)}, floats(x))
 		})
@@ -96,7 +96,7 @@ func TestStreamsDependOnSeedAndChain(t *testing.T) {
 func TestStreamsWithAnyNumberOfThreads(t *testing.T) {
 	before := ts.KelvinLibraryInfo().Threads
 	defer func() { require.NoError(t, torch.SetThreads(before)) }()
-	for _, shape := range [][]int64{{1 << 18}, {100003}, {3, 33333}} {
+	for _, shape := range [][]int{{1 << 18}, {100003}, {3, 33333}} {
 		var want, wantUniform []float64
 		for _, threads := range []int{1, 2, 3, 8} {
 			require.NoError(t, torch.SetThreads(threads))
@@ -123,13 +123,13 @@ func TestStreamsWithAnyNumberOfThreads(t *testing.T) {
 // the second number of its last pair unused. Shapes only arrange the numbers.
 func TestSuccessiveDraws(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
-		for _, draw := range []func(*torch.Streams, int64) []float64{normals, uniforms} {
+		for _, draw := range []func(*torch.Streams, int) []float64{normals, uniforms} {
 			long := torch.NewStreams(3, 1)
 			want := draw(&long, 40)
 			assert.EqualValues(t, 20, long.Offset)
 			s := torch.NewStreams(3, 1)
 			var got []float64
-			for _, n := range []int64{2, 10, 4, 0, 24} {
+			for _, n := range []int{2, 10, 4, 0, 24} {
 				got = append(got, draw(&s, n)...)
 			}
 			assert.Equal(t, want, got)
@@ -153,11 +153,11 @@ func TestSuccessiveDraws(t *testing.T) {
 		assert.Equal(t, next, normals(&saved, 8))
 
 		flat, shaped := torch.NewStreams(5, 3), torch.NewStreams(5, 3)
-		x := torch.Must(shaped.Normal([]int64{2, 2, 4}, gotch.Double, gotch.CPU))
-		assert.Equal(t, []int64{3, 2, 2, 4}, shapeOf(x))
+		x := torch.Must(shaped.Normal([]int{2, 2, 4}, gotch.Double, gotch.CPU))
+		assert.Equal(t, []int{3, 2, 2, 4}, shapeOf(x))
 		assert.Equal(t, normals(&flat, 16), floats(x))
 		one := torch.NewStreams(5, 3)
-		assert.Equal(t, []int64{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))),
+		assert.Equal(t, []int{3}, shapeOf(torch.Must(one.Uniform(nil, gotch.Double, gotch.CPU))),
 			"one number for each chain")
 		assert.EqualValues(t, 1, one.Offset)
 	})
@@ -169,15 +169,15 @@ func TestNormalLike(t *testing.T) {
 		like := torch.New(make([]float32, 12), 4, 3)
 		s, same, single := torch.NewStreams(1, 4), torch.NewStreams(1, 4), torch.NewStreams(1, 1)
 		x := torch.Must(s.NormalLike(like))
-		assert.Equal(t, []int64{4, 3}, shapeOf(x))
+		assert.Equal(t, []int{4, 3}, shapeOf(x))
 		assert.Equal(t, gotch.Float, x.T().DType())
-		assert.Equal(t, floats(torch.Must(same.Normal([]int64{3}, gotch.Float, gotch.CPU))), floats(x))
+		assert.Equal(t, floats(torch.Must(same.Normal([]int{3}, gotch.Float, gotch.CPU))), floats(x))
 		assert.Equal(t, same, s)
 		y := torch.Must(single.NormalLike(like))
-		assert.Equal(t, []int64{4, 3}, shapeOf(y), "one stream fills any shape")
+		assert.Equal(t, []int{4, 3}, shapeOf(y), "one stream fills any shape")
 		assert.EqualValues(t, 3, single.Offset)
 		assert.Equal(t, floats(x)[:3], floats(y)[:3])
-		assert.Equal(t, []int64{}, shapeOf(torch.Must(single.NormalLike(scalar(0)))))
+		assert.Equal(t, []int{}, shapeOf(torch.Must(single.NormalLike(scalar(0)))))
 
 		for _, wrong := range []torch.Tensor{scalar(0), vec([]float64{1, 2, 3}), vec(numbers(12, 0), 3, 4)} {
 			before := s
@@ -186,16 +186,16 @@ func TestNormalLike(t *testing.T) {
 			assert.Equal(t, before, s, "a draw that failed uses nothing")
 		}
 		for _, c := range []struct {
-			draw  func([]int64, gotch.DType, gotch.Device) (torch.Tensor, error)
+			draw  func([]int, gotch.DType, gotch.Device) (torch.Tensor, error)
 			dtype gotch.DType
 		}{{s.Normal, gotch.Int64}, {s.Normal, gotch.Bool}, {s.Normal, gotch.Invalid}, {s.Uniform, gotch.Half},
 			{s.Uniform, gotch.Uint8}} {
 			before := s
-			_, err := c.draw([]int64{2}, c.dtype, gotch.CPU)
+			_, err := c.draw([]int{2}, c.dtype, gotch.CPU)
 			assert.ErrorContains(t, err, "cannot be drawn")
 			assert.Equal(t, before, s)
 		}
-		_, err := s.NormalLike(ints([]int64{1, 2, 3, 4}))
+		_, err := s.NormalLike(ints([]int{1, 2, 3, 4}))
 		assert.ErrorContains(t, err, "cannot be drawn")
 	})
 }
@@ -206,12 +206,12 @@ func TestSinglePrecision(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		double, single := torch.NewStreams(2, 3), torch.NewStreams(2, 3)
 		want := uniforms(&double, 1001)
-		got := torch.Must(torch.ToSlice[float32](torch.Must(single.Uniform([]int64{1001}, gotch.Float, gotch.CPU))))
+		got := torch.Must(torch.ToSlice[float32](torch.Must(single.Uniform([]int{1001}, gotch.Float, gotch.CPU))))
 		for i := range want {
 			require.InDelta(t, want[i], float64(got[i]), 1.0/(1<<24))
 		}
 		assert.Equal(t, double, single)
-		half := torch.Must(single.Normal([]int64{1000}, gotch.Half, gotch.CPU))
+		half := torch.Must(single.Normal([]int{1000}, gotch.Half, gotch.CPU))
 		want = normals(&double, 1000)
 		near(t, want, floats(half), 1.0/(1<<11), "half precision has 11 bits")
 		assert.Equal(t, double, single)
@@ -224,8 +224,8 @@ func TestUniformsAreInsideTheInterval(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 			s := torch.NewStreams(4, 1)
-			x := floats(torch.Must(s.Uniform([]int64{1 << 20}, dtype, gotch.CPU)))
-			grid := float64(int64(1) << 53)
+			x := floats(torch.Must(s.Uniform([]int{1 << 20}, dtype, gotch.CPU)))
+			grid := float64(int(1) << 53)
 			if dtype == gotch.Float {
 				grid = 1 << 24
 			}
@@ -244,7 +244,7 @@ func TestSourceAsks(t *testing.T) {
 	var kinds []string
 	s := torch.NewSource(1, 2)
 	own := torch.NewSource(1, 2)
-	s.Ask(func(kind string, shape []int64, dtype gotch.DType, params ...torch.Tensor) (torch.Tensor, error) {
+	s.Ask(func(kind string, shape []int, dtype gotch.DType, params ...torch.Tensor) (torch.Tensor, error) {
 		kinds = append(kinds, kind)
 		if kind == "uniform" {
 			return torch.Tensor{}, nil
@@ -254,19 +254,19 @@ func TestSourceAsks(t *testing.T) {
 		}
 		return own.Normal(shape, dtype, torch.CPU)
 	})
-	got, err := s.Normal([]int64{3}, gotch.Double, torch.CPU)
+	got, err := s.Normal([]int{3}, gotch.Double, torch.CPU)
 	require.NoError(t, err)
 	alpha := torch.New([]float64{0.5, 2})
 	gamma, err := s.LogGamma(alpha)
 	require.NoError(t, err)
 	other := torch.NewSource(1, 2)
-	want, err := other.Normal([]int64{3}, gotch.Double, torch.CPU)
+	want, err := other.Normal([]int{3}, gotch.Double, torch.CPU)
 	require.NoError(t, err)
 	require.Equal(t, want.Values(), got.Values())
 	want, err = other.LogGamma(alpha)
 	require.NoError(t, err)
 	require.Equal(t, want.Values(), gamma.Values())
-	_, err = s.Uniform([]int64{1}, gotch.Double, torch.CPU)
+	_, err = s.Uniform([]int{1}, gotch.Double, torch.CPU)
 	require.ErrorContains(t, err, "no tensor, and no error, for uniform numbers")
 	require.Equal(t, []string{"normal", "log gamma", "uniform"}, kinds)
 	require.Panics(t, func() { s.Seed() })

@@ -76,7 +76,7 @@ func Free(tensors ...Tensor) {
 func Freed(t Tensor) bool { return t.t != nil && t.t.KelvinFreed() }
 
 // UnscopedBytes is the size of all tensors that live outside any scope.
-func UnscopedBytes() int64 { return ts.KelvinUnscopedBytes() }
+func UnscopedBytes() int { return int(ts.KelvinUnscopedBytes()) }
 
 // NoGrad runs f without recording gradients, and then records again what was recorded before: it nests.
 func NoGrad(f func() error) (err error) {

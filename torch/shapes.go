@@ -30,20 +30,20 @@ func average(t *ts.Tensor) gotch.DType {
 	return gotch.Double
 }
 
-func wide(dims []int) []int64 {
-	out := make([]int64, len(dims))
+func wide(dims []int) []int {
+	out := make([]int, len(dims))
 	for i, d := range dims {
-		out[i] = int64(d)
+		out[i] = int(d)
 	}
 	return out
 }
 
 // at is a dimension counted from the front: some rules of vmap in libtorch 1.13 take −1 wrongly.
-func (x Tensor) at(dim int) int64 {
+func (x Tensor) at(dim int) int {
 	if dim < 0 {
 		dim += len(x.Shape())
 	}
-	return int64(dim)
+	return int(dim)
 }
 
 // Sum adds up the given dimensions, which go; without any, all elements, to shape [].
@@ -55,7 +55,7 @@ func (x Tensor) Sum(dims ...int) Tensor {
 		return wrap(x.t.MustSum(total(x.t), false))
 	}
 	t := x.T()
-	return wrap(t.MustSumDimIntlist(wide(dims), false, total(t), false))
+	return wrap(t.MustSumDimIntlist(Int64s(wide(dims)), false, total(t), false))
 }
 
 // Mean is the mean over the given dimensions, which go; without any, over all elements.
@@ -67,7 +67,7 @@ func (x Tensor) Mean(dims ...int) Tensor {
 		return wrap(x.t.MustMean(average(x.t), false))
 	}
 	t := x.T()
-	return wrap(t.MustMeanDim(wide(dims), false, average(t), false))
+	return wrap(t.MustMeanDim(Int64s(wide(dims)), false, average(t), false))
 }
 
 // Std is the standard deviation, with n − 1 below, over the given dimensions, which go; without any, over all elements.
@@ -79,7 +79,7 @@ func (x Tensor) Std(dims ...int) Tensor {
 	if len(dims) == 0 {
 		return wrap(t.MustStd(true, false))
 	}
-	return wrap(t.MustStdDim(wide(dims), true, false, false))
+	return wrap(t.MustStdDim(Int64s(wide(dims)), true, false, false))
 }
 
 // Prod is the product of all elements, of shape [].
@@ -104,7 +104,7 @@ func (x Tensor) LogSumExp(dims ...int) Tensor {
 			dims = append(dims, i)
 		}
 	}
-	return wrap(t.MustLogsumexp(wide(dims), false, false))
+	return wrap(t.MustLogsumexp(Int64s(wide(dims)), false, false))
 }
 
 // Softmax is eˣ over its sum along a dimension.
@@ -133,7 +133,7 @@ func (x Tensor) Outer(y any) Tensor { return wrap(x.T().MustOuter(Of(y).T(), fal
 func (x Tensor) Transpose() Tensor { return wrap(x.T().MustTranspose(-2, -1, false)) }
 
 // Reshape is the same elements in another shape; one size may be −1, for what is left.
-func (x Tensor) Reshape(shape ...int64) Tensor { return wrap(x.T().MustReshape(shape, false)) }
+func (x Tensor) Reshape(shape ...int) Tensor { return wrap(x.T().MustReshape(Int64s(shape), false)) }
 
 // Unsqueeze inserts a dimension of size 1 in front of the given one; −1 appends it.
 func (x Tensor) Unsqueeze(dim int) Tensor { return wrap(x.T().MustUnsqueeze(int64(dim), false)) }
@@ -142,7 +142,7 @@ func (x Tensor) Unsqueeze(dim int) Tensor { return wrap(x.T().MustUnsqueeze(int6
 func (x Tensor) Squeeze(dim int) Tensor { return wrap(x.T().MustSqueezeDim(int64(dim), false)) }
 
 // Expand broadcasts to a shape, without a copy; −1 keeps a size.
-func (x Tensor) Expand(shape ...int64) Tensor { return wrap(x.T().MustExpand(shape, true, false)) }
+func (x Tensor) Expand(shape ...int) Tensor { return wrap(x.T().MustExpand(Int64s(shape), true, false)) }
 
 // At is the part at the given indices of the first dimensions: of a matrix, At(i) is a row and At(i, j) an element of
 // shape [].
@@ -157,7 +157,7 @@ func (x Tensor) At(indices ...int) Tensor {
 func (x Tensor) Slice(dim, from, to int) Tensor {
 	if from < 0 || to < 0 {
 		shape, d := x.Shape(), x.at(dim)
-		if d < 0 || d >= int64(len(shape)) {
+		if d < 0 || d >= int(len(shape)) {
 			panic(misuse("Slice: there is no dimension %d in shape %v", dim, shape))
 		}
 		if from < 0 {
@@ -178,7 +178,7 @@ func (x Tensor) Slice(dim, from, to int) Tensor {
 // One that is not whole is an error as in [Tensor.Take].
 func (x Tensor) IndexSelect(dim int, indices any) Tensor {
 	t, d, at := x.T(), x.at(dim), Of(indices).index("IndexSelect", x)
-	out, err := t.IndexSelect(d, at, false)
+	out, err := t.IndexSelect(int64(d), at, false)
 	if err != nil {
 		panic(x.outside(err, d, at))
 	}
@@ -212,7 +212,7 @@ func (x Tensor) Take(indices ...any) Tensor {
 		next := wrap(Of(i).index("Take", x))
 		at = Choose(next.Ge(n).T().MustLogicalOr(next.Lt(0).T(), false), rows, at.Mul(n).Add(next))
 	}
-	flat := wrap(x.T().MustReshape(append([]int64{rows}, shape[len(indices):]...), false))
+	flat := wrap(x.T().MustReshape(Int64s(append([]int{rows}, shape[len(indices):]...)), false))
 	part, err := flat.T().IndexSelect(0, at.index("Take", x).MustReshape([]int64{-1}, false), false)
 	if err != nil {
 		all := make([]*ts.Tensor, len(indices))
@@ -221,7 +221,7 @@ func (x Tensor) Take(indices ...any) Tensor {
 		}
 		panic(x.outside(err, 0, all...))
 	}
-	out := wrap(part.MustReshape(append(at.Shape(), shape[len(indices):]...), false))
+	out := wrap(part.MustReshape(Int64s(append(at.Shape(), shape[len(indices):]...)), false))
 	if keep {
 		only.taken.of[x.t] = out
 	}
@@ -232,7 +232,7 @@ func (x Tensor) Take(indices ...any) Tensor {
 // in the others. Indices are as in [Tensor.Take].
 func (x Tensor) Gather(dim int, indices any) Tensor {
 	t, d, at := x.T(), x.at(dim), Of(indices).index("Gather", x)
-	out, err := t.Gather(d, at, false, false)
+	out, err := t.Gather(int64(d), at, false, false)
 	if err != nil {
 		panic(x.outside(err, d, at))
 	}
@@ -241,17 +241,17 @@ func (x Tensor) Gather(dim int, indices any) Tensor {
 
 // outside is the error of an operation that looks x up at indices of the dimensions from dim on: it names the first
 // index that is not in its dimension. If all indices are, or cannot be read, the error is as it was.
-func (x Tensor) outside(err error, dim int64, indices ...*ts.Tensor) error {
+func (x Tensor) outside(err error, dim int, indices ...*ts.Tensor) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return asPanic(err)
 	}
 	shape, shapeErr := Shape(x)
 	for k, i := range indices {
-		d := dim + int64(k)
-		values, err := ToSlice[int64](wrap(i))
+		d := dim + int(k)
+		values, err := ToSlice[int](wrap(i))
 		of, ofErr := Shape(wrap(i))
-		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= int64(len(shape)) {
+		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= int(len(shape)) {
 			break
 		}
 		for at, v := range values {
@@ -340,7 +340,7 @@ func (x Tensor) SolveTriangular(b any, upper bool) Tensor {
 }
 
 // tensors are the operands of a function of several; numbers get the given shape.
-func tensors(xs []any, shape ...int64) []*ts.Tensor {
+func tensors(xs []any, shape ...int) []*ts.Tensor {
 	var out []*ts.Tensor
 	for _, x := range xs {
 		switch v := x.(type) {
@@ -369,4 +369,4 @@ func Stack(dim int, xs ...any) Tensor { return wrap(ts.MustStack(tensors(xs), in
 func Cat(dim int, xs ...any) Tensor { return wrap(ts.MustCat(tensors(xs, 1), int64(dim))) }
 
 // Zeros is a float64 tensor of zeros in main memory.
-func Zeros(shape ...int64) Tensor { return wrap(ts.MustZeros(shape, gotch.Double, CPU)) }
+func Zeros(shape ...int) Tensor { return wrap(ts.MustZeros(Int64s(shape), gotch.Double, CPU)) }

@@ -11,22 +11,22 @@ import (
 // for each of the evaluations, and its numbers are theirs. It is not safe for several goroutines at once.
 type Source struct {
 	streams *Streams
-	level   int64   // of the vmap that the source belongs to; 0 outside
+	level   int   // of the vmap that the source belongs to; 0 outside
 	ask     answers // nil for the stream's own numbers
 }
 
 // answers gives the numbers of a draw.
-type answers = func(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error)
+type answers = func(kind string, shape []int, dtype gotch.DType, params ...Tensor) (Tensor, error)
 
 // Ask makes the source ask f for each draw, in the place of its stream: "normal" and "uniform" have a shape, and "log
 // gamma", "poisson", "binomial", "multinomial" and "von mises" their parameters. [Source.Seed] is then an error. It is
 // for whoever records what a model draws.
-func (s *Source) Ask(f func(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error)) {
+func (s *Source) Ask(f func(kind string, shape []int, dtype gotch.DType, params ...Tensor) (Tensor, error)) {
 	s.ask = f
 }
 
 // answer is that of the function of Ask.
-func (s *Source) answer(kind string, shape []int64, dtype gotch.DType, params ...Tensor) (Tensor, error) {
+func (s *Source) answer(kind string, shape []int, dtype gotch.DType, params ...Tensor) (Tensor, error) {
 	t, err := s.ask(kind, shape, dtype, params...)
 	if err == nil && t.t == nil {
 		err = misuse("the function of Source.Ask has given no tensor, and no error, for %s numbers", kind)
@@ -54,16 +54,16 @@ func (s *Streams) Source() (*Source, error) {
 }
 
 // Normal draws standard normal numbers in a shape.
-func (s *Source) Normal(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+func (s *Source) Normal(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(0, shape, dtype, device)
 }
 
 // Uniform draws numbers uniform on the open interval (0, 1) in a shape.
-func (s *Source) Uniform(shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+func (s *Source) Uniform(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	return s.draw(1, shape, dtype, device)
 }
 
-func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.Device) (Tensor, error) {
+func (s *Source) draw(kind int, shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
 	if s == nil || s.streams == nil {
 		return Tensor{}, errNoSource
 	}
@@ -73,11 +73,11 @@ func (s *Source) draw(kind int, shape []int64, dtype gotch.DType, device gotch.D
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 	}
-	t, err := s.streams.draw(kind, append([]int64{int64(len(s.streams.Chains))}, shape...), dtype, device)
+	t, err := s.streams.draw(kind, append([]int{int(len(s.streams.Chains))}, shape...), dtype, device)
 	if err != nil {
 		return Tensor{}, err
 	}
-	return from(ts.KelvinVmapIn(t.t, 0, s.level))
+	return from(ts.KelvinVmapIn(t.t, 0, int64(s.level)))
 }
 
 // Seed draws a seed for a generator of another kind: a function of the stream and its position (SplitMix64, Steele et
@@ -130,7 +130,7 @@ func VmapSources(
 		return nil, fmt.Errorf("torch.VmapSources: %d random streams for %d evaluations", len(streams.Chains), size)
 	}
 	err = Do(func(scope *Scope) error {
-		outputs, err = vmapAt(func(in []Tensor, level int64) ([]Tensor, error) {
+		outputs, err = vmapAt(func(in []Tensor, level int) ([]Tensor, error) {
 			return f(in, &Source{streams: streams, level: level})
 		}, inputs, &with)
 		scope.Keep(outputs...)
@@ -189,7 +189,7 @@ func (s *Source) sample(op int, a Tensor, b *ts.Tensor) (Tensor, error) {
 		}
 		return s.answer(samples[op], nil, gotch.Double, params...)
 	}
-	return from(ts.KelvinSample(op, a.T(), b, s.level, s.seeds()))
+	return from(ts.KelvinSample(op, a.T(), b, int64(s.level), s.seeds()))
 }
 
 // VonMises draws angles from -π to π around 0, one for each element of concentration >= 0, in its type.

@@ -78,9 +78,9 @@ func (x Tensor) T() *ts.Tensor {
 func (x Tensor) Number() (v float64, ok bool) { return x.c, x.t == nil }
 
 // Shape is the shape; [] for a number.
-func (x Tensor) Shape() []int64 {
+func (x Tensor) Shape() []int {
 	if x.t == nil {
-		return []int64{}
+		return []int{}
 	}
 	return Must(Shape(x))
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // matrix is x as a torch.Tensor, with a shape.
-func matrix(x []float64, shape ...int64) torch.Tensor { return vec(x, shape...) }
+func matrix(x []float64, shape ...int) torch.Tensor { return vec(x, shape...) }
 
 // unary are the functions of one argument, with what they are of one number.
 var unary = map[string]struct {
@@ -113,7 +113,7 @@ func TestTensorBinary(t *testing.T) {
 					}
 					if p[1] == math.Trunc(p[1]) {
 						near(t, want, c.f(torch.Of(p[0]), int(p[1])).Values(), 0)
-						near(t, want, c.f(torch.Of(p[0]), int64(p[1])).Values(), 0)
+						near(t, want, c.f(torch.Of(p[0]), int(p[1])).Values(), 0)
 					}
 					near(t, want, c.f(torch.Of(p[0]), float32(p[1])).Values(), 1e-15)
 				}
@@ -136,7 +136,7 @@ func TestTensorFolds(t *testing.T) {
 		assert.True(t, ok)
 		assert.InDelta(t, 2, v, 1e-15)
 		assert.Equal(t, before, s.Owned())
-		assert.Equal(t, []int64{}, two.Shape())
+		assert.Equal(t, []int{}, two.Shape())
 		assert.Equal(t, 1, two.Numel())
 		assert.Equal(t, []float64{v}, two.Values())
 		var sum torch.Tensor
@@ -150,167 +150,167 @@ func TestTensorShapes(t *testing.T) {
 	cases := []struct {
 		name  string
 		f     func(x torch.Tensor) torch.Tensor // x is 1 2 3 / 4 5 6
-		shape []int64
+		shape []int
 		want  []float64
 	}{
-		{"Sum", func(x torch.Tensor) torch.Tensor { return x.Sum() }, []int64{}, []float64{21}},
-		{"Sum 0", func(x torch.Tensor) torch.Tensor { return x.Sum(0) }, []int64{3}, []float64{5, 7, 9}},
-		{"Sum -1", func(x torch.Tensor) torch.Tensor { return x.Sum(-1) }, []int64{2}, []float64{6, 15}},
-		{"Sum 0 1", func(x torch.Tensor) torch.Tensor { return x.Sum(0, 1) }, []int64{}, []float64{21}},
-		{"Mean", func(x torch.Tensor) torch.Tensor { return x.Mean() }, []int64{}, []float64{3.5}},
-		{"Mean 1", func(x torch.Tensor) torch.Tensor { return x.Mean(1) }, []int64{2}, []float64{2, 5}},
-		{"Std", func(x torch.Tensor) torch.Tensor { return x.Std() }, []int64{}, []float64{math.Sqrt(3.5)}},
-		{"Std 1", func(x torch.Tensor) torch.Tensor { return x.Std(1) }, []int64{2}, []float64{1, 1}},
-		{"Prod", func(x torch.Tensor) torch.Tensor { return x.Prod() }, []int64{}, []float64{720}},
+		{"Sum", func(x torch.Tensor) torch.Tensor { return x.Sum() }, []int{}, []float64{21}},
+		{"Sum 0", func(x torch.Tensor) torch.Tensor { return x.Sum(0) }, []int{3}, []float64{5, 7, 9}},
+		{"Sum -1", func(x torch.Tensor) torch.Tensor { return x.Sum(-1) }, []int{2}, []float64{6, 15}},
+		{"Sum 0 1", func(x torch.Tensor) torch.Tensor { return x.Sum(0, 1) }, []int{}, []float64{21}},
+		{"Mean", func(x torch.Tensor) torch.Tensor { return x.Mean() }, []int{}, []float64{3.5}},
+		{"Mean 1", func(x torch.Tensor) torch.Tensor { return x.Mean(1) }, []int{2}, []float64{2, 5}},
+		{"Std", func(x torch.Tensor) torch.Tensor { return x.Std() }, []int{}, []float64{math.Sqrt(3.5)}},
+		{"Std 1", func(x torch.Tensor) torch.Tensor { return x.Std(1) }, []int{2}, []float64{1, 1}},
+		{"Prod", func(x torch.Tensor) torch.Tensor { return x.Prod() }, []int{}, []float64{720}},
 		{
 			"CumSum",
 			func(x torch.Tensor) torch.Tensor { return x.CumSum(-1) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{1, 3, 6, 4, 9, 15},
 		},
-		{"LogSumExp", func(x torch.Tensor) torch.Tensor { return x.LogSumExp(-1) }, []int64{2},
+		{"LogSumExp", func(x torch.Tensor) torch.Tensor { return x.LogSumExp(-1) }, []int{2},
 			[]float64{3 + math.Log(1+1/e+1/e/e), 6 + math.Log(1+1/e+1/e/e)}},
-		{"LogSumExp of all", func(x torch.Tensor) torch.Tensor { return x.LogSumExp() }, []int64{},
+		{"LogSumExp of all", func(x torch.Tensor) torch.Tensor { return x.LogSumExp() }, []int{},
 			[]float64{6 + math.Log(1+1/e+1/e/e) + math.Log1p(1/e/e/e)}},
-		{"Softmax", func(x torch.Tensor) torch.Tensor { return x.Slice(1, 0, 2).Softmax(1) }, []int64{2, 2},
+		{"Softmax", func(x torch.Tensor) torch.Tensor { return x.Slice(1, 0, 2).Softmax(1) }, []int{2, 2},
 			[]float64{1 / (1 + e), e / (1 + e), 1 / (1 + e), e / (1 + e)}},
-		{"LogSoftmax", func(x torch.Tensor) torch.Tensor { return x.LogSoftmax(0).At(0) }, []int64{3},
+		{"LogSoftmax", func(x torch.Tensor) torch.Tensor { return x.LogSoftmax(0).At(0) }, []int{3},
 			[]float64{-math.Log1p(e * e * e), -math.Log1p(e * e * e), -math.Log1p(e * e * e)}},
 		{
 			"MatMul",
 			func(x torch.Tensor) torch.Tensor { return x.MatMul(x.Transpose()) },
-			[]int64{2, 2},
+			[]int{2, 2},
 			[]float64{14, 32, 32, 77},
 		},
 		{
 			"MatMul vector",
 			func(x torch.Tensor) torch.Tensor { return x.MatMul(vec([]float64{1, 0, -1})) },
-			[]int64{2},
+			[]int{2},
 			[]float64{-2, -2},
 		},
-		{"Dot", func(x torch.Tensor) torch.Tensor { return x.At(0).Dot(x.At(1)) }, []int64{}, []float64{32}},
+		{"Dot", func(x torch.Tensor) torch.Tensor { return x.At(0).Dot(x.At(1)) }, []int{}, []float64{32}},
 		{
 			"Outer",
 			func(x torch.Tensor) torch.Tensor { return x.At(0).Outer(x.At(1, -1).Reshape(1)) },
-			[]int64{3, 1},
+			[]int{3, 1},
 			[]float64{6, 12, 18},
 		},
-		{"Transpose", torch.Tensor.Transpose, []int64{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
+		{"Transpose", torch.Tensor.Transpose, []int{3, 2}, []float64{1, 4, 2, 5, 3, 6}},
 		{
 			"Reshape",
 			func(x torch.Tensor) torch.Tensor { return x.Reshape(-1) },
-			[]int64{6},
+			[]int{6},
 			[]float64{1, 2, 3, 4, 5, 6},
 		},
 		{
 			"Unsqueeze",
 			func(x torch.Tensor) torch.Tensor { return x.Unsqueeze(-1).Unsqueeze(0) },
-			[]int64{1, 2, 3, 1},
+			[]int{1, 2, 3, 1},
 			[]float64{1, 2, 3, 4, 5, 6},
 		},
 		{
 			"Squeeze",
 			func(x torch.Tensor) torch.Tensor { return x.Slice(0, 1, 2).Squeeze(0).Squeeze(0) },
-			[]int64{3},
+			[]int{3},
 			[]float64{4, 5, 6},
 		},
 		{
 			"Expand",
 			func(x torch.Tensor) torch.Tensor { return x.At(0).Expand(2, -1) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{1, 2, 3, 1, 2, 3},
 		},
-		{"At", func(x torch.Tensor) torch.Tensor { return x.At(1, -3) }, []int64{}, []float64{4}},
-		{"Slice", func(x torch.Tensor) torch.Tensor { return x.Slice(-1, 1, 3) }, []int64{2, 2}, []float64{2, 3, 5, 6}},
+		{"At", func(x torch.Tensor) torch.Tensor { return x.At(1, -3) }, []int{}, []float64{4}},
+		{"Slice", func(x torch.Tensor) torch.Tensor { return x.Slice(-1, 1, 3) }, []int{2, 2}, []float64{2, 3, 5, 6}},
 		{
 			"Slice from the end",
 			func(x torch.Tensor) torch.Tensor { return x.Slice(-1, -3, -1) },
-			[]int64{2, 2},
+			[]int{2, 2},
 			[]float64{1, 2, 4, 5},
 		},
 		{
 			"IndexSelect",
-			func(x torch.Tensor) torch.Tensor { return x.IndexSelect(-1, ints([]int64{2, 2, 0, 1})) },
-			[]int64{2, 4},
+			func(x torch.Tensor) torch.Tensor { return x.IndexSelect(-1, ints([]int{2, 2, 0, 1})) },
+			[]int{2, 4},
 			[]float64{3, 3, 1, 2, 6, 6, 4, 5},
 		},
 		{
 			"IndexSelect by floats",
 			func(x torch.Tensor) torch.Tensor { return x.IndexSelect(0, vec([]float64{1})) },
-			[]int64{1, 3},
+			[]int{1, 3},
 			[]float64{4, 5, 6},
 		},
 		{
 			"Gather",
-			func(x torch.Tensor) torch.Tensor { return x.Gather(-1, ints([]int64{2, 0}, 2, 1)) },
-			[]int64{2, 1},
+			func(x torch.Tensor) torch.Tensor { return x.Gather(-1, ints([]int{2, 0}, 2, 1)) },
+			[]int{2, 1},
 			[]float64{3, 4},
 		},
-		{"Diag of a matrix", torch.Tensor.Diag, []int64{2}, []float64{1, 5}},
+		{"Diag of a matrix", torch.Tensor.Diag, []int{2}, []float64{1, 5}},
 		{
 			"Diag of a vector",
 			func(x torch.Tensor) torch.Tensor { return x.Diag().Diag() },
-			[]int64{2, 2},
+			[]int{2, 2},
 			[]float64{1, 0, 0, 5},
 		},
 		{
 			"Stack",
 			func(x torch.Tensor) torch.Tensor { return torch.Stack(-1, x.At(0, 0), 7, x.At(1, 0)) },
-			[]int64{3},
+			[]int{3},
 			[]float64{1, 7, 4},
 		},
 		{
 			"Stack a slice",
 			func(x torch.Tensor) torch.Tensor { return torch.Stack(0, []torch.Tensor{x.At(1), x.At(0)}) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{4, 5, 6, 1, 2, 3},
 		},
 		{
 			"Cat",
 			func(x torch.Tensor) torch.Tensor { return torch.Cat(0, 0, x.At(1), []torch.Tensor{x.At(0)}, 9) },
-			[]int64{8},
+			[]int{8},
 			[]float64{0, 4, 5, 6, 1, 2, 3, 9},
 		},
 		{
 			"Where",
 			func(x torch.Tensor) torch.Tensor { return torch.Where(x.Gt(3), x, 0) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{0, 0, 0, 4, 5, 6},
 		},
-		{"Where numbers", func(x torch.Tensor) torch.Tensor { return torch.Where(x.Le(3), 0.1, -0.1) }, []int64{2, 3},
+		{"Where numbers", func(x torch.Tensor) torch.Tensor { return torch.Where(x.Le(3), 0.1, -0.1) }, []int{2, 3},
 			[]float64{0.1, 0.1, 0.1, -0.1, -0.1, -0.1}},
 		{
 			"Where number first",
 			func(x torch.Tensor) torch.Tensor { return torch.Where(x.Eq(3), -1, x) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{1, 2, -1, 4, 5, 6},
 		},
 		{
 			"Clamp",
 			func(x torch.Tensor) torch.Tensor { return x.Clamp(2, x.At(1, 1)) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{2, 2, 3, 4, 5, 5},
 		},
 		{
 			"Clamp to numbers",
 			func(x torch.Tensor) torch.Tensor { return x.Clamp(2, 5) },
-			[]int64{2, 3},
+			[]int{2, 3},
 			[]float64{2, 2, 3, 4, 5, 5},
 		},
 		// x xᵀ = 14 32 / 32 77 = L Lᵀ by hand: L = √14 0 / 32/√14 √(77 − 1024/14).
-		{"Cholesky", func(x torch.Tensor) torch.Tensor { return x.MatMul(x.Transpose()).Cholesky() }, []int64{2, 2},
+		{"Cholesky", func(x torch.Tensor) torch.Tensor { return x.MatMul(x.Transpose()).Cholesky() }, []int{2, 2},
 			[]float64{math.Sqrt(14), 0, 32 / math.Sqrt(14), math.Sqrt(77 - 1024./14)}},
 		// 1 0 / 4 5 y = 1, 2 has y = 1, −2/5, and 1 2 / 0 5 y = 1, 2 has y = 1/5, 2/5.
 		{"SolveTriangular lower", func(x torch.Tensor) torch.Tensor {
 			return x.Slice(1, 0, 2).SolveTriangular(vec([]float64{1, 2}), false)
-		}, []int64{2}, []float64{1, -0.4}},
+		}, []int{2}, []float64{1, -0.4}},
 		{"SolveTriangular upper", func(x torch.Tensor) torch.Tensor {
 			return x.Slice(1, 0, 2).SolveTriangular(vec([]float64{1, 2}, 2, 1), true)
-		}, []int64{2, 1}, []float64{0.2, 0.4}},
+		}, []int{2, 1}, []float64{0.2, 0.4}},
 		{
 			"Zeros",
 			func(x torch.Tensor) torch.Tensor { return torch.Zeros(2).Add(x.At(0, 0)) },
-			[]int64{2},
+			[]int{2},
 			[]float64{1, 1},
 		},
 	}
@@ -324,7 +324,7 @@ func TestTensorShapes(t *testing.T) {
 				rows := torch.Must(torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 					return []torch.Tensor{c.f(in[0])}, nil
 				}, []torch.Tensor{torch.Of(ts.MustStack([]*ts.Tensor{x.T(), x.T()}, 0))}, nil))
-				assert.Equal(t, append([]int64{2}, c.shape...), shapeOf(rows[0]))
+				assert.Equal(t, append([]int{2}, c.shape...), shapeOf(rows[0]))
 				near(t, append(append([]float64{}, c.want...), c.want...), floats(rows[0]), 1e-14)
 			})
 		})
@@ -391,8 +391,8 @@ func TestTake(t *testing.T) {
 	x := torch.New([]float64{0, 1, 2, 3, 4, 5}, 3, 2)
 	i := torch.New([]float64{2, 0, 1, 1}, 2, 2)
 	assert.Equal(t, []float64{4, 5, 0, 1, 2, 3, 2, 3}, x.Take(i).Values())
-	assert.Equal(t, []int64{2, 2, 2}, x.Take(i).Shape())
-	assert.Equal(t, []int64{2}, x.Take(1).Shape())
+	assert.Equal(t, []int{2, 2, 2}, x.Take(i).Shape())
+	assert.Equal(t, []int{2}, x.Take(1).Shape())
 	j := torch.New([]float64{1, 0})
 	assert.Equal(t, []float64{5, 0, 3, 2}, x.Take(i, j).Values())
 	for _, wrong := range [][]any{{3}, {-1}, {0, 2}, {0, -1}, {}, {0, 0, 0}} {
@@ -407,7 +407,7 @@ func TestTake(t *testing.T) {
 // Arithmetic of whole numbers has the digits of float64: libtorch makes float32 of them beside a number, in which
 // 1,700,000,007 is 1,700,000,000. Sums of bytes do not wrap around, and one minus a truth value is its opposite.
 func TestWholeNumbersKeepTheirDigits(t *testing.T) {
-	times := torch.New([]int64{1_700_000_007, 1_700_000_014})
+	times := torch.New([]int{1_700_000_007, 1_700_000_014})
 	counts := torch.New([]int32{1_700_000_007, 1_700_000_014})
 	for _, x := range []torch.Tensor{times, counts} {
 		for name, c := range map[string]struct {
@@ -441,7 +441,7 @@ func TestWholeNumbersKeepTheirDigits(t *testing.T) {
 func TestWhereOfNumbers(t *testing.T) {
 	x := torch.New([]float64{1, 2})
 	for dtype, d := range map[string]any{
-		"Int64":  torch.New([]int64{0, 1}),
+		"Int64":  torch.New([]int{0, 1}),
 		"Double": torch.New([]float64{0, 1}),
 	} {
 		for _, branches := range [][2]any{{x, x}, {x, 0}, {0, x}, {0, 1}} {

@@ -26,9 +26,9 @@ const (
 // VmapOptions are the options of [Vmap]; nil is the zero value.
 type VmapOptions struct {
 	// InDims names the mapped dimension of each input: 0 for all when nil, negative counts from the end.
-	InDims []int64
+	InDims []int
 	// OutDims names where the mapped dimension goes in each output: 0 for all when nil.
-	OutDims []int64
+	OutDims []int
 	// Randomness of libtorch's own generator; the zero value makes it an error.
 	Randomness Randomness
 }
@@ -59,12 +59,12 @@ func vmap(
 	if f == nil {
 		return nil, errNoFunction
 	}
-	return vmapAt(func(in []Tensor, _ int64) ([]Tensor, error) { return f(in) }, inputs, o)
+	return vmapAt(func(in []Tensor, _ int) ([]Tensor, error) { return f(in) }, inputs, o)
 }
 
 // vmapAt is vmap of a function that is told the level that it runs at.
 func vmapAt(
-	f func(in []Tensor, level int64) ([]Tensor, error),
+	f func(in []Tensor, level int) ([]Tensor, error),
 	inputs []Tensor,
 	o *VmapOptions,
 ) (outputs []Tensor, err error) {
@@ -78,11 +78,11 @@ func vmapAt(
 	if err != nil {
 		return nil, err
 	}
-	level, err := ts.KelvinVmapPush(batch, int(o.Randomness))
+	level, err := ts.KelvinVmapPush(int64(batch), int(o.Randomness))
 	if err != nil {
 		return nil, err
 	}
-	if err := thread.Push(thread.Level{Number: level, Size: batch}); err != nil {
+	if err := thread.Push(thread.Level{Number: int64(level), Size: int64(batch)}); err != nil {
 		ts.KelvinVmapPop()
 		return nil, err
 	}
@@ -99,12 +99,12 @@ func vmapAt(
 	for i, x := range inputs {
 		in[i] = x
 		if dim := inDim(o, i); dim != NotMapped {
-			if in[i], err = from(ts.KelvinVmapIn(x.T(), dim, level)); err != nil {
+			if in[i], err = from(ts.KelvinVmapIn(x.T(), int64(dim), level)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	outputs, err = f(in, level)
+	outputs, err = f(in, int(level))
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +114,11 @@ func vmapAt(
 	// The level is closed first: taking the mark off must not be mapped itself.
 	pop()
 	for i, y := range outputs {
-		var dim int64
+		var dim int
 		if o.OutDims != nil {
 			dim = o.OutDims[i]
 		}
-		if outputs[i], err = from(ts.KelvinVmapOut(y.T(), dim, level, batch)); err != nil {
+		if outputs[i], err = from(ts.KelvinVmapOut(y.T(), int64(dim), level, int64(batch))); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ func vmapAt(
 	return outputs, nil
 }
 
-func inDim(o *VmapOptions, i int) int64 {
+func inDim(o *VmapOptions, i int) int {
 	if o.InDims == nil {
 		return 0
 	}
@@ -134,8 +134,8 @@ func inDim(o *VmapOptions, i int) int64 {
 }
 
 // mappedSize is the common size of the mapped dimensions.
-func mappedSize(inputs []Tensor, o *VmapOptions) (int64, error) {
-	size := int64(-1)
+func mappedSize(inputs []Tensor, o *VmapOptions) (int, error) {
+	size := int(-1)
 	for i, x := range inputs {
 		dim := inDim(o, i)
 		if dim == NotMapped {
@@ -147,9 +147,9 @@ func mappedSize(inputs []Tensor, o *VmapOptions) (int64, error) {
 		}
 		at := dim
 		if at < 0 {
-			at += int64(len(shape))
+			at += int(len(shape))
 		}
-		if at < 0 || at >= int64(len(shape)) {
+		if at < 0 || at >= int(len(shape)) {
 			return 0, fmt.Errorf("torch.Vmap: input %d has shape %v, without dimension %d to map over", i, shape, dim)
 		}
 		if size >= 0 && shape[at] != size {

@@ -29,12 +29,12 @@ func TestManyGoroutinesMapAndDifferentiate(t *testing.T) {
 		}
 	}
 	loop := func(scale float64) (values, grads []float64) {
-		for k := range int64(rows) {
-			row := x.T().MustSelect(0, k, false)
+		for k := range int(rows) {
+			row := x.T().MustSelect(0, int64(k), false)
 			value, grad, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
 				var total torch.Tensor
-				for n := range int64(4) {
-					y := net(w, torch.Of(data.T().MustSelect(0, n, false))).T().MustSquare(false)
+				for n := range int(4) {
+					y := net(w, torch.Of(data.T().MustSelect(0, int64(n), false))).T().MustSquare(false)
 					if total == (torch.Tensor{}) {
 						total = torch.Of(y)
 					} else {

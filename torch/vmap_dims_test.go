@@ -13,9 +13,9 @@ import (
 // Indexing with a dimension counted from the end, a tensor that is mapped and an index that is not: the rows one by
 // one. Left to libtorch 1.13 some of these compute something else, and one crashes.
 func TestVmapOfNegativeDimensions(t *testing.T) {
-	at := torch.New([]int64{2, 0})
+	at := torch.New([]int{2, 0})
 	src := torch.New([]float64{1, 2, 3, 4, 5, 6}, 3, 2)
-	wide := torch.New([]int64{0, 1, 1, 0, 2, 1}, 3, 2)
+	wide := torch.New([]int{0, 1, 1, 0, 2, 1}, 3, 2)
 	for name, f := range map[string]func(x torch.Tensor) torch.Tensor{
 		"index_select -1": func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustIndexSelect(-1, at.T(), false)) },
 		"index_select -2": func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustIndexSelect(-2, at.T(), false)) },
@@ -95,10 +95,10 @@ func TestVmapOfNegativeDimensions(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				for i := range int64(k) {
-					want, err := torch.ToSlice[float64](f(torch.Of(x.T().MustSelect(0, i, false))))
+				for i := range int(k) {
+					want, err := torch.ToSlice[float64](f(torch.Of(x.T().MustSelect(0, int64(i), false))))
 					require.NoError(t, err)
-					have, err := torch.ToSlice[float64](torch.Of(out[0].T().MustSelect(0, i, false)))
+					have, err := torch.ToSlice[float64](torch.Of(out[0].T().MustSelect(0, int64(i), false)))
 					require.NoError(t, err)
 					require.InDeltaSlice(t, want, have, 1e-12)
 				}

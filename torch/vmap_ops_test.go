@@ -20,22 +20,22 @@ type mapped struct {
 
 // input makes one input of k rows. Numbers of a float input are differentiated.
 type input struct {
-	shape []int64 // of one row
+	shape []int // of one row
 	data  func(i int, x float64) float64
-	ints  int64 // for an index: the numbers are 0 to ints-1
+	ints  int // for an index: the numbers are 0 to ints-1
 	bools bool
 	spd   bool // symmetric positive definite matrices
 }
 
-func real(shape ...int64) *input { return &input{shape: shape} }
+func real(shape ...int) *input { return &input{shape: shape} }
 
-func positive(shape ...int64) *input {
+func positive(shape ...int) *input {
 	return &input{shape: shape, data: func(_ int, x float64) float64 { return 1.6 + x }}
 }
 
-func index(n int64, shape ...int64) *input { return &input{shape: shape, ints: n} }
-func mask(shape ...int64) *input           { return &input{shape: shape, bools: true} }
-func spd(n int64) *input                   { return &input{shape: []int64{n, n}, spd: true} }
+func index(n int, shape ...int) *input { return &input{shape: shape, ints: n} }
+func mask(shape ...int) *input           { return &input{shape: shape, bools: true} }
+func spd(n int) *input                   { return &input{shape: []int{n, n}, spd: true} }
 
 // make is the input with k rows.
 func (in *input) make(k int, from float64) torch.Tensor {
@@ -43,13 +43,13 @@ func (in *input) make(k int, from float64) torch.Tensor {
 	for _, s := range in.shape {
 		n *= int(s)
 	}
-	shape := append([]int64{int64(k)}, in.shape...)
+	shape := append([]int{int(k)}, in.shape...)
 	data := numbers(k*n, from)
 	switch {
 	case in.ints > 0:
-		at := make([]int64, k*n)
+		at := make([]int, k*n)
 		for i, x := range data {
-			at[i] = int64((x + 1) / 2 * float64(in.ints))
+			at[i] = int((x + 1) / 2 * float64(in.ints))
 		}
 		return ints(at, shape...)
 	case in.bools:
@@ -66,7 +66,7 @@ func (in *input) make(k int, from float64) torch.Tensor {
 	x := vec(data, shape...)
 	if in.spd {
 		x = torch.Of(x.T().MustMatmul(x.T().MustTranspose(-2, -1, false), false))
-		x = torch.Of(x.T().MustAdd(ts.MustEye(in.shape[0], gotch.Double, gotch.CPU), false))
+		x = torch.Of(x.T().MustAdd(ts.MustEye(int64(in.shape[0]), gotch.Double, gotch.CPU), false))
 	}
 	return x
 }
@@ -399,11 +399,11 @@ func TestVmapEqualsLoop(t *testing.T) {
 				}
 				grads := gradients(t, outputs, inputs, weights)
 
-				for k := range int64(rows) {
+				for k := range int(rows) {
 					row := func(list []torch.Tensor) []torch.Tensor {
 						out := make([]torch.Tensor, len(list))
 						for i, x := range list {
-							out[i] = torch.Of(x.T().MustSelect(0, k, false))
+							out[i] = torch.Of(x.T().MustSelect(0, int64(k), false))
 						}
 						return out
 					}
@@ -421,7 +421,7 @@ func TestVmapEqualsLoop(t *testing.T) {
 						near(t, floats(out[i]), floats(y), tol, "row ", k, " output ", i)
 					}
 					for i, g := range gradients(t, out, in, row(weights)) {
-						near(t, floats(g), floats(torch.Of(grads[i].T().MustSelect(0, k, false))), tol, "row ", k, " gradient ", i)
+						near(t, floats(g), floats(torch.Of(grads[i].T().MustSelect(0, int64(k), false))), tol, "row ", k, " gradient ", i)
 					}
 				}
 			})

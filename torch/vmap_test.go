@@ -24,19 +24,19 @@ func TestVmapShapes(t *testing.T) {
 	inScope(t, func(s *torch.Scope) {
 		x := vec(numbers(24, 0), 2, 3, 4)
 		for _, c := range []struct {
-			in, out   int64
-			row, back []int64
+			in, out   int
+			row, back []int
 		}{
-			{0, 0, []int64{3, 4}, []int64{2, 3, 4}},
-			{1, 0, []int64{2, 4}, []int64{3, 2, 4}},
-			{2, 1, []int64{2, 3}, []int64{2, 4, 3}},
-			{-1, 0, []int64{2, 3}, []int64{4, 2, 3}},
-			{-3, 2, []int64{3, 4}, []int64{3, 4, 2}},
-			{0, -1, []int64{3, 4}, []int64{3, 4, 2}},
-			{1, -3, []int64{2, 4}, []int64{3, 2, 4}},
-			{-2, 1, []int64{2, 4}, []int64{2, 3, 4}},
+			{0, 0, []int{3, 4}, []int{2, 3, 4}},
+			{1, 0, []int{2, 4}, []int{3, 2, 4}},
+			{2, 1, []int{2, 3}, []int{2, 4, 3}},
+			{-1, 0, []int{2, 3}, []int{4, 2, 3}},
+			{-3, 2, []int{3, 4}, []int{3, 4, 2}},
+			{0, -1, []int{3, 4}, []int{3, 4, 2}},
+			{1, -3, []int{2, 4}, []int{3, 2, 4}},
+			{-2, 1, []int{2, 4}, []int{2, 3, 4}},
 		} {
-			var seen []int64
+			var seen []int
 			before := s.Owned()
 			out, err := torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
 				seen = shapeOf(in[0])
@@ -44,7 +44,7 @@ func TestVmapShapes(t *testing.T) {
 				assert.EqualValues(t, 2, in[0].T().Dim())
 				in[0].T().MustExp(false) // freed with the map's own scope
 				return []torch.Tensor{torch.Of(in[0].T().MustMulScalar(ts.FloatScalar(2), false))}
-			}), []torch.Tensor{x}, &torch.VmapOptions{InDims: []int64{c.in}, OutDims: []int64{c.out}})
+			}), []torch.Tensor{x}, &torch.VmapOptions{InDims: []int{c.in}, OutDims: []int{c.out}})
 			require.NoError(t, err)
 			assert.Equal(t, c.row, seen)
 			require.Equal(t, c.back, shapeOf(out[0]))
@@ -57,7 +57,7 @@ func TestVmapShapes(t *testing.T) {
 			if to < 0 {
 				to += 3
 			}
-			want := x.T().MustMovedim([]int64{in}, []int64{to}, false).MustMulScalar(ts.FloatScalar(2), false)
+			want := x.T().MustMovedim([]int64{int64(in)}, []int64{int64(to)}, false).MustMulScalar(ts.FloatScalar(2), false)
 			assert.Equal(t, floats(torch.Of(want)), floats(out[0]))
 			torch.Free(torch.Of(want), out[0])
 		}
@@ -70,11 +70,11 @@ func TestVmapNotMapped(t *testing.T) {
 		w := torch.Must(torch.Leaf(vec(numbers(6, 0), 2, 3)))
 		x, b := vec(numbers(12, 50), 4, 3), vec(numbers(8, 90), 2, 4)
 		out, err := torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
-			assert.Equal(t, []int64{2, 3}, shapeOf(in[0]))
+			assert.Equal(t, []int{2, 3}, shapeOf(in[0]))
 			return []torch.Tensor{torch.Of(in[0].T().MustMv(in[1].T(), false).MustAdd(in[2].T(), false))}
-		}), []torch.Tensor{w, x, b}, &torch.VmapOptions{InDims: []int64{torch.NotMapped, 0, 1}})
+		}), []torch.Tensor{w, x, b}, &torch.VmapOptions{InDims: []int{torch.NotMapped, 0, 1}})
 		require.NoError(t, err)
-		require.Equal(t, []int64{4, 2}, shapeOf(out[0]))
+		require.Equal(t, []int{4, 2}, shapeOf(out[0]))
 		var want []float64
 		wv, xv, bv := floats(w), floats(x), floats(b)
 		for k := range 4 {
@@ -99,15 +99,15 @@ func TestVmapNotMapped(t *testing.T) {
 func TestVmapOutputsThatDoNotDepend(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x, c := vec(numbers(6, 0), 3, 2), vec([]float64{1, 2, 3, 4}, 2, 2)
-		for dim, shape := range map[int64][]int64{0: {3, 2, 2}, 1: {2, 3, 2}, 2: {2, 2, 3}, -1: {2, 2, 3}, -3: {3, 2, 2}} {
+		for dim, shape := range map[int][]int{0: {3, 2, 2}, 1: {2, 3, 2}, 2: {2, 2, 3}, -1: {2, 2, 3}, -3: {3, 2, 2}} {
 			out, err := torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
 				return []torch.Tensor{c, torch.Of(c.T().MustMulScalar(ts.FloatScalar(3), false)), in[0]}
-			}), []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int64{dim, dim, 0}})
+			}), []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int{dim, dim, 0}})
 			require.NoError(t, err)
 			assert.Equal(t, shape, shapeOf(out[0]))
-			for k := range int64(3) {
-				assert.Equal(t, []float64{1, 2, 3, 4}, floats(torch.Of(out[0].T().MustSelect(dim, k, false))))
-				assert.Equal(t, []float64{3, 6, 9, 12}, floats(torch.Of(out[1].T().MustSelect(dim, k, false))))
+			for k := range int(3) {
+				assert.Equal(t, []float64{1, 2, 3, 4}, floats(torch.Of(out[0].T().MustSelect(int64(dim), int64(k), false))))
+				assert.Equal(t, []float64{3, 6, 9, 12}, floats(torch.Of(out[1].T().MustSelect(int64(dim), int64(k), false))))
 			}
 			assert.Equal(t, floats(x), floats(out[2]))
 		}
@@ -131,26 +131,26 @@ func TestVmapNested(t *testing.T) {
 		each := torch.Must(torch.Leaf(torch.Of(w.T().MustUnsqueeze(1, false).MustExpand([]int64{chains, samples, dim}, false,
 			false))))
 		out, err := torch.Vmap(func(chain []torch.Tensor) ([]torch.Tensor, error) {
-			assert.Equal(t, []int64{samples, dim}, shapeOf(chain[0]))
+			assert.Equal(t, []int{samples, dim}, shapeOf(chain[0]))
 			return torch.Vmap(func(sample []torch.Tensor) ([]torch.Tensor, error) {
-				assert.Equal(t, []int64{dim}, shapeOf(sample[0]))
-				assert.Equal(t, []int64{2}, shapeOf(sample[1]))
+				assert.Equal(t, []int{dim}, shapeOf(sample[0]))
+				assert.Equal(t, []int{2}, shapeOf(sample[1]))
 				return []torch.Tensor{net(sample[0], sample[1])}, nil
 			}, []torch.Tensor{chain[0], chain[1]}, nil)
-		}, []torch.Tensor{each, x}, &torch.VmapOptions{InDims: []int64{0, torch.NotMapped}})
+		}, []torch.Tensor{each, x}, &torch.VmapOptions{InDims: []int{0, torch.NotMapped}})
 		require.NoError(t, err)
-		require.Equal(t, []int64{chains, samples}, shapeOf(out[0]))
+		require.Equal(t, []int{chains, samples}, shapeOf(out[0]))
 		grads := torch.Must(torch.Grad([]torch.Tensor{sum(out[0])}, []torch.Tensor{each}, nil))[0]
-		for c := range int64(chains) {
-			for n := range int64(samples) {
-				row := x.T().MustSelect(0, n, false)
+		for c := range int(chains) {
+			for n := range int(samples) {
+				row := x.T().MustSelect(0, int64(n), false)
 				value, grad, err := torch.ValueAndGrad(
 					func(w torch.Tensor) torch.Tensor { return net(w, torch.Of(row)) },
-					torch.Of(w.T().MustSelect(0, c, false)),
+					torch.Of(w.T().MustSelect(0, int64(c), false)),
 				)
 				require.NoError(t, err)
-				near(t, floats(value), floats(torch.Of(out[0].T().MustSelect(0, c, false).MustSelect(0, n, false))), 1e-14)
-				near(t, floats(grad), floats(torch.Of(grads.T().MustSelect(0, c, false).MustSelect(0, n, false))), 1e-14)
+				near(t, floats(value), floats(torch.Of(out[0].T().MustSelect(0, int64(c), false).MustSelect(0, int64(n), false))), 1e-14)
+				near(t, floats(grad), floats(torch.Of(grads.T().MustSelect(0, int64(c), false).MustSelect(0, int64(n), false))), 1e-14)
 			}
 		}
 	})
@@ -179,21 +179,21 @@ func TestVmapNestedDims(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		y := vec(numbers(24, 9), 2, 3, 4)
 		nested, err := torch.Vmap(func(outer []torch.Tensor) ([]torch.Tensor, error) { // over 4: sees [2, 3]
-			assert.Equal(t, []int64{2, 3}, shapeOf(outer[0]))
+			assert.Equal(t, []int{2, 3}, shapeOf(outer[0]))
 			return torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor { // over 3: sees [2]
-				assert.Equal(t, []int64{2}, shapeOf(in[0]))
+				assert.Equal(t, []int{2}, shapeOf(in[0]))
 				return []torch.Tensor{torch.Of(in[0].T().MustCumsum(0, gotch.Double, false)), scalar(7),
 					torch.Of(outer[0].T().MustMax(false))}
-			}), outer, &torch.VmapOptions{InDims: []int64{1}, OutDims: []int64{-1, 0, 0}})
-		}, []torch.Tensor{y}, &torch.VmapOptions{InDims: []int64{-1}, OutDims: []int64{2, 1, 0}})
+			}), outer, &torch.VmapOptions{InDims: []int{1}, OutDims: []int{-1, 0, 0}})
+		}, []torch.Tensor{y}, &torch.VmapOptions{InDims: []int{-1}, OutDims: []int{2, 1, 0}})
 		require.NoError(t, err)
-		assert.Equal(t, []int64{2, 3, 4}, shapeOf(nested[0]))
+		assert.Equal(t, []int{2, 3, 4}, shapeOf(nested[0]))
 		near(t, floats(torch.Of(y.T().MustCumsum(0, gotch.Double, false))), floats(nested[0]), 1e-15)
-		assert.Equal(t, []int64{3, 4}, shapeOf(nested[1]), "depends on neither level")
-		assert.Equal(t, []int64{4, 3}, shapeOf(nested[2]), "depends on the outer level alone")
+		assert.Equal(t, []int{3, 4}, shapeOf(nested[1]), "depends on neither level")
+		assert.Equal(t, []int{4, 3}, shapeOf(nested[2]), "depends on the outer level alone")
 		largest := y.T().MustAmax([]int64{0, 1}, false, false)
-		for k := range int64(3) {
-			assert.Equal(t, floats(torch.Of(largest)), floats(torch.Of(nested[2].T().MustSelect(1, k, false))))
+		for k := range int(3) {
+			assert.Equal(t, floats(torch.Of(largest)), floats(torch.Of(nested[2].T().MustSelect(1, int64(k), false))))
 		}
 	})
 }
@@ -208,28 +208,28 @@ func TestVmapErrors(t *testing.T) {
 			o       *torch.VmapOptions
 		}{
 			{"no input is mapped", nil, nil},
-			{"no input is mapped", []torch.Tensor{x}, &torch.VmapOptions{InDims: []int64{torch.NotMapped}}},
+			{"no input is mapped", []torch.Tensor{x}, &torch.VmapOptions{InDims: []int{torch.NotMapped}}},
 			{"input 1 has size 2 in the mapped dimension, earlier inputs 3", []torch.Tensor{x, y}, nil},
 			{"input 2 has size 2 in the mapped dimension, earlier inputs 3", []torch.Tensor{x, x, x},
-				&torch.VmapOptions{InDims: []int64{0, torch.NotMapped, 1}}},
+				&torch.VmapOptions{InDims: []int{0, torch.NotMapped, 1}}},
 			{"the mapped dimension has size 0", []torch.Tensor{none}, nil},
 			{"input 0 has shape [3 2], without dimension 2 to map over", []torch.Tensor{x},
-				&torch.VmapOptions{InDims: []int64{2}}},
+				&torch.VmapOptions{InDims: []int{2}}},
 			{"input 0 has shape [3 2], without dimension -3 to map over", []torch.Tensor{x},
-				&torch.VmapOptions{InDims: []int64{-3}}},
+				&torch.VmapOptions{InDims: []int{-3}}},
 			{"input 1 has shape [], without dimension 0 to map over", []torch.Tensor{x, scalar(1)}, nil},
-			{"2 input dimensions for 1 inputs", []torch.Tensor{x}, &torch.VmapOptions{InDims: []int64{0, 0}}},
-			{"2 output dimensions for 1 outputs", []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int64{0, 0}}},
-			{"output dimension 2 is out of range: the result has 2", []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int64{2}}},
+			{"2 input dimensions for 1 inputs", []torch.Tensor{x}, &torch.VmapOptions{InDims: []int{0, 0}}},
+			{"2 output dimensions for 1 outputs", []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int{0, 0}}},
+			{"output dimension 2 is out of range: the result has 2", []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int{2}}},
 			{"output dimension -3 is out of range: the result has 2", []torch.Tensor{x},
-				&torch.VmapOptions{OutDims: []int64{-3}}},
+				&torch.VmapOptions{OutDims: []int{-3}}},
 		} {
 			_, err := torch.Vmap(same, c.inputs, c.o)
 			assert.ErrorContains(t, err, c.message)
 		}
-		for _, dim := range []int64{2, -3, 1 << 40, math.MinInt64} {
+		for _, dim := range []int{2, -3, 1 << 40, math.MinInt64} {
 			_, err := torch.Vmap(maps(func([]torch.Tensor) []torch.Tensor { return []torch.Tensor{vec([]float64{1})} }),
-				[]torch.Tensor{x}, &torch.VmapOptions{OutDims: []int64{dim}})
+				[]torch.Tensor{x}, &torch.VmapOptions{OutDims: []int{dim}})
 			assert.ErrorContains(t, err, fmt.Sprintf("output dimension %d is out of range: the result has 2", dim))
 		}
 		ours := errors.New("ours")
@@ -322,7 +322,7 @@ func TestVmapCleansUp(t *testing.T) {
 			)
 			require.NoError(t, err)
 			assert.Equal(t, floats(torch.Of(x.T().MustSumDimIntlist([]int64{1}, false, gotch.Double, false))), floats(out[0]))
-			assert.Equal(t, []int64{3, 2}, shapeOf(x), "no level is open: all of x is seen")
+			assert.Equal(t, []int{3, 2}, shapeOf(x), "no level is open: all of x is seen")
 		}
 	})
 }
@@ -355,10 +355,10 @@ func TestVmapRandomness(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			require.Equal(t, []int64{4, 100}, shapeOf(out[0]))
+			require.Equal(t, []int{4, 100}, shapeOf(out[0]))
 			var list [][]float64
-			for k := range int64(4) {
-				list = append(list, floats(torch.Of(out[0].T().MustSelect(0, k, false))))
+			for k := range int(4) {
+				list = append(list, floats(torch.Of(out[0].T().MustSelect(0, int64(k), false))))
 			}
 			return list, nil
 		}
@@ -377,9 +377,9 @@ func TestVmapRandomness(t *testing.T) {
 		// Streams are drawn outside, or inside: then all rows see the whole draw.
 		s := torch.NewStreams(1, 4)
 		out, err := torch.Vmap(maps(func(in []torch.Tensor) []torch.Tensor {
-			return []torch.Tensor{torch.Must(s.Normal([]int64{2}, gotch.Double, gotch.CPU))}
+			return []torch.Tensor{torch.Must(s.Normal([]int{2}, gotch.Double, gotch.CPU))}
 		}), []torch.Tensor{torch.Of(x)}, nil)
 		require.NoError(t, err)
-		assert.Equal(t, []int64{4, 4, 2}, shapeOf(out[0]))
+		assert.Equal(t, []int{4, 4, 2}, shapeOf(out[0]))
 	})
 }

@@ -285,7 +285,7 @@ func (b *bench) perTask(n, size int) error {
 // event has the fields of what a worker tells.
 type event struct {
 	Kind, Worker, Model                            string
-	Task, Attempt, Step, Steps, Resumed, Gradients int64
+	Task, Attempt, Step, Steps, Resumed, Gradients int
 }
 
 // eventOf is an event of about so many bytes.

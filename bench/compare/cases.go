@@ -40,17 +40,17 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	for _, d := range []struct {
 		name  string
 		data  []float64
-		shape []int64
+		shape []int
 	}{
-		{"x", lr.X, []int64{int64(lr.N), int64(lr.D)}}, {"sign", lr.Sign, []int64{int64(lr.N)}},
-		{"y", bench.SchoolsY, []int64{8}}, {"sigma", bench.SchoolsSigma, []int64{8}},
+		{"x", lr.X, []int{int(lr.N), int(lr.D)}}, {"sign", lr.Sign, []int{int(lr.N)}},
+		{"y", bench.SchoolsY, []int{8}}, {"sigma", bench.SchoolsSigma, []int{8}},
 	} {
 		if err := cpp.put(d.name, d.data, d.shape...); err != nil {
 			return nil, err
 		}
 	}
 	points := map[string]torch.Tensor{}
-	point := func(name string, data []float64, shape ...int64) error {
+	point := func(name string, data []float64, shape ...int) error {
 		if err := cpp.put(name, data, shape...); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	if err := point("ten", bench.SchoolsStart(1), bench.SchoolsDim); err != nil {
 		return nil, err
 	}
-	if err := point("w", lr.Start(), int64(lr.D)); err != nil {
+	if err := point("w", lr.Start(), int(lr.D)); err != nil {
 		return nil, err
 	}
 
@@ -112,7 +112,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	gradient("eight schools, without vmap", "schools", "ten", 1, es.LogDensity)
 	for _, k := range []int{1, 4, 64, 1024} {
 		at := fmt.Sprintf("chains%d", k)
-		if err := point(at, bench.SchoolsStart(k), int64(k), bench.SchoolsDim); err != nil {
+		if err := point(at, bench.SchoolsStart(k), int(k), bench.SchoolsDim); err != nil {
 			return nil, err
 		}
 		name := fmt.Sprintf("eight schools, %d chains", k)

@@ -197,12 +197,12 @@ func (n *native) ask(command string) ([]string, error) {
 }
 
 // put gives the program a tensor of double precision.
-func (n *native) put(name string, data []float64, shape ...int64) error {
+func (n *native) put(name string, data []float64, shape ...int) error {
 	return n.putAs("double", name, data, shape...)
 }
 
 // putAs gives the program a tensor of double, float or long.
-func (n *native) putAs(dtype, name string, data []float64, shape ...int64) error {
+func (n *native) putAs(dtype, name string, data []float64, shape ...int) error {
 	line := fmt.Appendf(nil, "put %s %s %s", name, dtype, dimensions(shape))
 	for _, v := range data {
 		line = strconv.AppendFloat(append(line, ' '), v, 'g', -1, 64)
@@ -212,7 +212,7 @@ func (n *native) putAs(dtype, name string, data []float64, shape ...int64) error
 }
 
 // net gives the program a network on the tensors name.x and name.y.
-func (n *native) net(name, kind string, data int64, sites []infer.Site) error {
+func (n *native) net(name, kind string, data int, sites []infer.Site) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "net %s %s %d %d", name, kind, data, len(sites))
 	for _, s := range sites {
@@ -223,7 +223,7 @@ func (n *native) net(name, kind string, data int64, sites []infer.Site) error {
 }
 
 // dimensions are the rank and the sizes of a shape.
-func dimensions(shape []int64) string {
+func dimensions(shape []int) string {
 	text := fmt.Sprint(len(shape))
 	for _, size := range shape {
 		text += fmt.Sprintf(" %d", size)

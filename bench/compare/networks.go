@@ -22,8 +22,8 @@ import (
 type architecture struct {
 	name, key string // key: what networks.cpp calls it
 	network   interface{ Build() (*nn.Network, error) }
-	batch     int64
-	data      int64 // of which the batch is a part
+	batch     int
+	data      int // of which the batch is a part
 }
 
 // architectures are those that are measured.
@@ -60,13 +60,13 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 		t.wait = torch.Synchronize
 	}
 	rng := rand.New(rand.NewPCG(32, 128))
-	shape, values := append([]int64{a.batch}, net.In()...), "long"
+	shape, values := append([]int{a.batch}, net.In()...), "long"
 	scheme := nn.PyTorch()
-	draw := func() float64 { return float64(rng.Int64N(net.Sites()[0].Shape[0])) } // a token
+	draw := func() float64 { return float64(rng.Int64N(int64(net.Sites()[0].Shape[0]))) } // a token
 	if a.key == "resnet" {
 		draw, values, scheme = rng.NormFloat64, name, nn.KaimingNormal(nn.GainReLU)
 	}
-	put := func(key, dtype string, data []float64, shape ...int64) error {
+	put := func(key, dtype string, data []float64, shape ...int) error {
 		if err := cpp.putAs(dtype, a.key+"."+key, data, shape...); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 		x[i] = draw()
 	}
 	for i := range y {
-		y[i] = float64(rng.Int64N(net.Out()[0]))
+		y[i] = float64(rng.Int64N(int64(net.Out()[0])))
 	}
 	if err := put("x", values, x, shape...); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := cpp.putAs(name, a.key+".theta", theta, int64(len(theta))); err != nil {
+	if err := cpp.putAs(name, a.key+".theta", theta, int(len(theta))); err != nil {
 		return nil, err
 	}
 	if err := cpp.net(a.key, a.key, a.data, net.Layout().Sites); err != nil {
@@ -116,8 +116,8 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 	return t, err
 }
 
-func numel(shape []int64) int64 {
-	n := int64(1)
+func numel(shape []int) int {
+	n := int(1)
 	for _, size := range shape {
 		n *= size
 	}

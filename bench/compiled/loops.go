@@ -71,8 +71,8 @@ func noise(n int, seed uint64) torch.Tensor {
 // in probabilities that each step divides by their sum.
 func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
 	return func(c *ppl.Ctx) {
-		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int64(k), int64(k)).Add(1)))
-		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{int64(k)}))
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int(k), int(k)).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{int(k)}))
 		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
 		emission := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
 		if logarithms {
@@ -99,14 +99,14 @@ func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
 // hiddenStates is hiddenMarkov with a discrete variable for each step, which Compile sums out.
 func hiddenStates(n, k int) ppl.Model {
 	return func(c *ppl.Ctx) {
-		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int64(k), int64(k)).Add(1)))
-		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{int64(k)}))
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int(k), int(k)).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{int(k)}))
 		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
 		y := c.Data("y")
 		var state torch.Tensor
 		c.Markov(n, func(c *ppl.Ctx, t int) {
 			if t == 0 {
-				state = c.Sample("state", dist.Categorical(torch.Zeros(int64(k)).Add(1)))
+				state = c.Sample("state", dist.Categorical(torch.Zeros(int(k)).Add(1)))
 			} else {
 				state = c.Sample("state", dist.Categorical(rows.Take(state)))
 			}
@@ -116,7 +116,7 @@ func hiddenStates(n, k int) ppl.Model {
 }
 
 // mixture is a mixture of k normal distributions, with a discrete variable for each number or with its sum.
-func mixture(k int64, discrete bool) ppl.Model {
+func mixture(k int, discrete bool) ppl.Model {
 	return func(c *ppl.Ctx) {
 		weights := c.Sample("weights", dist.Dirichlet(torch.Zeros(k).Add(2)))
 		mu := c.Sample("mu", dist.Normal(0, 2).Expand(k))

@@ -38,7 +38,7 @@ func main() {
 
 func run(quick bool) error {
 	text := nn.CNNLSTM{}
-	data, turns := int64(32), 5
+	data, turns := int(32), 5
 	if quick {
 		text = nn.CNNLSTM{Vocab: 50, Length: 20, Embedding: 4, Filters: 4, Hidden: 4}
 		data, turns = 3, 1
@@ -51,12 +51,12 @@ func run(quick bool) error {
 	if err != nil {
 		return err
 	}
-	images, err := nn.MLP{Sizes: []int64{64, 50, 50, 10}, Activation: nn.Tanh{}}.Build()
+	images, err := nn.MLP{Sizes: []int{64, 50, 50, 10}, Activation: nn.Tanh{}}.Build()
 	if err != nil {
 		return err
 	}
 	streams := torch.NewStreams(1, 1)
-	pixels, err := streams.Normal([]int64{8 * data, 64}, gotch.Float, torch.CPU)
+	pixels, err := streams.Normal([]int{8 * data, 64}, gotch.Float, torch.CPU)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func run(quick bool) error {
 		name    string
 		network *nn.Network
 		x       torch.Tensor
-		classes int64
+		classes int
 		tables  map[string]string
 	}{
 		{fmt.Sprintf("CNN-LSTM, %d texts", data), network, words, 2, nil},
@@ -91,20 +91,20 @@ func embedding(n *nn.Network) string {
 }
 
 // tokens are texts of words drawn from the vocabulary.
-func tokens(n, length int64, quick bool) (torch.Tensor, error) {
+func tokens(n, length int, quick bool) (torch.Tensor, error) {
 	vocabulary := uint64(20_000)
 	if quick {
 		vocabulary = 50
 	}
-	words := make([]int64, n*length)
+	words := make([]int, n*length)
 	for i := range words {
-		words[i] = int64(uint64(i) * 2654435761 % (1 << 32) % vocabulary)
+		words[i] = int(uint64(i) * 2654435761 % (1 << 32) % vocabulary)
 	}
 	return torch.FromSlice(words, n, length)
 }
 
 // compare measures one network, in float32.
-func compare(name string, network *nn.Network, x torch.Tensor, classes int64, o curvature.Options, turns int) error {
+func compare(name string, network *nn.Network, x torch.Tensor, classes int, o curvature.Options, turns int) error {
 	streams := torch.NewStreams(2, 1)
 	p, err := nn.Init(network, nn.XavierNormal(1), &streams)
 	if err != nil {
@@ -114,9 +114,9 @@ func compare(name string, network *nn.Network, x torch.Tensor, classes int64, o 
 		return err
 	}
 	n := x.T().MustSize()[0]
-	labels := make([]int64, n)
+	labels := make([]int, n)
 	for i := range labels {
-		labels[i] = int64(i) % classes
+		labels[i] = int(i) % classes
 	}
 	y, err := torch.FromSlice(labels)
 	if err != nil {
@@ -163,7 +163,7 @@ func compare(name string, network *nn.Network, x torch.Tensor, classes int64, o 
 		}
 		z := forward(infer.Params{Layout: p.Layout, Flat: leaf}, one).T()
 		for c := range classes {
-			_, err := torch.Grad([]torch.Tensor{torch.Of(z.MustSelect(1, c, false).MustSum(z.DType(), false))},
+			_, err := torch.Grad([]torch.Tensor{torch.Of(z.MustSelect(1, int64(c), false).MustSum(z.DType(), false))},
 				[]torch.Tensor{leaf},
 				&torch.GradOptions{KeepGraph: true})
 			if err != nil {

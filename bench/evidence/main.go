@@ -30,7 +30,7 @@ type row struct {
 	LogZ      float64  `json:"log_z"`
 	SE        float64  `json:"se"`
 	Exact     float64  `json:"exact"`
-	Gradients int64    `json:"gradients"`
+	Gradients int    `json:"gradients"`
 	Warnings  []string `json:"warnings,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func run(ctx context.Context, w io.Writer, asJSON bool, seed uint64) error {
 			return err
 		}
 		o := infer.Options{Seed: seed, Observer: infer.Silent}
-		add := func(estimator string, r *evidence.Result, more int64) {
+		add := func(estimator string, r *evidence.Result, more int) {
 			rows = append(rows, row{fmt.Sprintf("%s, %d dimensions", t.Name, t.Dim), estimator, r.LogZ, r.SE, t.LogZ,
 				r.Gradients + more, r.Warnings})
 		}

@@ -16,8 +16,8 @@ import (
 type architecture struct {
 	name, key string // key: what step.py calls it
 	network   interface{ Build() (*nn.Network, error) }
-	batch     int64
-	data      int64 // of which the batch is a part
+	batch     int
+	data      int // of which the batch is a part
 }
 
 var architectures = []architecture{
@@ -29,7 +29,7 @@ var architectures = []architecture{
 type training struct {
 	architecture
 	x, y   []float64
-	shape  []int64 // of x
+	shape  []int // of x
 	target infer.Target
 	batch  infer.Batch
 	start  infer.Params
@@ -40,14 +40,14 @@ func (a architecture) on(device gotch.Device) (*training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &training{architecture: a, shape: append([]int64{a.batch}, net.In()...)}
+	t := &training{architecture: a, shape: append([]int{a.batch}, net.In()...)}
 	rng := rand.New(rand.NewPCG(32, 128))
 	scheme, dtype := nn.PyTorch(), gotch.Int64
-	draw := func() float64 { return float64(rng.Int64N(net.Sites()[0].Shape[0])) } // a token
+	draw := func() float64 { return float64(rng.Int64N(int64(net.Sites()[0].Shape[0]))) } // a token
 	if a.key == "resnet" {
 		draw, scheme, dtype = rng.NormFloat64, nn.KaimingNormal(nn.GainReLU), gotch.Float
 	}
-	n := int64(1)
+	n := int(1)
 	for _, size := range t.shape {
 		n *= size
 	}
@@ -56,7 +56,7 @@ func (a architecture) on(device gotch.Device) (*training, error) {
 		t.x[i] = draw()
 	}
 	for i := range t.y {
-		t.y[i] = float64(rng.Int64N(net.Out()[0]))
+		t.y[i] = float64(rng.Int64N(int64(net.Out()[0])))
 	}
 	x, err := torch.FromSliceOn(device, dtype, t.x, t.shape...)
 	if err != nil {

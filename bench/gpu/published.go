@@ -12,7 +12,7 @@ import (
 // experiment is a network of a paper in its published size, with the epochs of its longest chain.
 type experiment struct {
 	architecture
-	epochs int64
+	epochs int
 }
 
 // published are ResNet-20 of Wenzel et al. (2020) with batch normalisation and with a norm that has a posterior, and
@@ -31,7 +31,7 @@ type stepTime struct {
 	Parameters int     `json:"parameters"`
 	Steps      int     `json:"steps"` // that were timed
 	Step       float64 `json:"step_ms"`
-	Epochs     int64   `json:"epochs"`
+	Epochs     int   `json:"epochs"`
 	Hours      float64 `json:"hours"`
 	FiveMinute int     `json:"epochs_of_20000_images_in_5_minutes"`
 	Error      string  `json:"error,omitempty"`

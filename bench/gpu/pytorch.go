@@ -179,11 +179,11 @@ func (t *training) check(dir string) (float64, error) {
 func (t *training) write(dir string) error {
 	type site struct {
 		Name  string  `json:"name"`
-		Shape []int64 `json:"shape"`
+		Shape []int `json:"shape"`
 	}
 	sites := []site{}
 	for _, s := range t.start.Layout.Sites {
-		sites = append(sites, site{s.Name, append([]int64{}, s.Shape...)})
+		sites = append(sites, site{s.Name, append([]int{}, s.Shape...)})
 	}
 	text, err := json.Marshal(map[string]any{"network": t.key, "x": t.shape, "sites": sites, "data": t.data,
 		"rate": rate, "alpha": alpha})

@@ -46,16 +46,16 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) []float64 {
 		return torch.Must(layers.ResNet20{Size: side, Filters: 4, Norm: norm}.Build())
 	}
 	net := build(norm)
-	images := func(n, at int64) torch.Tensor {
+	images := func(n, at int) torch.Tensor {
 		pixels := make([]float64, n*3*side*side)
 		for i := range pixels {
 			pixels[i] = math.Sin(1.3 * float64(i+int(at)))
 		}
 		return torch.Must(torch.FromSliceOn(device, gotch.Double, pixels, n, 3, side, side))
 	}
-	labels := make([]int64, data)
+	labels := make([]int, data)
 	for i := range labels {
-		labels[i] = int64(7*i) % 10
+		labels[i] = int(7*i) % 10
 	}
 	x, unseen := images(data, 0), images(tests, 5)
 	y := torch.Must(torch.FromSliceOn(device, gotch.Int64, labels))

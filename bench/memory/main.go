@@ -53,9 +53,9 @@ func watch(ctx context.Context, n, chains int, unscoped bool, tier native.Tier) 
 	if err != nil {
 		return err
 	}
-	evaluate, shape := torch.ValueAndGrad, []int64{bench.SchoolsDim}
+	evaluate, shape := torch.ValueAndGrad, []int{bench.SchoolsDim}
 	if chains > 0 {
-		evaluate, shape = torch.VmapValueAndGrad, []int64{int64(chains), bench.SchoolsDim}
+		evaluate, shape = torch.VmapValueAndGrad, []int{int(chains), bench.SchoolsDim}
 	}
 	x, err := torch.FromSlice(bench.SchoolsStart(max(1, chains)), shape...)
 	if err != nil {

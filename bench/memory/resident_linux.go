@@ -11,7 +11,7 @@ func resident() (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("resident memory cannot be read: %w", err)
 	}
-	var size, pages int64
+	var size, pages int
 	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
 		return 0, fmt.Errorf("resident memory cannot be read: /proc/self/statm holds %q: %w", statm, err)
 	}

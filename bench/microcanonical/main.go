@@ -139,7 +139,7 @@ func laws() ([]target, error) {
 	var out []target
 	for _, l := range []struct {
 		name     string
-		d        int64
+		d        int
 		variance float64
 		density  func(x torch.Tensor) torch.Tensor
 	}{

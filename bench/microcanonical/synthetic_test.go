@@ -13,7 +13,7 @@ import (
 // Element slow is an autoregression of coefficient 0.9, the other is independent noise: so slow has the smaller ESS.
 func chains(t testing.TB, leapfrogs []float64, slow int, divergent func(draw, chain int) bool) *draws.Draws {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}},
+	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{2}, Size: 2}},
 		[]string{draws.StatLeapfrog, draws.StatDivergent}, len(leapfrogs))
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))

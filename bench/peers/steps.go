@@ -173,11 +173,11 @@ func kelvinSteps(ctx context.Context, c stepCase, p posterior, seconds float64) 
 // prepared gives batches that are there already, in turn, as the peers' programs do.
 type prepared struct {
 	batches []infer.Batch
-	at      int64
+	at      int
 }
 
 func (p *prepared) Next() (infer.Batch, error) {
-	b := p.batches[p.at%int64(len(p.batches))]
+	b := p.batches[p.at%int(len(p.batches))]
 	p.at++
 	return b, nil
 }
@@ -197,13 +197,13 @@ func epoch(data infer.Batch, size int) ([]infer.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := infer.Minibatches(data, infer.MinibatchOptions{Size: int64(size), Seed: 1, DropLast: true})
+	source, err := infer.Minibatches(data, infer.MinibatchOptions{Size: int(size), Seed: 1, DropLast: true})
 	if err != nil {
 		return nil, err
 	}
 	var out []infer.Batch
 	err = torch.Do(func(scope *torch.Scope) error {
-		for range n / int64(size) {
+		for range n / int(size) {
 			b, err := source.Next()
 			if err != nil {
 				return err
@@ -228,7 +228,7 @@ type network struct {
 // perceptron has the sizes of a small classifier of images. Eight batches are enough: what is measured is time.
 func perceptron(batch int) (network, error) {
 	const total = 60000
-	net, err := nn.MLP{Sizes: []int64{784, 200, 200, 10}}.Build()
+	net, err := nn.MLP{Sizes: []int{784, 200, 200, 10}}.Build()
 	if err != nil {
 		return network{}, err
 	}
@@ -237,14 +237,14 @@ func perceptron(batch int) (network, error) {
 		return network{}, err
 	}
 	out := network{data: infer.Batch{}}
-	n := int64(8 * batch)
+	n := int(8 * batch)
 	streams := torch.NewStreams(1, 1)
 	err = torch.Do(func(scope *torch.Scope) error {
-		x, err := streams.Uniform([]int64{n, 784}, gotch.Float, torch.CPU)
+		x, err := streams.Uniform([]int{n, 784}, gotch.Float, torch.CPU)
 		if err != nil {
 			return err
 		}
-		u, err := streams.Uniform([]int64{n}, gotch.Float, torch.CPU)
+		u, err := streams.Uniform([]int{n}, gotch.Float, torch.CPU)
 		if err != nil {
 			return err
 		}

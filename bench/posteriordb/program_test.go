@@ -204,7 +204,7 @@ func TestList(t *testing.T) {
 
 // Elements are named as Stan names them, in row-major order from 1.
 func TestNames(t *testing.T) {
-	s := draws.Site{Name: "a", Shape: []int64{2, 3}, Size: 6}
+	s := draws.Site{Name: "a", Shape: []int{2, 3}, Size: 6}
 	var got []string
 	for i := range 6 {
 		got = append(got, posteriors.StanName(s, i))
@@ -217,7 +217,7 @@ func TestNames(t *testing.T) {
 // parameter that the model lacks is an error.
 func TestCompare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{2}, Size: 2}}, nil, 2)
 	require.NoError(t, err)
 	r := posteriors.Reference{"x[2]": {nil, nil}}
 	for range 2000 {

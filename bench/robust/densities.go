@@ -57,7 +57,7 @@ func gaussian(m *maker, d int, condition float64, rotated bool) problem {
 		}
 		known[at("x", i)] = moments{mean: 0, sd: math.Sqrt(sum)}
 	}
-	l := tensor(factor, int64(d), int64(d))
+	l := tensor(factor, int(d), int(d))
 	return problem{
 		model: func(c *ppl.Ctx) { c.Sample("x", dist.MultivariateNormalCholesky(vector(d, 0), l)) },
 		exact: known, stan: "rotated", data: numbers{"D": d, "L": matrix{factor, d}},
@@ -180,7 +180,7 @@ func mixture(m *maker) problem {
 	return problem{
 		model: func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Dirichlet(vector(k, 2)))
-			mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int64{k}))
+			mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{k}))
 			c.Factor("mu_prior", dist.Normal(0, 5).LogProb(mu).Sum())
 			sigma := c.Sample("sigma", dist.LogNormal(0, 0.5).Expand(k))
 			c.Plate("data", 0, func(c *ppl.Ctx) {

@@ -61,7 +61,7 @@ type settings struct {
 	methods                  []method
 	seeds                    uint64
 	options                  infer.Options
-	limit                    int64
+	limit                    int
 	json, posteriordb, truth string
 	verbose, list, peers     bool
 	venv, python             string
@@ -78,7 +78,7 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.options.Chains, "chains", 4, "chains")
 	f.IntVar(&s.options.Warmup, "warmup", 1000, "transitions of each chain that adapt")
 	f.IntVar(&s.options.Draws, "draws", 1000, "draws kept of each chain")
-	f.Int64Var(&s.limit, "limit", 0, "gradients of a run, at which it has failed; default 500 for each transition")
+	f.IntVar(&s.limit, "limit", 0, "gradients of a run, at which it has failed; default 500 for each transition")
 	f.StringVar(&s.json, "json", "", "file that gets the figures as JSON")
 	f.StringVar(&s.truth, "truth", "", "make the truth of the targets by long runs, and put it in this file")
 	f.StringVar(&s.posteriordb, "path", os.Getenv("POSTERIORDB"),
@@ -101,7 +101,7 @@ func parse(args []string) (settings, error) {
 			o.Chains, o.Warmup, o.Draws, s.seeds, s.limit)
 	}
 	if s.limit == 0 {
-		s.limit = 500 * int64(o.Chains) * int64(o.Warmup+o.Draws)
+		s.limit = 500 * int(o.Chains) * int(o.Warmup+o.Draws)
 	}
 	all := targets
 	if s.posteriordb != "" {

@@ -13,7 +13,7 @@ import (
 )
 
 // runTo runs a target with a method, up to so many gradients: a run that takes more is an error.
-func runTo(ctx context.Context, limit int64, p problem, program *ppl.Program, m method, o infer.Options) (*infer.Result,
+func runTo(ctx context.Context, limit int, p problem, program *ppl.Program, m method, o infer.Options) (*infer.Result,
 	error) {
 	nuts := hmc.NUTS{TargetAccept: p.accept}
 	m.apply(&nuts)
@@ -28,7 +28,7 @@ func runTo(ctx context.Context, limit int64, p problem, program *ppl.Program, m 
 
 // sample runs a target with a method and says what became of it. Only the end of the context is an error: what a run
 // fails with is its outcome.
-func sample(ctx context.Context, p problem, program *ppl.Program, m method, known truth, limit int64,
+func sample(ctx context.Context, p problem, program *ppl.Program, m method, known truth, limit int,
 	o infer.Options) (outcome, error) {
 	r, err := runTo(ctx, limit, p, program, m, o)
 	switch {

@@ -110,7 +110,7 @@ func (p *peers) measure(ctx context.Context, s settings, t target, target proble
 }
 
 // sample is one run of a peer. That it failed is an outcome; an error is one of its process.
-func (p *peers) sample(process *peer.Process, sampler string, target problem, known truth, limit int64,
+func (p *peers) sample(process *peer.Process, sampler string, target problem, known truth, limit int,
 	o infer.Options) (outcome, error) {
 	accept := target.accept
 	if accept == 0 {

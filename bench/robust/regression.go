@@ -58,7 +58,7 @@ func flatRegression(m *maker, x []float64, k int, coefficient func(j int) float6
 	data := numbers{"N": n, "K": k, "x": matrix{x, k}, "y": y}
 	return problem{
 		model: func(c *ppl.Ctx) {
-			beta := c.Sample("beta", dist.Flat(int64(k)))
+			beta := c.Sample("beta", dist.Flat(int(k)))
 			sigma := c.Sample("sigma", dist.FlatPositive())
 			c.Plate("data", 0, func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("x"), beta, 0, sigma), c.Data("y"))
@@ -190,7 +190,7 @@ func orderedOutcome(m *maker) problem {
 	return problem{
 		model: func(c *ppl.Ctx) {
 			b := c.Sample("b", dist.Normal(0, 2).Expand(k))
-			cut := c.Sample("cut", dist.ImproperUniform(support.Ordered, nil, []int64{cuts}))
+			cut := c.Sample("cut", dist.ImproperUniform(support.Ordered, nil, []int{cuts}))
 			c.Factor("cut_prior", dist.Normal(0, 5).LogProb(cut).Sum())
 			c.Plate("data", 0, func(c *ppl.Ctx) {
 				c.Observe("y", dist.OrderedLogistic(c.Data("x").MatMul(b), cut), c.Data("y"))

@@ -87,7 +87,7 @@ func volatility(m *maker, n int) problem {
 			mu := c.Sample("mu", dist.Cauchy(0, 10))
 			phi := c.Sample("phi", dist.Uniform(-1, 1))
 			sigma := c.Sample("sigma", dist.HalfCauchy(5))
-			z := c.Sample("z", dist.Normal(0, 1).Expand(int64(n)))
+			z := c.Sample("z", dist.Normal(0, 1).Expand(int(n)))
 			first := sigma.Mul(z.At(0)).Div(torch.Of(1).Sub(phi.Square()).Sqrt())
 			_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
 				torch.Tensor) {
@@ -151,8 +151,8 @@ func hiddenStates(m *maker, exponential bool) problem {
 	return problem{
 		model: func(c *ppl.Ctx) {
 			stay := c.Sample("stay", dist.Beta(8, 2).Expand(2))
-			a := c.Sample("a", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
-			b := c.Sample("b", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
+			a := c.Sample("a", dist.ImproperUniform(support.PositiveOrdered, nil, []int{2}))
+			b := c.Sample("b", dist.ImproperUniform(support.PositiveOrdered, nil, []int{2}))
 			c.Factor("priors", dist.Normal(0, 2).LogProb(a).Add(dist.Normal(0, 2).LogProb(b)).Sum())
 			leave := torch.Of(1).Sub(stay)
 			rows := torch.Stack(0, torch.Stack(0, stay.At(0), leave.At(0)), torch.Stack(0, leave.At(1), stay.At(1)))

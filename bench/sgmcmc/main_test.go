@@ -57,7 +57,7 @@ func TestBoundDoesAsMuch(t *testing.T) {
 				name   string
 				call   func() error
 				offset func() uint64
-				steps  int64
+				steps  int
 			}{{"update", p.update, drawn, n}, {"bound", p.bound, func() uint64 { return p.streams.Offset }, n}} {
 				evaluations, offset := target.evaluations, side.offset()
 				for range n {

@@ -24,7 +24,7 @@ import (
 type problem struct {
 	name  string
 	make  func() (infer.Program, infer.Batch, error)
-	batch int64
+	batch int
 }
 
 var problems = []problem{
@@ -163,14 +163,14 @@ func regression() (infer.Program, infer.Batch, error) {
 func network() (infer.Program, infer.Batch, error) {
 	const n = 1280
 	streams := torch.NewStreams(7, 1)
-	x, err := streams.Normal([]int64{n, 784}, gotch.Float, torch.CPU)
+	x, err := streams.Normal([]int{n, 784}, gotch.Float, torch.CPU)
 	if err != nil {
 		return nil, nil, err
 	}
 	x = x.Reshape(n, 784)
-	labels := make([]int64, n)
+	labels := make([]int, n)
 	for i := range labels {
-		labels[i] = int64(i % 10)
+		labels[i] = int(i % 10)
 	}
 	y, err := torch.FromSlice(labels)
 	if err != nil {
@@ -181,11 +181,11 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	flat, err := streams.Normal([]int64{int64(layout.Dim())}, gotch.Float, torch.CPU)
+	flat, err := streams.Normal([]int{int(layout.Dim())}, gotch.Float, torch.CPU)
 	if err != nil {
 		return nil, nil, err
 	}
-	flat = flat.Mul(0.05).Reshape(int64(layout.Dim()))
+	flat = flat.Mul(0.05).Reshape(int(layout.Dim()))
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		h := b.Get("x").MatMul(p.Get("a")).Tanh().MatMul(p.Get("b")).Tanh().MatMul(p.Get("c"))
 		nll := torch.Of(h.T().MustLogSoftmax(-1, gotch.Float, false)).T().

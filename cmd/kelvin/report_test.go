@@ -20,7 +20,7 @@ import (
 // storedRun writes a run of two sites as JSON and returns the file.
 func storedRun(t *testing.T) string {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2, 2}, Offset: 1, Size: 4}},
+	d, err := draws.New([]draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int{2, 2}, Offset: 1, Size: 4}},
 		[]string{"lp", "divergent"}, 2)
 	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(1, 1))
@@ -157,7 +157,7 @@ func TestReportComparesAndChecks(t *testing.T) {
 		var sets [3]*draws.Draws
 		for k := range sets {
 			var err error
-			sets[k], err = draws.New([]draws.Site{{Name: "y", Shape: []int64{2}, Size: 2}}, nil, 2)
+			sets[k], err = draws.New([]draws.Site{{Name: "y", Shape: []int{2}, Size: 2}}, nil, 2)
 			require.NoError(t, err)
 			for range 100 {
 				for c := range 2 {
@@ -172,7 +172,7 @@ func TestReportComparesAndChecks(t *testing.T) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: sets[0], LogLikelihood: sets[1],
 			PosteriorPredictive: sets[2],
-			ObservedData:        []store.Array{{Name: "y", Shape: []int64{2}, Values: []float64{0, 9}}}}))
+			ObservedData:        []store.Array{{Name: "y", Shape: []int{2}, Values: []float64{0, 9}}}}))
 		return path
 	}
 	one, other := write("one.json", -3), write("other.json", 0)
@@ -190,7 +190,7 @@ func TestReportComparesAndChecks(t *testing.T) {
 
 // Predictions that cannot be compared with data are named on the page.
 func TestReportNamesPredictionsWithoutData(t *testing.T) {
-	d, err := draws.New([]draws.Site{{Name: "y", Shape: []int64{2}, Size: 2}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: "y", Shape: []int{2}, Size: 2}}, nil, 2)
 	require.NoError(t, err)
 	for i := range 100 {
 		require.NoError(t, d.AppendChain(i%2, []float64{float64(i), float64(i * i % 7)}, nil))
@@ -198,7 +198,7 @@ func TestReportNamesPredictionsWithoutData(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	for want, data := range map[string][]store.Array{
 		"Predictions of y were not checked: it is not among the observed data.": nil,
-		"Predictions of y were not checked: a draw has 2 numbers and the data 3.": {{Name: "y", Shape: []int64{3},
+		"Predictions of y were not checked: a draw has 2 numbers and the data 3.": {{Name: "y", Shape: []int{3},
 			Values: []float64{1, 2, 3}}},
 	} {
 		require.NoError(t, store.WriteJSON(path, &store.Inference{Posterior: d, PosteriorPredictive: d, ObservedData: data}))

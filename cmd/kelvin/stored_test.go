@@ -23,10 +23,10 @@ import (
 // storeRun writes independent draws in all formats; the first of bad of them diverged and are NaN.
 func storeRun(t *testing.T, bad int) (paths []string) {
 	t.Helper()
-	sites := []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int64{2}, Offset: 1, Size: 2}}
+	sites := []draws.Site{{Name: "mu", Size: 1}, {Name: "theta", Shape: []int{2}, Offset: 1, Size: 2}}
 	d, err := draws.New(sites, []string{"lp", "divergent", "tree_depth", "energy"}, 4)
 	require.NoError(t, err)
-	ll, err := draws.New([]draws.Site{{Name: "y", Shape: []int64{3}, Size: 3}}, nil, 4)
+	ll, err := draws.New([]draws.Site{{Name: "y", Shape: []int{3}, Size: 3}}, nil, 4)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 500 {
@@ -168,7 +168,7 @@ func TestStoredNotes(t *testing.T) {
 // Names that turn the order of text, of a file by somebody else, are written out in every output; JSON keeps them.
 func TestNamesThatTurnText(t *testing.T) {
 	const name = "safe\u202e]0[\u2066x"
-	d, err := draws.New([]draws.Site{{Name: name, Shape: []int64{1}, Size: 1}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: name, Shape: []int{1}, Size: 1}}, nil, 2)
 	require.NoError(t, err)
 	for i := range 50 {
 		for c := range 2 {

@@ -43,7 +43,7 @@ func Of(f *data.Frame) (infer.Batch, error) {
 			}
 			flat = append(flat, row...)
 		}
-		if err := add(out, f, "x", flat, len(f.X), int64(len(f.Names))); err != nil {
+		if err := add(out, f, "x", flat, len(f.X), int(len(f.Names))); err != nil {
 			return nil, err
 		}
 	}
@@ -66,12 +66,12 @@ func Of(f *data.Frame) (infer.Batch, error) {
 }
 
 // add makes a tensor of a column, of shape [rows, more...].
-func add[T torch.Number](b infer.Batch, f *data.Frame, name string, values []T, rows int, more ...int64) error {
+func add[T torch.Number](b infer.Batch, f *data.Frame, name string, values []T, rows int, more ...int) error {
 	if _, twice := b[name]; twice || rows != f.Rows {
 		return fmt.Errorf("batch.Of: %q has %d rows, expected %d, under a name of its own: %w", name, rows, f.Rows,
 			infer.ErrConfig)
 	}
-	t, err := torch.FromSlice(values, append([]int64{int64(rows)}, more...)...)
+	t, err := torch.FromSlice(values, append([]int{int(rows)}, more...)...)
 	if err != nil {
 		return fmt.Errorf("batch.Of: %q: %w", name, err)
 	}

@@ -59,18 +59,18 @@ func TestOf(t *testing.T) {
 		b, err = batch.Of(f)
 		return err
 	}))
-	for name, want := range map[string]any{"x": []int64{6, 2}, "y": []int64{6}, "age": []int64{6}, "region": []int64{6}} {
+	for name, want := range map[string]any{"x": []int{6, 2}, "y": []int{6}, "age": []int{6}, "region": []int{6}} {
 		shape, err := torch.Shape(b[name])
 		require.NoError(t, err)
 		assert.Equal(t, want, shape, name)
 		dtype, err := torch.DTypeOfTensor(b[name])
 		require.NoError(t, err)
-		assert.Equal(t, name == "region", dtype == torch.DTypeOf[int64](), name)
+		assert.Equal(t, name == "region", dtype == torch.DTypeOf[int](), name)
 	}
 	x, err := torch.ToSlice[float64](b["x"])
 	require.NoError(t, err)
 	assert.Equal(t, f.X[4], x[8:10])
-	region, err := torch.ToSlice[int64](b["region"])
+	region, err := torch.ToSlice[int](b["region"])
 	require.NoError(t, err)
 	assert.Equal(t, f.Indices["region"], region)
 
@@ -115,7 +115,7 @@ func TestCoefficientsByNUTS(t *testing.T) {
 	require.NoError(t, err)
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		intercept := c.Sample("intercept", dist.ImproperUniform(support.Real, nil, nil))
-		w := c.Sample("w", dist.ImproperUniform(support.Real, []int64{2}, nil))
+		w := c.Sample("w", dist.ImproperUniform(support.Real, []int{2}, nil))
 		c.Plate("people", 0, func(c *ppl.Ctx) {
 			mean := c.Data("x").MatMul(w).Add(intercept)
 			c.Observe("y", dist.Normal(mean, sigma/d.Outcome().SD), c.Data("y"))

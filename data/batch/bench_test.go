@@ -19,7 +19,7 @@ func BenchmarkNext(b *testing.B) {
 	x, y, id := rows(n)
 	memory := infer.Batch{"x": torch.New(x, n, 2), "y": torch.New(y),
 		"id": torch.New(id)}
-	for _, size := range []int64{32, 512} {
+	for _, size := range []int{32, 512} {
 		inMemory, err := infer.Minibatches(memory, infer.MinibatchOptions{Size: size})
 		require.NoError(b, err)
 		for _, c := range []struct {

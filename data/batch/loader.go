@@ -12,7 +12,7 @@ import (
 
 // LoaderOptions are the options of [NewLoader].
 type LoaderOptions struct {
-	Size int64  // rows in a batch; required
+	Size int  // rows in a batch; required
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the rows in their order instead of shuffling them each epoch.
 	KeepOrder bool
@@ -38,13 +38,13 @@ type Loader struct {
 	table   *large.Table
 	columns []large.Column
 	o       LoaderOptions
-	n       int64
-	per     int64 // batches in an epoch
+	n       int
+	per     int // batches in an epoch
 	at      infer.Position
 	queue   []*reading // those from at on, in their order
 	last    *reading   // that of the batch before at, in case a run asks for it again
 	shuffle *large.Shuffle
-	epoch   int64 // of shuffle
+	epoch   int // of shuffle
 }
 
 var _ infer.Batches = (*Loader)(nil)
@@ -55,7 +55,7 @@ func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("batch.NewLoader: the table is empty: expected one that large.Open made: %w", infer.ErrConfig)
 	}
-	if o.Size < 1 || o.Size > n {
+	if o.Size < 1 || o.Size > int(n) {
 		return nil, wrong("Size", o.Size, "it must be from 1 to the %d rows", n)
 	}
 	switch {
@@ -66,12 +66,12 @@ func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	case o.Ahead < 0 || o.Ahead > mostAhead:
 		return nil, wrong("Ahead", o.Ahead, "it must be from 0 to %d, or infer.None", mostAhead)
 	}
-	if o.KeepOrder && o.DropLast && n%o.Size != 0 {
+	if o.KeepOrder && o.DropLast && int(n)%o.Size != 0 {
 		return nil, wrong("DropLast", true, "with KeepOrder the last %d of %d rows would never be seen: shuffle, keep the "+
-			"last batch, or give a Size that divides the rows", n%o.Size, n)
+			"last batch, or give a Size that divides the rows", int(n)%o.Size, n)
 	}
-	l := &Loader{table: table, columns: table.Columns(), o: o, n: n, per: n / o.Size, epoch: -1}
-	if !o.DropLast && n%o.Size != 0 {
+	l := &Loader{table: table, columns: table.Columns(), o: o, n: int(n), per: int(n) / o.Size, epoch: -1}
+	if !o.DropLast && int(n)%o.Size != 0 {
 		l.per++
 	}
 	row := uint64(0)
@@ -80,7 +80,7 @@ func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	}
 	if high, low := bits.Mul64(row*uint64(o.Ahead+1), uint64(o.Size)); high != 0 || low > mostBytes {
 		return nil, wrong("Size", o.Size, "with rows of %d bytes and %d batches ahead it takes more than %d bytes", row,
-			o.Ahead, int64(mostBytes))
+			o.Ahead, int(mostBytes))
 	}
 	return l, nil
 }
@@ -156,7 +156,7 @@ func (l *Loader) after(p infer.Position) infer.Position {
 // start begins to read a batch.
 func (l *Loader) start(at infer.Position) (*reading, error) {
 	if l.epoch != at.Epoch && !l.o.KeepOrder {
-		s, err := large.NewShuffle(l.n, l.o.Seed, uint64(at.Epoch))
+		s, err := large.NewShuffle(int64(l.n), l.o.Seed, uint64(at.Epoch))
 		if err != nil {
 			return nil, err
 		}
@@ -167,10 +167,10 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 	table, columns, shuffle, from := l.table, l.columns, l.shuffle, at.Index*l.o.Size
 	size := min(l.o.Size, l.n-from)
 	read := func() {
-		rows := make([]int64, size)
+		rows := make([]int, size)
 		for i := range rows {
-			if rows[i] = from + int64(i); shuffle != nil {
-				rows[i] = shuffle.At(rows[i])
+			if rows[i] = from + int(i); shuffle != nil {
+				rows[i] = int(shuffle.At(int64(rows[i])))
 			}
 		}
 		for i, c := range columns {
@@ -188,7 +188,7 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 }
 
 // gather reads rows of a column. What it returns makes a tensor of them.
-func gather(t *large.Table, c large.Column, rows []int64) (func() (torch.Tensor, error), error) {
+func gather(t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, error), error) {
 	switch c.Type {
 	case "float64":
 		return gatherOf[float64](t, c, rows)
@@ -202,10 +202,10 @@ func gather(t *large.Table, c large.Column, rows []int64) (func() (torch.Tensor,
 	return gatherOf[uint8](t, c, rows)
 }
 
-func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int64) (func() (torch.Tensor, error), error) {
-	values, err := large.Gather[T](t, c.Name, rows)
+func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, error), error) {
+	values, err := large.Gather[T](t, c.Name, torch.Int64s(rows))
 	return func() (torch.Tensor, error) {
-		return torch.FromSlice(values, append([]int64{int64(len(rows))}, c.Shape...)...)
+		return torch.FromSlice(values, append([]int{int(len(rows))}, torch.Ints(c.Shape)...)...)
 	}, err
 }
 

@@ -43,9 +43,9 @@ func write(t testing.TB, n int) (*large.Table, string) {
 	return open(t, dir), dir
 }
 
-func put[T large.Value](t testing.TB, path string, values []T, shape ...int64) {
+func put[T large.Value](t testing.TB, path string, values []T, shape ...int) {
 	t.Helper()
-	w, err := large.Create[T](path, shape...)
+	w, err := large.Create[T](path, torch.Int64s(shape)...)
 	require.NoError(t, err)
 	require.NoError(t, w.Write(values...))
 	require.NoError(t, w.Close())
@@ -68,19 +68,19 @@ func load(t testing.TB, table *large.Table, o batch.LoaderOptions) *batch.Loader
 }
 
 // next are the ids of the next batch, whose other columns must be of the same rows.
-func next(t testing.TB, l infer.Batches) (ids []int64) {
+func next(t testing.TB, l infer.Batches) (ids []int) {
 	t.Helper()
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		b, err := l.Next()
 		require.NoError(t, err)
-		ids = torch.Must(torch.ToSlice[int64](b["id"]))
+		ids = torch.Must(torch.ToSlice[int](b["id"]))
 		x, y := torch.Must(torch.ToSlice[float64](b["x"])), torch.Must(torch.ToSlice[float64](b["y"]))
 		allX, allY, _ := rows(int(slices.Max(ids)) + 1)
 		for i, id := range ids {
 			require.Equal(t, allX[2*id:2*id+2], x[2*i:2*i+2])
 			require.Equal(t, allY[id], y[i])
 		}
-		require.Equal(t, []int64{int64(len(ids)), 2}, b["x"].Shape())
+		require.Equal(t, []int{int(len(ids)), 2}, b["x"].Shape())
 		return nil
 	}))
 	return ids
@@ -92,11 +92,11 @@ func TestBatches(t *testing.T) {
 	table, _ := write(t, 103)
 	o := batch.LoaderOptions{Size: 10, Seed: 5, Ahead: infer.None}
 	l := load(t, table, o)
-	var want [][]int64
+	var want [][]int
 	var at []infer.Position
-	for epoch := range int64(4) {
-		var seen []int64
-		for i := range int64(11) {
+	for epoch := range int(4) {
+		var seen []int
+		for i := range int(11) {
 			require.Equal(t, infer.Position{Epoch: epoch, Index: i}, l.Position())
 			at = append(at, l.Position())
 			want = append(want, next(t, l))
@@ -131,10 +131,10 @@ func TestBatches(t *testing.T) {
 	l = load(t, table, o)
 	for i := range 10 {
 		ids := next(t, l)
-		assert.Equal(t, int64(10*i), ids[0])
-		assert.Equal(t, int64(10*i+9), ids[9])
+		assert.Equal(t, int(10*i), ids[0])
+		assert.Equal(t, int(10*i+9), ids[9])
 	}
-	assert.Equal(t, []int64{100, 101, 102}, next(t, l))
+	assert.Equal(t, []int{100, 101, 102}, next(t, l))
 	assert.Equal(t, infer.Position{Epoch: 1}, l.Position())
 }
 
@@ -145,7 +145,7 @@ func program(t testing.TB, table *large.Table) infer.Program {
 	require.NoError(t, err)
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Normal(0, 1).Expand(2))
-		c.Plate("data", table.Rows(), func(c *ppl.Ctx) {
+		c.Plate("data", int(table.Rows()), func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(c.Data("x").MatMul(w), 1), c.Data("y"))
 		}, ppl.Minibatch)
 	}, part)

@@ -17,14 +17,14 @@ import (
 )
 
 // sparse is a file of n rows of zeros that takes no room on the disk.
-func sparse(t testing.TB, n int64) string {
+func sparse(t testing.TB, n int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.npy")
-	header := "{'descr': '<f8', 'fortran_order': False, 'shape': (" + strconv.FormatInt(n, 10) + ", 4), }"
+	header := "{'descr': '<f8', 'fortran_order': False, 'shape': (" + strconv.FormatInt(int64(n), 10) + ", 4), }"
 	content := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
 	content = append(content, header...)
 	require.NoError(t, os.WriteFile(path, content, 0o644))
-	require.NoError(t, os.Truncate(path, int64(len(content))+n*4*8))
+	require.NoError(t, os.Truncate(path, int64(int(len(content))+n*4*8)))
 	return path
 }
 
@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) {
 			require.NoError(t, torch.Do(func(*torch.Scope) error {
 				b, err := l.Next()
 				require.NoError(t, err)
-				require.Equal(t, []int64{32, 4}, b["x"].Shape())
+				require.Equal(t, []int{32, 4}, b["x"].Shape())
 				return nil
 			}))
 		}

@@ -197,7 +197,7 @@ func TestVmapIsTheLoop(t *testing.T) {
 					MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false))
 			}
 			x := normals(11, k*o.n)
-			values, grads, err := torch.VmapValueAndGrad(f, torch.Of(vec(x, k, int64(o.n))))
+			values, grads, err := torch.VmapValueAndGrad(f, torch.Of(vec(x, k, int(o.n))))
 			require.NoError(t, err, o.name)
 			all, each := floats(values.T()), floats(grads.T())
 			for i := 0; i < k; i++ {
@@ -208,9 +208,9 @@ func TestVmapIsTheLoop(t *testing.T) {
 			mapped, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 				y := b.Forward(in[0]).T()
 				return []torch.Tensor{torch.Of(y), b.Inverse(torch.Of(y)), b.LogAbsDetJacobian(in[0], torch.Of(y))}, nil
-			}, []torch.Tensor{torch.Of(vec(x, k, int64(o.n)))}, nil)
+			}, []torch.Tensor{torch.Of(vec(x, k, int(o.n)))}, nil)
 			require.NoError(t, err, o.name)
-			batch := vec(x, k, int64(o.n))
+			batch := vec(x, k, int(o.n))
 			y := b.Forward(torch.Of(batch)).T()
 			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(),
 				b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
@@ -227,7 +227,7 @@ func TestShapesAndTypes(t *testing.T) {
 		for _, o := range all() {
 			b := o.make()
 			for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
-				shape := []int64{2, 3, int64(o.n)}
+				shape := []int{2, 3, int(o.n)}
 				x := vec(normals(3, 6*o.n), shape...).MustTotype(dtype, false)
 				y := b.Forward(torch.Of(x)).T()
 				l := b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()
@@ -409,9 +409,9 @@ func TestSizeOne(t *testing.T) {
 		for _, b := range []bijector.Bijector{bijector.StickBreaking(), bijector.CorrCholesky()} {
 			y := b.Forward(torch.Of(none)).T()
 			require.Equal(t, []float64{1, 1}, floats(y), b.Name())
-			require.Equal(t, b.ForwardShape([]int64{2, 0}), shapeOf(y), b.Name())
+			require.Equal(t, b.ForwardShape([]int{2, 0}), shapeOf(y), b.Name())
 			require.Equal(t, []float64{0, 0}, floats(b.LogAbsDetJacobian(torch.Of(none), torch.Of(y)).T()), b.Name())
-			require.Equal(t, []int64{2, 0}, shapeOf(b.Inverse(torch.Of(y)).T()), b.Name())
+			require.Equal(t, []int{2, 0}, shapeOf(b.Inverse(torch.Of(y)).T()), b.Name())
 		}
 	})
 }

@@ -102,14 +102,14 @@ func (b chain) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	})
 }
 
-func (b chain) ForwardShape(shape []int64) []int64 {
+func (b chain) ForwardShape(shape []int) []int {
 	for _, p := range b.parts {
 		shape = p.ForwardShape(shape)
 	}
 	return shape
 }
 
-func (b chain) InverseShape(shape []int64) []int64 {
+func (b chain) InverseShape(shape []int) []int {
 	for _, p := range slices.Backward(b.parts) {
 		shape = p.InverseShape(shape)
 	}
@@ -170,8 +170,8 @@ func (b inverse) Forward(x torch.Tensor) torch.Tensor { return b.Bijector.Invers
 func (b inverse) Inverse(y torch.Tensor) torch.Tensor { return b.Bijector.Forward(y) }
 func (b inverse) DomainEventDims() int                { return b.Bijector.CodomainEventDims() }
 func (b inverse) CodomainEventDims() int              { return b.Bijector.DomainEventDims() }
-func (b inverse) ForwardShape(shape []int64) []int64  { return b.Bijector.InverseShape(shape) }
-func (b inverse) InverseShape(shape []int64) []int64  { return b.Bijector.ForwardShape(shape) }
+func (b inverse) ForwardShape(shape []int) []int  { return b.Bijector.InverseShape(shape) }
+func (b inverse) InverseShape(shape []int) []int  { return b.Bijector.ForwardShape(shape) }
 func (b inverse) Validate() error                     { return Validate(b.Bijector) }
 func (b inverse) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 	return b.Bijector.LogAbsDetJacobian(y, x).Neg()

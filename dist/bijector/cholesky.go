@@ -22,7 +22,7 @@ func (b triangle) DomainEventDims() int   { return 1 }
 func (b triangle) CodomainEventDims() int { return 2 }
 
 // at is the place in the vector of element (i, j) of the lower triangle, from 0.
-func (b triangle) at(i, j int64) int64 {
+func (b triangle) at(i, j int) int {
 	if b.diagonal {
 		return i*(i+1)/2 + j
 	}
@@ -30,13 +30,13 @@ func (b triangle) at(i, j int64) int64 {
 }
 
 // length is that of the vector for k x k matrices.
-func (b triangle) length(k int64) int64 { return b.at(k, 0) }
+func (b triangle) length(k int) int { return b.at(k, 0) }
 
 // size is k for vectors of a shape.
-func (b triangle) size(shape []int64) int64 {
+func (b triangle) size(shape []int) int {
 	n := last(b.name, shape)
-	k := int64(math.Sqrt(float64(2*n)) + 0.5)
-	for _, k := range []int64{k, k + 1} {
+	k := int(math.Sqrt(float64(2*n)) + 0.5)
+	for _, k := range []int{k, k + 1} {
 		if k > 0 && b.length(k) == n {
 			return k
 		}
@@ -49,12 +49,12 @@ func (b triangle) size(shape []int64) int64 {
 		fmt.Sprintf("the length must be %s for some k ≥ 1", form)})
 }
 
-func (b triangle) ForwardShape(shape []int64) []int64 {
+func (b triangle) ForwardShape(shape []int) []int {
 	k := b.size(shape)
 	return resize(shape, k, k)
 }
 
-func (b triangle) InverseShape(shape []int64) []int64 {
+func (b triangle) InverseShape(shape []int) []int {
 	k := square(b.name, shape)
 	return resize(shape[:len(shape)-1], b.length(k))
 }
@@ -65,12 +65,12 @@ func (b triangle) Image(s support.Support) support.Support {
 }
 
 // matrix lays elements of a vector out as a k x k matrix. source gives the place of each element, or -1 for 0.
-func matrix(x torch.Tensor, k int64, source func(i, j int64) int64) torch.Tensor {
+func matrix(x torch.Tensor, k int, source func(i, j int) int) torch.Tensor {
 	shape := x.Shape()
 	n := shape[len(shape)-1]
-	index := make([]int64, 0, k*k)
-	for i := int64(0); i < k; i++ {
-		for j := int64(0); j < k; j++ {
+	index := make([]int, 0, k*k)
+	for i := int(0); i < k; i++ {
+		for j := int(0); j < k; j++ {
 			at := source(i, j)
 			if at < 0 {
 				at = n
@@ -78,16 +78,16 @@ func matrix(x torch.Tensor, k int64, source func(i, j int64) int64) torch.Tensor
 			index = append(index, at)
 		}
 	}
-	padded := cat(x, torch.Of(x.T().MustNewZeros(resize(shape, 1), x.T().DType(), device(x), false)))
+	padded := cat(x, torch.Of(x.T().MustNewZeros(torch.Int64s(resize(shape, 1)), x.T().DType(), device(x), false)))
 	return pick(padded, index).Reshape(resize(shape, k, k)...)
 }
 
 // vector takes the lower triangle of k x k matrices, row by row.
-func (b triangle) vector(y torch.Tensor, k int64) torch.Tensor {
+func (b triangle) vector(y torch.Tensor, k int) torch.Tensor {
 	shape := y.Shape()
-	index := make([]int64, 0, b.length(k))
-	for i := int64(0); i < k; i++ {
-		for j := int64(0); b.at(i, j) < b.at(i+1, 0); j++ {
+	index := make([]int, 0, b.length(k))
+	for i := int(0); i < k; i++ {
+		for j := int(0); b.at(i, j) < b.at(i+1, 0); j++ {
 			index = append(index, i*k+j)
 		}
 	}
@@ -95,17 +95,17 @@ func (b triangle) vector(y torch.Tensor, k int64) torch.Tensor {
 }
 
 // diagonalOf is the diagonal of a vector's matrix.
-func (b triangle) diagonalOf(x torch.Tensor, k int64) torch.Tensor {
-	index := make([]int64, k)
+func (b triangle) diagonalOf(x torch.Tensor, k int) torch.Tensor {
+	index := make([]int, k)
 	for i := range index {
-		index[i] = b.at(int64(i), int64(i))
+		index[i] = b.at(int(i), int(i))
 	}
 	return pick(x, index)
 }
 
 // weighted sums the last dimension with weights.
 func weighted(x torch.Tensor, weights []float64) torch.Tensor {
-	return operand.SumLast(x.Mul(constant(x, weights, int64(len(weights)))), 1)
+	return operand.SumLast(x.Mul(constant(x, weights, int(len(weights)))), 1)
 }
 
 // lowerCholesky makes Cholesky factors.
@@ -120,7 +120,7 @@ func LowerCholesky() Bijector {
 
 func (b lowerCholesky) Forward(x torch.Tensor) torch.Tensor {
 	k := b.size(x.Shape())
-	below := matrix(x, k, func(i, j int64) int64 {
+	below := matrix(x, k, func(i, j int) int {
 		if j < i {
 			return b.at(i, j)
 		}

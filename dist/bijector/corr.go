@@ -31,14 +31,14 @@ func (corrCholesky) logs(x torch.Tensor) torch.Tensor {
 
 func (b corrCholesky) Forward(x torch.Tensor) torch.Tensor {
 	k := b.size(x.Shape())
-	z := matrix(x.Tanh(), k, func(i, j int64) int64 {
+	z := matrix(x.Tanh(), k, func(i, j int) int {
 		if j < i {
 			return b.at(i, j)
 		}
 		return -1
 	})
 	// Column j has the logarithm of column j−1, so that the sum up to j is that of the product before j.
-	before := matrix(b.logs(x), k, func(i, j int64) int64 {
+	before := matrix(b.logs(x), k, func(i, j int) int {
 		if 0 < j && j <= i {
 			return b.at(i, j-1)
 		}
@@ -62,7 +62,7 @@ func (b corrCholesky) Inverse(y torch.Tensor) torch.Tensor {
 		here := make([]bool, k)
 		here[j] = true
 		length = torch.Of(diagonal.T().MustWhereSelf(mask(y, here).T(),
-			length.T().MustHypot(y.T().MustSelect(-1, j, false), false), false))
+			length.T().MustHypot(y.T().MustSelect(-1, int64(j), false), false), false))
 	}
 	if k == 1 {
 		return b.vector(y, k)
@@ -73,8 +73,8 @@ func (b corrCholesky) Inverse(y torch.Tensor) torch.Tensor {
 func (b corrCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	k := b.size(x.Shape())
 	weights := make([]float64, 0, b.length(k))
-	for i := int64(1); i < k; i++ {
-		for j := int64(0); j < i; j++ {
+	for i := int(1); i < k; i++ {
+		for j := int(0); j < i; j++ {
 			weights = append(weights, 1+float64(i-1-j)/2)
 		}
 	}

@@ -31,8 +31,8 @@ type Bijector interface {
 	DomainEventDims() int
 	CodomainEventDims() int
 	// ForwardShape is the shape of y for a shape of x, InverseShape the other way.
-	ForwardShape(shape []int64) []int64
-	InverseShape(shape []int64) []int64
+	ForwardShape(shape []int) []int
+	InverseShape(shape []int) []int
 }
 
 // Imager is a bijector that knows where it takes a set.

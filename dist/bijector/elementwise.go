@@ -59,8 +59,8 @@ func (b elementwise) typed(t, like torch.Tensor) torch.Tensor {
 	return t
 }
 
-func (b elementwise) ForwardShape(shape []int64) []int64 {
-	shapes := [][]int64{shape}
+func (b elementwise) ForwardShape(shape []int) []int {
+	shapes := [][]int{shape}
 	for _, p := range b.params {
 		if !operand.IsNumber(p.Tensor) {
 			shapes = append(shapes, p.Shape())
@@ -68,7 +68,7 @@ func (b elementwise) ForwardShape(shape []int64) []int64 {
 	}
 	return broadcast(b.name, shapes...)
 }
-func (b elementwise) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+func (b elementwise) InverseShape(shape []int) []int { return b.ForwardShape(shape) }
 
 // Image takes the ends of an interval along. Of vectors and matrices it only says that they are real.
 func (b elementwise) Image(s support.Support) support.Support {

@@ -19,27 +19,27 @@ func TestForReachesTheSupport(t *testing.T) {
 		cases := []struct {
 			s     support.Support
 			name  string
-			shape []int64 // of unconstrained values, the event last
+			shape []int // of unconstrained values, the event last
 		}{
 			{support.Real, "Identity", nil},
 			{support.Positive, "Exp", nil},
 			{support.Nonnegative, "Exp", nil},
 			{support.UnitInterval, "Sigmoid", nil},
 			{support.Interval(-1, 2), "Interval", nil},
-			{support.Interval(low, high), "Interval", []int64{3}},
-			{support.Interval(-2, high), "Interval", []int64{3}},
+			{support.Interval(low, high), "Interval", []int{3}},
+			{support.Interval(-2, high), "Interval", []int{3}},
 			{support.GreaterThan(3), "GreaterThan", nil},
-			{support.GreaterThan(low), "GreaterThan", []int64{3}},
+			{support.GreaterThan(low), "GreaterThan", []int{3}},
 			{support.LessThan(3), "LessThan", nil},
-			{support.LessThan(high), "LessThan", []int64{3}},
-			{support.Simplex, "StickBreaking", []int64{4}},
-			{support.ZeroSum, "ZeroSum", []int64{4}},
-			{support.Ordered, "Ordered", []int64{4}},
-			{support.PositiveOrdered, "PositiveOrdered", []int64{4}},
-			{support.UnitVector, "UnitVector", []int64{4}},
-			{support.LowerCholesky, "LowerCholesky", []int64{6}},
-			{support.CorrCholesky, "CorrCholesky", []int64{6}},
-			{support.PositiveDefinite, "PositiveDefinite", []int64{6}},
+			{support.LessThan(high), "LessThan", []int{3}},
+			{support.Simplex, "StickBreaking", []int{4}},
+			{support.ZeroSum, "ZeroSum", []int{4}},
+			{support.Ordered, "Ordered", []int{4}},
+			{support.PositiveOrdered, "PositiveOrdered", []int{4}},
+			{support.UnitVector, "UnitVector", []int{4}},
+			{support.LowerCholesky, "LowerCholesky", []int{6}},
+			{support.CorrCholesky, "CorrCholesky", []int{6}},
+			{support.PositiveDefinite, "PositiveDefinite", []int{6}},
 		}
 		for i, c := range cases {
 			for extra := 0; extra <= 2; extra++ {
@@ -51,7 +51,7 @@ func TestForReachesTheSupport(t *testing.T) {
 				require.NoError(t, err, c.name)
 				require.Equal(t, c.name, b.Name())
 				require.Equal(t, s.EventDims(), b.CodomainEventDims(), c.name)
-				shape := append([]int64{5, 2, 3}, c.shape...)
+				shape := append([]int{5, 2, 3}, c.shape...)
 				n := 1
 				for _, k := range shape {
 					n *= int(k)
@@ -244,7 +244,7 @@ func TestErrors(t *testing.T) {
 				bijector.Permute(1, 0).Forward(torch.Of(m)).T()
 			},
 			"bijector.CorrCholesky: a vector of length 2: the length must be k(k−1)/2 for some k ≥ 1": func() {
-				bijector.CorrCholesky().ForwardShape([]int64{3, 2})
+				bijector.CorrCholesky().ForwardShape([]int{3, 2})
 			},
 			"bijector.LowerCholesky: a vector of length 5: the length must be k(k+1)/2 for some k ≥ 1": func() {
 				bijector.LowerCholesky().Forward(torch.Of(vec(make([]float64, 5)))).T()
@@ -259,7 +259,7 @@ func TestErrors(t *testing.T) {
 				bijector.StickBreaking().Inverse(torch.Of(vec(nil, 0))).T()
 			},
 			"bijector.Affine: the shapes [[4] [3]]: they do not broadcast to one shape": func() {
-				bijector.Affine(vec([]float64{1, 2, 3}), 1).ForwardShape([]int64{4})
+				bijector.Affine(vec([]float64{1, 2, 3}), 1).ForwardShape([]int{4})
 			},
 		}
 		for want, f := range cases {

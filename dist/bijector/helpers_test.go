@@ -14,7 +14,7 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) *ts.Tensor {
+func vec(data []float64, shape ...int) *ts.Tensor {
 	return torch.New(data, shape...).T()
 }
 
@@ -22,7 +22,7 @@ func vec(data []float64, shape ...int64) *ts.Tensor {
 func floats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
 
 // shapeOf is the shape of a tensor.
-func shapeOf(t *ts.Tensor) []int64 { return torch.Of(t).Shape() }
+func shapeOf(t *ts.Tensor) []int { return torch.Of(t).Shape() }
 
 // sum is the sum of all elements.
 func sum(t *ts.Tensor) *ts.Tensor { return t.MustSum(t.DType(), false) }
@@ -97,7 +97,7 @@ func jacobian(f func(x []float64) []float64, x []float64) [][]float64 {
 
 // gradientOf is the gradient of a scalar function of a vector, from autograd.
 func gradientOf(f func(x torch.Tensor) torch.Tensor, x []float64) []float64 {
-	_, grad, err := torch.ValueAndGrad(f, torch.Of(vec(x, int64(len(x)))))
+	_, grad, err := torch.ValueAndGrad(f, torch.Of(vec(x, int(len(x)))))
 	return floats(torch.Must(grad, err).T())
 }
 
@@ -105,7 +105,7 @@ func gradientOf(f func(x torch.Tensor) torch.Tensor, x []float64) []float64 {
 func number(f func(x torch.Tensor) torch.Tensor) func(x []float64) []float64 {
 	return func(x []float64) (out []float64) {
 		torch.Must(0, torch.Do(func(*torch.Scope) error {
-			out = floats(f(torch.Of(vec(x, int64(len(x))))).T())
+			out = floats(f(torch.Of(vec(x, int(len(x))))).T())
 			return nil
 		}))
 		return out

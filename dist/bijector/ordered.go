@@ -61,11 +61,11 @@ func (b ordered) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	return operand.SumLast(part(x, 1, n-1), 1)
 }
 
-func (b ordered) ForwardShape(shape []int64) []int64 {
+func (b ordered) ForwardShape(shape []int) []int {
 	last(b.Name(), shape)
 	return slices.Clone(shape)
 }
-func (b ordered) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+func (b ordered) InverseShape(shape []int) []int { return b.ForwardShape(shape) }
 
 // Image is all increasing vectors.
 func (b ordered) Image(s support.Support) support.Support {

@@ -25,7 +25,7 @@ func (stickBreaking) DomainEventDims() int   { return 1 }
 func (stickBreaking) CodomainEventDims() int { return 1 }
 
 // offsets are log(k−i) for i from 1 to k−1.
-func (b stickBreaking) offsets(like torch.Tensor, k int64) torch.Tensor {
+func (b stickBreaking) offsets(like torch.Tensor, k int) torch.Tensor {
 	data := make([]float64, k-1)
 	for i := range data {
 		data[i] = math.Log(float64(k) - 1 - float64(i))
@@ -63,10 +63,10 @@ func (b stickBreaking) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	return operand.SumLast(b.logs(x), 1)
 }
 
-func (b stickBreaking) ForwardShape(shape []int64) []int64 {
+func (b stickBreaking) ForwardShape(shape []int) []int {
 	return resize(shape, last(b.Name(), shape)+1)
 }
-func (b stickBreaking) InverseShape(shape []int64) []int64 {
+func (b stickBreaking) InverseShape(shape []int) []int {
 	return resize(shape, last(b.Name(), shape)-1)
 }
 

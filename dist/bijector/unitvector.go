@@ -49,11 +49,11 @@ func (b unitVector) LogDensityTerm(x torch.Tensor) torch.Tensor {
 	return squares.Mul(-0.5).Add(logArea - n/2*math.Log(2*math.Pi))
 }
 
-func (b unitVector) ForwardShape(shape []int64) []int64 {
+func (b unitVector) ForwardShape(shape []int) []int {
 	last(b.Name(), shape)
 	return slices.Clone(shape)
 }
-func (b unitVector) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+func (b unitVector) InverseShape(shape []int) []int { return b.ForwardShape(shape) }
 
 // Image is the sphere.
 func (b unitVector) Image(s support.Support) support.Support {
@@ -61,18 +61,18 @@ func (b unitVector) Image(s support.Support) support.Support {
 }
 
 // permute changes the order of a vector's elements.
-type permute struct{ order, back []int64 }
+type permute struct{ order, back []int }
 
 // Permute puts the elements of vectors in another order: yᵢ = x at order[i], counted from 0. log |det| = 0.
 func Permute(order ...int) Bijector {
-	b := permute{make([]int64, len(order)), make([]int64, len(order))}
+	b := permute{make([]int, len(order)), make([]int, len(order))}
 	seen := make([]bool, len(order))
 	for i, from := range order {
 		if from < 0 || from >= len(order) || seen[from] {
 			panic(&Error{"Permute", "order", fmt.Sprint(order), fmt.Sprintf("it must have each of 0 to %d once", len(order)-1)})
 		}
 		seen[from] = true
-		b.order[i], b.back[from] = int64(from), int64(i)
+		b.order[i], b.back[from] = int(from), int(i)
 	}
 	return b
 }
@@ -93,13 +93,13 @@ func (b permute) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	return operand.SumLast(torch.Of(b.fits(x).T().MustZerosLike(false)), 1)
 }
 
-func (b permute) ForwardShape(shape []int64) []int64 {
-	if n := last(b.Name(), shape); n != int64(len(b.order)) {
+func (b permute) ForwardShape(shape []int) []int {
+	if n := last(b.Name(), shape); n != int(len(b.order)) {
 		panic(&Error{b.Name(), "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the order has %d", len(b.order))})
 	}
 	return slices.Clone(shape)
 }
-func (b permute) InverseShape(shape []int64) []int64 { return b.ForwardShape(shape) }
+func (b permute) InverseShape(shape []int) []int { return b.ForwardShape(shape) }
 
 // Image is the same set where its elements are alike; increasing vectors lose that.
 func (b permute) Image(s support.Support) support.Support {

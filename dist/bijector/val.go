@@ -24,23 +24,23 @@ func param(bijector, name string, x any) torch.Tensor {
 }
 
 // constant is a tensor of the type and on the device of another. Without a shape it is a single number.
-func constant(like torch.Tensor, data []float64, shape ...int64) torch.Tensor {
+func constant(like torch.Tensor, data []float64, shape ...int) torch.Tensor {
 	if shape == nil {
-		shape = []int64{}
+		shape = []int{}
 	}
 	return torch.Must(torch.FromSliceOn(device(like), torch.Must(torch.DTypeOfTensor(like)), data, shape...))
 }
 
 // pick takes elements along the last dimension.
-func pick(t torch.Tensor, index []int64) torch.Tensor {
-	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int64](), index, int64(len(index))))
+func pick(t torch.Tensor, index []int) torch.Tensor {
+	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int](), index, int(len(index))))
 	// from the front: vmap of libtorch 1.13 takes −1 wrongly
 	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false))
 }
 
 // part is a stretch of the last dimension.
-func part(t torch.Tensor, from, length int64) torch.Tensor {
-	return torch.Of(t.T().MustNarrow(-1, from, length, false))
+func part(t torch.Tensor, from, length int) torch.Tensor {
+	return torch.Of(t.T().MustNarrow(-1, int64(from), int64(length), false))
 }
 
 // cat joins tensors along the last dimension.
@@ -55,7 +55,7 @@ func tails(t torch.Tensor) torch.Tensor {
 }
 
 // last is the last size of a shape, or a panic.
-func last(bijector string, shape []int64) int64 {
+func last(bijector string, shape []int) int {
 	if len(shape) == 0 {
 		panic(&Error{bijector, "", "a value of shape []", "it needs a last dimension, of a vector"})
 	}
@@ -63,12 +63,12 @@ func last(bijector string, shape []int64) int64 {
 }
 
 // resize changes the last size of a shape.
-func resize(shape []int64, last ...int64) []int64 {
+func resize(shape []int, last ...int) []int {
 	return append(slices.Clone(shape[:len(shape)-1]), last...)
 }
 
 // square is the size of the matrices at the end of a shape, or a panic.
-func square(bijector string, shape []int64) int64 {
+func square(bijector string, shape []int) int {
 	n := len(shape)
 	if n < 2 || shape[n-1] != shape[n-2] {
 		panic(&Error{bijector, "", fmt.Sprintf("a value of shape %v", shape),
@@ -78,7 +78,7 @@ func square(bijector string, shape []int64) int64 {
 }
 
 // broadcast is the common shape of several, or a panic.
-func broadcast(bijector string, shapes ...[]int64) []int64 {
+func broadcast(bijector string, shapes ...[]int) []int {
 	out, ok := operand.Broadcast(shapes...)
 	if !ok {
 		panic(&Error{bijector, "", fmt.Sprintf("the shapes %v", shapes), "they do not broadcast to one shape"})
@@ -90,11 +90,11 @@ func broadcast(bijector string, shapes ...[]int64) []int64 {
 func device(t torch.Tensor) gotch.Device { return torch.Must(torch.DeviceOf(t)) }
 
 // identity is the k x k identity matrix.
-func identity(like torch.Tensor, k int64) torch.Tensor {
-	return torch.Of(ts.MustEye(k, like.T().DType(), device(like)))
+func identity(like torch.Tensor, k int) torch.Tensor {
+	return torch.Of(ts.MustEye(int64(k), like.T().DType(), device(like)))
 }
 
 // mask is a vector of booleans where another tensor lives.
 func mask(like torch.Tensor, data []bool) torch.Tensor {
-	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int64(len(data))))
+	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int(len(data))))
 }

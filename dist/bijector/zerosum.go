@@ -41,8 +41,8 @@ func (b zeroSum) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	return torch.Of(operand.SumLast(x, 1).T().MustZerosLike(false))
 }
 
-func (b zeroSum) ForwardShape(shape []int64) []int64 { return resize(shape, last(b.Name(), shape)+1) }
-func (b zeroSum) InverseShape(shape []int64) []int64 { return resize(shape, last(b.Name(), shape)-1) }
+func (b zeroSum) ForwardShape(shape []int) []int { return resize(shape, last(b.Name(), shape)+1) }
+func (b zeroSum) InverseShape(shape []int) []int { return resize(shape, last(b.Name(), shape)-1) }
 
 // Image is all vectors with sum 0.
 func (b zeroSum) Image(s support.Support) support.Support {

@@ -120,7 +120,7 @@ func TestARMAOfPartialAutocorrelations(t *testing.T) {
 		s := statespace.New(5, 0.1, statespace.ARMA{AR: statespace.Stationary(tensor([]float64{-0.99, 0.99, 0.99}))})
 		v := s.LogProb(tensor(wave(5, false))).Item()
 		assert.False(t, math.IsNaN(v) || math.IsInf(v, 0))
-		assert.Equal(t, []int64{0}, statespace.Stationary(torch.Zeros(0)).Shape())
+		assert.Equal(t, []int{0}, statespace.Stationary(torch.Zeros(0)).Shape())
 	})
 }
 

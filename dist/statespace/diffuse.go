@@ -48,7 +48,7 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 			s[j*q+i] = s[i*q+j]
 		}
 	}
-	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int64(q), int64(q))...)
+	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int(q), int(q))...)
 	factor = square.Cholesky()
 	// Rounding makes a pivot that is 0 a small number of either sign. Only a negative one becomes NaN.
 	determined := factor.Diag().Square().Gt(square.Diag().Mul(leastPivot))

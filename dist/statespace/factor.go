@@ -28,7 +28,7 @@ func (f factored) square() factored {
 		weights[j] = products.Slice(-1, 0, 1)
 		known := make([]float64, j+1)
 		known[j] = 1
-		column := spread(constant(known, j+1), lead, []int64{int64(j + 1)})
+		column := spread(constant(known, j+1), lead, []int{int(j + 1)})
 		if j < m-1 {
 			u := products.Slice(-1, 1, m-j).Div(weights[j].Add(tiny))
 			w = w.Slice(-2, 1, m-j).Sub(u.Unsqueeze(-1).Mul(v))
@@ -65,7 +65,7 @@ func rowTimes(a, x torch.Tensor) torch.Tensor     { return a.Mul(x.Unsqueeze(-2)
 func timesColumns(x, a torch.Tensor) torch.Tensor { return a.Mul(x.Unsqueeze(-1)).Sum(-2) }
 
 // spread is a tensor with these dimensions in front of its own.
-func spread(x torch.Tensor, lead, own []int64) torch.Tensor {
-	shape := append(append([]int64{}, lead...), own...)
+func spread(x torch.Tensor, lead, own []int) torch.Tensor {
+	shape := append(append([]int{}, lead...), own...)
 	return x.Expand(shape...)
 }

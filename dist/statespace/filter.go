@@ -11,7 +11,7 @@ import (
 // filtered is a run of the filter over a series. All that it holds may have dimensions in front.
 type filtered struct {
 	s     Series
-	lead  []int64
+	lead  []int
 	mask  torch.Tensor // [..., T, p]: 1 where a number is there, 0 where it is missing
 	steps []step
 }
@@ -110,7 +110,7 @@ func (n *step) observe(design, variances, y, there, mask torch.Tensor) {
 		// (I − gain z') P (I − gain z')' + h gain gain', which rounding cannot make negative.
 		n.pAfter = factored{
 			torch.Cat(-1, n.pAfter.w.Sub(column.Mul(root.Unsqueeze(-2))), column),
-			torch.Cat(-1, n.pAfter.l, spread(h, lead, []int64{1})),
+			torch.Cat(-1, n.pAfter.l, spread(h, lead, []int{1})),
 		}
 		n.seen = append(n.seen, o)
 	}
@@ -132,7 +132,7 @@ func (f *filtered) all(of func(seen) torch.Tensor) torch.Tensor {
 			out = append(out, of(o))
 		}
 	}
-	shape := append(slices.Clone(f.lead), int64(len(f.steps)), int64(f.s.p))
+	shape := append(slices.Clone(f.lead), int(len(f.steps)), int(f.s.p))
 	return torch.Stack(-1, out...).Reshape(shape...)
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func tensor(x []float64, shape ...int64) torch.Tensor {
+func tensor(x []float64, shape ...int) torch.Tensor {
 	return torch.New(x, shape...)
 }
 
@@ -57,7 +57,7 @@ func jointOf(s statespace.System, h [][]float64) joint {
 	x.Slice(0, j.m, 0, k).(*mat.Dense).Copy(dense(s.Spread))
 	mean := mat.NewVecDense(j.m, nil)
 	if s.Mean != nil {
-		copy(mean.RawVector().Data, torch.Of(s.Mean).Expand(int64(j.m)).Values())
+		copy(mean.RawVector().Data, torch.Of(s.Mean).Expand(int(j.m)).Values())
 	}
 	for t := range j.steps {
 		loads.Slice(t*j.m, (t+1)*j.m, 0, sources).(*mat.Dense).Copy(x)

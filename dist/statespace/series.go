@@ -21,7 +21,7 @@ type Series struct {
 	p      int          // observations at each time
 	noise  torch.Tensor // their standard deviations, [p] or [T, p]
 	offset torch.Tensor // added to them, [p] or [T, p]
-	batch  []int64
+	batch  []int
 }
 
 // New is the distribution of a series of steps times, the sum of its parts and of independent normal numbers with the
@@ -50,7 +50,7 @@ func New(steps int, noise any, parts ...Part) Series {
 		matrix torch.Tensor
 		least  int
 	}{{"Design", s.sys.Design, steps}, {"Transition", s.sys.Transition, steps - 1}, {"Noise", s.sys.Noise, steps - 1}} {
-		if shape := m.matrix.Shape(); len(shape) == 3 && shape[0] < int64(m.least) {
+		if shape := m.matrix.Shape(); len(shape) == 3 && shape[0] < int(m.least) {
 			fail(m.name, sized(shape), "its first dimension is time, of which the series has %d steps", steps)
 		}
 	}
@@ -61,7 +61,7 @@ func New(steps int, noise any, parts ...Part) Series {
 	if h, ok := number("noise", noise, 0).Number(); ok && !(h >= 0 && h <= largest) {
 		fail("noise", fmt.Sprint(h), "it is a standard deviation, which must be finite and at least 0")
 	}
-	s.offset = torch.Of(0).Expand(int64(s.p))
+	s.offset = torch.Of(0).Expand(int(s.p))
 	return s
 }
 
@@ -92,15 +92,15 @@ func (s Series) Offset(offset any) Series {
 // column is a number for each observation, [p] or [T, p].
 func (s Series) column(what string, x any) torch.Tensor {
 	v := number(what, x, 0)
-	shape, p := v.Shape(), int64(s.p)
+	shape, p := v.Shape(), int(s.p)
 	switch n := len(shape); {
 	case n == 0:
 		return v.Expand(p)
 	case n == 1 && shape[0] == p && (p > 1 || s.steps == 1):
 		return v
-	case n == 1 && p == 1 && shape[0] >= int64(s.steps):
+	case n == 1 && p == 1 && shape[0] >= int(s.steps):
 		return v.Unsqueeze(-1)
-	case n == 2 && shape[0] >= int64(s.steps) && shape[1] == p:
+	case n == 2 && shape[0] >= int(s.steps) && shape[1] == p:
 		return v
 	}
 	fail(what, sized(shape), "the series has %d steps of %d observations: it must be %s", s.steps, p, s.columns())
@@ -126,14 +126,14 @@ func row(column torch.Tensor, t int) torch.Tensor {
 func (s Series) Name() string { return "statespace" }
 
 // BatchShape is the shape of independent series of the same law.
-func (s Series) BatchShape() []int64 { return slices.Clone(s.batch) }
+func (s Series) BatchShape() []int { return slices.Clone(s.batch) }
 
 // EventShape is [steps], or [steps, p] where each time has p > 1 observations.
-func (s Series) EventShape() []int64 {
+func (s Series) EventShape() []int {
 	if s.p == 1 {
-		return []int64{int64(s.steps)}
+		return []int{int(s.steps)}
 	}
-	return []int64{int64(s.steps), int64(s.p)}
+	return []int{int(s.steps), int(s.p)}
 }
 
 // Support is all real numbers, and NaN for those that are missing.
@@ -168,7 +168,7 @@ func (s Series) shortened(value torch.Tensor) (Series, torch.Tensor) {
 }
 
 // Sample draws series, reparameterised. A diffuse start cannot be drawn from.
-func (s Series) Sample(src *dist.Source, sample ...int64) torch.Tensor {
+func (s Series) Sample(src *dist.Source, sample ...int) torch.Tensor {
 	if s.sys.diffuse() > 0 {
 		fail("Diffuse", "set", "the flat prior of the first states cannot be drawn from: give them a proper one")
 	}
@@ -185,15 +185,15 @@ func (s Series) event(y torch.Tensor) torch.Tensor {
 }
 
 // simulate draws states, [..., T, m], and observations, [..., T, p].
-func (s Series) simulate(src *dist.Source, lead []int64) (states, y torch.Tensor) {
+func (s Series) simulate(src *dist.Source, lead []int) (states, y torch.Tensor) {
 	s.made()
-	normal := func(n ...int64) torch.Tensor {
+	normal := func(n ...int) torch.Tensor {
 		return torch.Must(src.Normal(append(slices.Clone(lead), n...), gotch.Double, torch.CPU))
 	}
 	columns := s.sys.Noise.Shape()
 	start := normal(s.sys.Spread.Shape()[1])
-	steps := normal(int64(s.steps), columns[len(columns)-1])
-	last := normal(int64(s.steps), int64(s.p))
+	steps := normal(int(s.steps), columns[len(columns)-1])
+	last := normal(int(s.steps), int(s.p))
 	// The root of a weight of 0 has no derivative, and needs none.
 	root := s.sys.weights.Add(tiny).Sqrt()
 	x := rowTimes(s.sys.Spread, start.Mul(root)).Add(s.sys.Mean)
@@ -243,7 +243,7 @@ func (s Series) moment(of func(*filtered) torch.Tensor) torch.Tensor {
 func (s Series) spreadOut(x torch.Tensor) torch.Tensor { return spread(x, s.batch, s.EventShape()) }
 
 // Expand makes it the distribution of independent series of the same law.
-func (s Series) Expand(batch ...int64) dist.Distribution {
+func (s Series) Expand(batch ...int) dist.Distribution {
 	shape, ok := operand.Broadcast(s.batch, batch)
 	if !ok || !slices.Equal(shape, batch) && len(shape)+len(batch) > 0 {
 		fail("", fmt.Sprintf("batch shape %v", s.batch), "it does not broadcast to %v", batch)

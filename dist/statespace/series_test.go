@@ -51,7 +51,7 @@ func general(steps int) statespace.System {
 		for i := range x {
 			x[i] = math.Sin(f * float64(i+1))
 		}
-		return tensor(x, int64(steps), int64(rows), int64(columns))
+		return tensor(x, int(steps), int(rows), int(columns))
 	}
 	return statespace.System{
 		Design: fill(2, 3, 0.7), Transition: fill(3, 3, 1.3).Mul(0.6), Noise: fill(3, 2, 2.1),
@@ -124,7 +124,7 @@ func together(systems ...statespace.System) statespace.System {
 			out.Slice(i, i+r, j, j+c).(*mat.Dense).Copy(d)
 			i, j = i+r, j+c
 		}
-		return tensor(out.RawMatrix().Data, int64(rows), int64(columns))
+		return tensor(out.RawMatrix().Data, int(rows), int(columns))
 	}
 	var design, mean []float64
 	for _, s := range systems {
@@ -186,10 +186,10 @@ func TestLogProbOfMany(t *testing.T) {
 		assert.InDelta(t, s.LogProb(tensor(a)).Item(), both[0], 1e-12)
 		assert.InDelta(t, s.LogProb(tensor(b)).Item(), both[1], 1e-12)
 		plate := s.Expand(3)
-		assert.Equal(t, []int64{3}, plate.BatchShape())
-		assert.Equal(t, []int64{3}, plate.LogProb(tensor(a)).Shape())
-		assert.Equal(t, []int64{2, 3, 16}, plate.Sample(torch.NewSource(1, 0), 2).Shape())
-		assert.Equal(t, []int64{3, 16}, plate.Variance().Shape())
+		assert.Equal(t, []int{3}, plate.BatchShape())
+		assert.Equal(t, []int{3}, plate.LogProb(tensor(a)).Shape())
+		assert.Equal(t, []int{2, 3, 16}, plate.Sample(torch.NewSource(1, 0), 2).Shape())
+		assert.Equal(t, []int{3, 16}, plate.Variance().Shape())
 	})
 }
 

@@ -65,12 +65,12 @@ func (s Series) smoothedMean(y torch.Tensor) torch.Tensor {
 // in a diffuse start.
 func (f *filtered) backward(both bool, at0 func(t int, r, n, response torch.Tensor)) {
 	m := f.s.sys.Spread.Shape()[0]
-	r := spread(torch.Of(0), f.lead, []int64{m})
-	n := spread(torch.Of(0), f.lead, []int64{m, m})
+	r := spread(torch.Of(0), f.lead, []int{m})
+	n := spread(torch.Of(0), f.lead, []int{m, m})
 	q := f.s.sys.diffuse()
 	var response torch.Tensor
 	if q > 0 {
-		response = spread(torch.Of(0), f.lead, []int64{m, int64(q)})
+		response = spread(torch.Of(0), f.lead, []int{m, int(q)})
 	}
 	for t := len(f.steps) - 1; t >= 0; t-- {
 		for _, o := range slices.Backward(f.steps[t].seen) {
@@ -103,7 +103,7 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n, response torch.Tens
 // SampleStates draws the states at all times given y, [sample..., T, m]: x* + E(x | y) − E(x | y*) for states x* and a
 // series y* drawn from the model (Durbin and Koopman 2002, Biometrika 89, 603–616). y* lacks the same numbers as y.
 // y has no dimensions in front. Of a diffuse start x* may have any first states.
-func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int64) torch.Tensor {
+func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int) torch.Tensor {
 	s.made()
 	if len(y.Shape()) > len(s.EventShape()) {
 		fail("value", sized(y.Shape()), "states are drawn given one series, of shape %v", s.EventShape())
@@ -112,6 +112,6 @@ func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int64) 
 	// Both means are linear in the series, so that the difference is the mean given the difference, without constants.
 	centred := s
 	centred.sys.Mean = torch.Of(0).Expand(s.sys.Spread.Shape()[0])
-	centred.offset = torch.Of(0).Expand(int64(s.p))
+	centred.offset = torch.Of(0).Expand(int(s.p))
 	return states.Add(centred.smoothedMean(y.Sub(s.event(drawn))))
 }

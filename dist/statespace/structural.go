@@ -148,9 +148,9 @@ const mostStates = 2048
 
 // constant is a tensor of numbers.
 func constant(x []float64, shape ...int) torch.Tensor {
-	sizes := make([]int64, len(shape))
+	sizes := make([]int, len(shape))
 	for i, n := range shape {
-		sizes[i] = int64(n)
+		sizes[i] = int(n)
 	}
 	return torch.New(x, sizes...)
 }

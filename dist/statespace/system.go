@@ -44,7 +44,7 @@ func fail(what, value, allowed string, args ...any) {
 	})
 }
 
-func sized(shape []int64) string { return fmt.Sprintf("a tensor of shape %v", shape) }
+func sized(shape []int) string { return fmt.Sprintf("a tensor of shape %v", shape) }
 
 // number is an argument that is a number or a tensor; nil is the default.
 func number(what string, x any, def float64) torch.Tensor {
@@ -89,7 +89,7 @@ func (s System) checked() System {
 		fail("Design", sized(design), "it must be [m], [p, m] or [T, p, m]")
 	}
 	m := design[len(design)-1]
-	square := func(what string, shape []int64, columns int64, of string) {
+	square := func(what string, shape []int, columns int, of string) {
 		n := len(shape)
 		if n < 2 || n > 3 || shape[n-2] != m || columns > 0 && shape[n-1] != columns || shape[n-1] == 0 {
 			fail(what, sized(shape),
@@ -129,7 +129,7 @@ func sum(parts []Part) System {
 			fail("parts", fmt.Sprintf("nil at index %d", i), "each part must be a System or one of the package's parts")
 		}
 		systems[i] = p.System().checked()
-		rows := func(s System) int64 { shape := s.Design.Shape(); return shape[len(shape)-2] }
+		rows := func(s System) int { shape := s.Design.Shape(); return shape[len(shape)-2] }
 		if have, want := rows(systems[i]), rows(systems[0]); have != want {
 			fail("parts", fmt.Sprintf("a part of %d observations at index %d", have, i),
 				"the first part has %d, and all must have as many", want)
@@ -164,7 +164,7 @@ func sum(parts []Part) System {
 
 // inTime gives all matrices a dimension of time where one has it.
 func inTime(matrices []torch.Tensor) []torch.Tensor {
-	var times int64
+	var times int
 	for _, m := range matrices {
 		if shape := m.Shape(); len(shape) == 3 {
 			if times > 0 && times != shape[0] {
@@ -184,7 +184,7 @@ func inTime(matrices []torch.Tensor) []torch.Tensor {
 
 // diagonal is the block-diagonal matrix.
 func diagonal(blocks []torch.Tensor) torch.Tensor {
-	var columns, before int64
+	var columns, before int
 	for _, b := range blocks {
 		shape := b.Shape()
 		columns += shape[len(shape)-1]
@@ -193,7 +193,7 @@ func diagonal(blocks []torch.Tensor) torch.Tensor {
 	for i, b := range blocks {
 		shape := b.Shape()
 		n := len(shape) - 1
-		blank := func(k int64) torch.Tensor { return torch.Zeros(append(slices.Clone(shape[:n]), k)...) }
+		blank := func(k int) torch.Tensor { return torch.Zeros(append(slices.Clone(shape[:n]), k)...) }
 		rows[i] = torch.Cat(-1, blank(before), b, blank(columns-before-shape[n]))
 		before += shape[n]
 	}

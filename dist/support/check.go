@@ -34,12 +34,12 @@ const (
 type checker struct {
 	s      Support
 	values []float64
-	shape  []int64
+	shape  []int
 	tol    float64
 }
 
 // checkValues finds the first element, vector or matrix outside.
-func (s Support) checkValues(values []float64, shape []int64, dtype gotch.DType) error {
+func (s Support) checkValues(values []float64, shape []int, dtype gotch.DType) error {
 	c := checker{s, values, shape, tolerance}
 	if dtype == gotch.Float || dtype == gotch.Half || dtype == gotch.BFloat16 {
 		c.tol = tolerance32
@@ -250,7 +250,7 @@ func indefinite(x []float64, k int, tol float64) string {
 }
 
 // spread gives the i-th value of a number or tensor that is broadcast to a shape.
-func spread(t torch.Tensor, shape []int64) (func(i int) float64, error) {
+func spread(t torch.Tensor, shape []int) (func(i int) float64, error) {
 	if c, ok := t.Number(); ok {
 		return func(int) float64 { return c }, nil
 	}
@@ -268,12 +268,12 @@ func spread(t torch.Tensor, shape []int64) (func(i int) float64, error) {
 }
 
 // place names the i-th element of a shape by its index.
-func place(word string, i int, shape []int64) string {
+func place(word string, i int, shape []int) string {
 	if len(shape) == 0 {
 		return strings.Replace(word, "element", "the value", 1)
 	}
-	index := make([]int64, len(shape))
-	rest := int64(i)
+	index := make([]int, len(shape))
+	rest := int(i)
 	for d := len(shape) - 1; d >= 0; d-- {
 		index[d], rest = rest%shape[d], rest/shape[d]
 	}

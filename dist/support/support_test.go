@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func vec(data []float64, shape ...int64) *ts.Tensor {
+func vec(data []float64, shape ...int) *ts.Tensor {
 	return torch.New(data, shape...).T()
 }
 
@@ -20,16 +20,16 @@ func vec(data []float64, shape ...int64) *ts.Tensor {
 func TestCheck(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	ends := vec([]float64{0, 10})
-	scalar := []int64{}
+	scalar := []int{}
 	cases := []struct {
 		s     support.Support
 		data  []float64
-		shape []int64
+		shape []int
 		want  string // empty for inside
 	}{
 		{support.Real, []float64{-1e300, 0, 1e300}, nil, ""},
 		{support.Real, []float64{1, nan}, nil, "element [1] of shape [2] is NaN: it must be a real number"},
-		{support.Real, []float64{1, 2, 3, inf}, []int64{2, 2},
+		{support.Real, []float64{1, 2, 3, inf}, []int{2, 2},
 			"element [1 1] of shape [2 2] is +Inf: it must be a real number"},
 		{support.Positive, []float64{1e-300, 1}, nil, ""},
 		{support.Positive, []float64{0}, scalar, "the value is 0: it must be a number greater than 0"},
@@ -39,7 +39,7 @@ func TestCheck(t *testing.T) {
 		{support.UnitInterval, []float64{0, 1.5, 2}, nil, "element [1] of shape [3] is 1.5: it must be a number from 0 to 1"},
 		{support.Interval(-1, 2), []float64{-1, 2}, nil, ""},
 		{support.Interval(-1, 2), []float64{-1, -2}, nil, "element [1] of shape [2] is -2: it must be a number from -1 to 2"},
-		{support.Interval(ends, 12), []float64{0, 11, 1, 9}, []int64{2, 2},
+		{support.Interval(ends, 12), []float64{0, 11, 1, 9}, []int{2, 2},
 			"element [1 1] of shape [2 2] is 9: it must be a number from 10 to 12"},
 		{support.Interval(ends, 12), []float64{1, 2, 3}, nil, "the shape of the value is [3]: an end of the support has " +
 			"shape [2], which does not broadcast to it"},
@@ -47,8 +47,8 @@ func TestCheck(t *testing.T) {
 			"element [1] of shape [2] is 1.5: it must be a number greater than 1.5"},
 		{support.LessThan(ends), []float64{-1, 9}, nil, ""},
 		{support.LessThan(ends), []float64{-1, 10}, nil, "element [1] of shape [2] is 10: it must be a number less than 10"},
-		{support.Simplex, []float64{0.2, 0.3, 0.5, 1, 0, 0}, []int64{2, 3}, ""},
-		{support.Simplex, []float64{0.2, 0.3, 0.5, 0.5, 0.4, 0}, []int64{2, 3}, "the vector at [1] of [2] is [0.5 0.4 0]: " +
+		{support.Simplex, []float64{0.2, 0.3, 0.5, 1, 0, 0}, []int{2, 3}, ""},
+		{support.Simplex, []float64{0.2, 0.3, 0.5, 0.5, 0.4, 0}, []int{2, 3}, "the vector at [1] of [2] is [0.5 0.4 0]: " +
 			"it must be a vector of positive numbers with sum 1: its sum is 0.9"},
 		{support.Simplex, []float64{1.5, -0.5}, nil, "the vector is [1.5 -0.5]: it must be a vector of positive numbers " +
 			"with sum 1: element 1 is -0.5"},
@@ -64,25 +64,25 @@ func TestCheck(t *testing.T) {
 			"positive numbers: element 0 is -1"},
 		{support.UnitVector, []float64{0.6, -0.8}, nil, ""},
 		{support.UnitVector, []float64{3, 4}, nil, "the vector is [3 4]: it must be a vector of length 1: its length is 5"},
-		{support.ZeroSum, []float64{1, 2, -3, 1e9, 1, -1e9}, []int64{2, 3}, ""},
+		{support.ZeroSum, []float64{1, 2, -3, 1e9, 1, -1e9}, []int{2, 3}, ""},
 		{support.ZeroSum, []float64{1, 2, -2}, nil,
 			"the vector is [1 2 -2]: it must be a vector of numbers with sum 0: its sum is 1"},
-		{support.LowerCholesky, []float64{1, 0, -3, 2}, []int64{2, 2}, ""},
-		{support.LowerCholesky, []float64{1, 0.5, -3, 2}, []int64{2, 2}, "the matrix is [1 0.5 -3 2]: it must be a " +
+		{support.LowerCholesky, []float64{1, 0, -3, 2}, []int{2, 2}, ""},
+		{support.LowerCholesky, []float64{1, 0.5, -3, 2}, []int{2, 2}, "the matrix is [1 0.5 -3 2]: it must be a " +
 			"lower-triangular matrix with positive diagonal: element [0 1] is 0.5"},
-		{support.LowerCholesky, []float64{1, 0, -3, 0}, []int64{2, 2}, "the matrix is [1 0 -3 0]: it must be a " +
+		{support.LowerCholesky, []float64{1, 0, -3, 0}, []int{2, 2}, "the matrix is [1 0 -3 0]: it must be a " +
 			"lower-triangular matrix with positive diagonal: element [1 1] is 0"},
-		{support.LowerCholesky, []float64{1, 0, 2, 3, 4, 5}, []int64{2, 3},
+		{support.LowerCholesky, []float64{1, 0, 2, 3, 4, 5}, []int{2, 3},
 			"the shape of the value is [2 3]: its matrices must be square"},
-		{support.CorrCholesky, []float64{1, 0, 0.6, 0.8}, []int64{2, 2}, ""},
-		{support.CorrCholesky, []float64{1, 0, 3, 4}, []int64{2, 2}, "the matrix is [1 0 3 4]: it must be the Cholesky " +
+		{support.CorrCholesky, []float64{1, 0, 0.6, 0.8}, []int{2, 2}, ""},
+		{support.CorrCholesky, []float64{1, 0, 3, 4}, []int{2, 2}, "the matrix is [1 0 3 4]: it must be the Cholesky " +
 			"factor of a correlation matrix: row 1 has length 5"},
-		{support.PositiveDefinite, []float64{1, 0.5, 0.5, 1}, []int64{2, 2}, ""},
-		{support.PositiveDefinite, []float64{1, 0.5, 0.25, 1}, []int64{2, 2}, "the matrix is [1 0.5 0.25 1]: it must be a " +
+		{support.PositiveDefinite, []float64{1, 0.5, 0.5, 1}, []int{2, 2}, ""},
+		{support.PositiveDefinite, []float64{1, 0.5, 0.25, 1}, []int{2, 2}, "the matrix is [1 0.5 0.25 1]: it must be a " +
 			"symmetric positive-definite matrix: element [1 0] is 0.25 and element [0 1] is 0.5"},
-		{support.PositiveDefinite, []float64{1, 0, 0, 1, 1, 2, 2, 1}, []int64{2, 2, 2}, "the matrix at [1] of [2] is [1 2 " +
+		{support.PositiveDefinite, []float64{1, 0, 0, 1, 1, 2, 2, 1}, []int{2, 2, 2}, "the matrix at [1] of [2] is [1 2 " +
 			"2 1]: it must be a symmetric positive-definite matrix: its leading 2 x 2 block is not positive definite"},
-		{support.PositiveDefinite, []float64{nan}, []int64{1, 1}, "the matrix is [NaN]: it must be a symmetric " +
+		{support.PositiveDefinite, []float64{nan}, []int{1, 1}, "the matrix is [NaN]: it must be a symmetric " +
 			"positive-definite matrix: element 0 is NaN"},
 		{support.Boolean, []float64{0, 1}, nil, ""},
 		{support.Boolean, []float64{0, 1, 2}, nil, "element [2] of shape [3] is 2: it must be 0 or 1"},
@@ -101,15 +101,15 @@ func TestCheck(t *testing.T) {
 			"the vector is [1 3 0]: it must be a vector of whole numbers from 0 with sum 3: its sum is 4"},
 		{support.Counts(3), []float64{0.5, 2.5}, nil, "the vector is [0.5 2.5]: it must be a vector of whole numbers from " +
 			"0 with sum 3: element 0 is 0.5"},
-		{support.Counts(ends), []float64{0, 0, 9, 1}, []int64{2, 2}, ""},
-		{support.Counts(ends), []float64{0, 0, 9, 2}, []int64{2, 2}, "the vector at [1] of [2] is [9 2]: it must be a " +
+		{support.Counts(ends), []float64{0, 0, 9, 1}, []int{2, 2}, ""},
+		{support.Counts(ends), []float64{0, 0, 9, 2}, []int{2, 2}, "the vector at [1] of [2] is [9 2]: it must be a " +
 			"vector of whole numbers from 0 with sum 10: its sum is 11"},
 		{support.Point, []float64{-7, nan}, nil, ""},
 		{support.At(3), []float64{3, 3}, nil, ""},
 		{support.At(inf), []float64{inf}, nil, ""},
 		{support.At(3), []float64{3, 2.5}, nil, "element [1] of shape [2] is 2.5: it must be 3"},
 		{support.At(ends), []float64{0, 10}, nil, ""},
-		{support.At(ends), []float64{0, 10, 0, 9}, []int64{2, 2}, "element [1 1] of shape [2 2] is 9: it must be 10"},
+		{support.At(ends), []float64{0, 10, 0, 9}, []int{2, 2}, "element [1 1] of shape [2 2] is 9: it must be 10"},
 		{support.At(ends).Independent(1), []float64{10, 10}, nil, "element [0] of shape [2] is 10: it must be 0"},
 	}
 	for _, c := range cases {
@@ -132,7 +132,7 @@ func TestCheckAllowsRounding(t *testing.T) {
 	require.NoError(t, support.Simplex.Check(torch.Must(torch.FromSliceOn(torch.CPU, gotch.Float, x))))
 	require.ErrorContains(t, support.Simplex.Check(vec(x)), "its sum is 1.00002")
 	require.NoError(t, support.Boolean.Check(torch.New([]bool{true, false})))
-	require.ErrorContains(t, support.Boolean.Check(torch.New([]int64{3})), "is 3: it must be 0 or 1")
+	require.ErrorContains(t, support.Boolean.Check(torch.New([]int{3})), "is 3: it must be 0 or 1")
 }
 
 func TestConstructorErrors(t *testing.T) {

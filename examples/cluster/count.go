@@ -15,13 +15,13 @@ func (r *report) count(dir string) error {
 		return err
 	}
 	var task string
-	var last int64
+	var last int
 	for _, f := range files {
 		text, err := os.ReadFile(filepath.Join(dir, f.Name()))
 		if err != nil {
 			return err
 		}
-		var resumed, step int64
+		var resumed, step int
 		if _, err := fmt.Sscan(string(text), &resumed, &step); err != nil {
 			continue // it died before its first update
 		}

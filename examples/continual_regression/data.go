@@ -33,7 +33,7 @@ type series struct {
 
 // batch is a series as tensors: x of shape [n, 1] and y of shape [n].
 func (s series) batch() (infer.Batch, error) {
-	x, err := torch.FromSlice(s.x, int64(len(s.x)), 1)
+	x, err := torch.FromSlice(s.x, int(len(s.x)), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +48,11 @@ func observe(seed uint64) ([]series, error) {
 	err := torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, math.MaxUint64)
 		for i := range out {
-			uniform, err := source.Uniform([]int64{points}, gotch.Double, torch.CPU)
+			uniform, err := source.Uniform([]int{points}, gotch.Double, torch.CPU)
 			if err != nil {
 				return err
 			}
-			normal, err := source.Normal([]int64{points}, gotch.Double, torch.CPU)
+			normal, err := source.Normal([]int{points}, gotch.Double, torch.CPU)
 			if err != nil {
 				return err
 			}

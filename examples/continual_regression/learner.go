@@ -23,7 +23,7 @@ type prediction struct {
 type training struct {
 	optimizer infer.Method
 	epochs    int
-	batch     int64
+	batch     int
 	seed      uint64 // of the order of the data, and of the samples of variational inference
 }
 
@@ -34,7 +34,7 @@ func (t training) run(ctx context.Context, method infer.Method, target infer.Tar
 	if err != nil {
 		return nil, err
 	}
-	n := int64(len(data.x))
+	n := int(len(data.x))
 	size := min(t.batch, n)
 	batches, err := infer.Minibatches(batch, infer.MinibatchOptions{Size: size, Seed: t.seed})
 	if err != nil {

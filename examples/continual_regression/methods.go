@@ -28,7 +28,7 @@ const (
 type schedule struct {
 	lr     float64
 	epochs int
-	batch  int64
+	batch  int
 	decay  bool
 }
 
@@ -40,9 +40,9 @@ func (s schedule) training(seed uint64, n int) training {
 	return training{optimizer: optim.Adam{LR: rate}, epochs: s.epochs, batch: s.batch, seed: seed}
 }
 
-func (s schedule) steps(n int) int64 {
-	size := min(s.batch, int64(n))
-	return int64(s.epochs) * ((int64(n) + size - 1) / size)
+func (s schedule) steps(n int) int {
+	size := min(s.batch, int(n))
+	return int(s.epochs) * ((int(n) + size - 1) / size)
 }
 
 // methods are those that are compared.
@@ -59,7 +59,7 @@ func (s schedule) steps(n int) int64 {
 // prior with standard deviations from 0.1 to 0.11: nearly the same for all parameters, so that it remembers where they
 // were, but not which of them mattered.
 func methods(settings string, quick bool) ([]method, error) {
-	hidden := int64(200)
+	hidden := int(200)
 	if quick {
 		hidden = 20
 	}

@@ -22,8 +22,8 @@ type model struct {
 }
 
 // perceptron is a network of one input and one output with ReLU units.
-func perceptron(priorSD float64, hidden ...int64) (model, error) {
-	net, err := nn.MLP{Sizes: append(append([]int64{1}, hidden...), 1)}.Build()
+func perceptron(priorSD float64, hidden ...int) (model, error) {
+	net, err := nn.MLP{Sizes: append(append([]int{1}, hidden...), 1)}.Build()
 	if err != nil {
 		return model{}, err
 	}

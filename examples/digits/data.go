@@ -21,7 +21,7 @@ type data struct {
 	what        string // strange things by their name
 }
 
-func (d *data) pixels() int64 { return int64(d.images.Side) * int64(d.images.Side) }
+func (d *data) pixels() int { return int(d.images.Side) * int(d.images.Side) }
 
 // read reads MNIST, or the digits that the repository carries.
 func read(o options) (*data, error) {
@@ -77,7 +77,7 @@ func read(o options) (*data, error) {
 }
 
 func set(d mnist.Data) (classify.Set, error) {
-	x, err := torch.FromSliceOn(torch.CPU, gotch.Float, d.Pixels, int64(d.Len()), int64(d.Side)*int64(d.Side))
+	x, err := torch.FromSliceOn(torch.CPU, gotch.Float, d.Pixels, int(d.Len()), int(d.Side)*int(d.Side))
 	return classify.Set{X: x, Labels: d.Labels}, err
 }
 

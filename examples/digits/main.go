@@ -70,7 +70,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 
 // newTask is the model.
 func newTask(d *data) (*task, error) {
-	net, err := nn.MLP{Sizes: []int64{d.pixels(), 50, 10}}.Build()
+	net, err := nn.MLP{Sizes: []int{d.pixels(), 50, 10}}.Build()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (t *task) fit(ctx context.Context, o options) ([]fitted, error) {
 	}
 
 	// Ten networks at once: each is a mode, and the first of them is the MAP.
-	adam := optim.Adam{LR: infer.Linear(0.01, 0, 0, int64(o.updates))}
+	adam := optim.Adam{LR: infer.Linear(0.01, 0, 0, int(o.updates))}
 	modes, err := run(adam, infer.Options{Warmup: o.updates - 1, Draws: 1})
 	if err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ const testChains = 2000
 
 // testRun runs a sampler for less time than the figure does: 1000 updates are 50 units of time, in which a chain
 // forgets where in its mode it was many times over (at the rate α/2).
-func testRun(t *testing.T, name string, steps int64) (outcome, facts) {
+func testRun(t *testing.T, name string, steps int) (outcome, facts) {
 	for _, s := range samplers() {
 		if s.name == name {
 			o, err := s.run(context.Background(), steps, testChains, 7)

@@ -24,7 +24,7 @@ func main() {
 	flag.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	flag.StringVar(&o.out, "out", filepath.Join("out", "double_well.png"), "the picture")
 	flag.IntVar(&o.chains, "chains", 2000, "parallel chains, at least 2")
-	flag.Int64Var(&o.steps, "steps", updates, "updates of each chain")
+	flag.IntVar(&o.steps, "steps", updates, "updates of each chain")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random streams")
 	command.Main("double_well", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
@@ -33,7 +33,7 @@ type options struct {
 	json   bool
 	out    string
 	chains int
-	steps  int64
+	steps  int
 	seed   uint64
 }
 

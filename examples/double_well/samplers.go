@@ -64,7 +64,7 @@ func (s sampler) start(chains int, seed uint64) (infer.Params, error) {
 		return infer.NewParams(layout, []float64{mode, mode})
 	}
 	// The chains have the streams 0 to chains − 1.
-	flat, err := torch.NewSource(seed, uint64(chains)).Normal([]int64{int64(chains), dim}, gotch.Double, torch.CPU)
+	flat, err := torch.NewSource(seed, uint64(chains)).Normal([]int{int(chains), dim}, gotch.Double, torch.CPU)
 	return infer.Params{Layout: layout, Flat: flat}, err
 }
 
@@ -76,7 +76,7 @@ type outcome struct {
 }
 
 // run draws every state of the serial chain, and the last of each of the others.
-func (s sampler) run(ctx context.Context, steps int64, chains int, seed uint64) (outcome, error) {
+func (s sampler) run(ctx context.Context, steps int, chains int, seed uint64) (outcome, error) {
 	start, err := s.start(chains, seed)
 	if err != nil {
 		return outcome{}, err

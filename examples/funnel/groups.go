@@ -35,7 +35,7 @@ func yields() string {
 }
 
 // dyes is a population of batches, and samples that each belong to one of them.
-func dyes(batches int64) ppl.Model {
+func dyes(batches int) ppl.Model {
 	return func(c *ppl.Ctx) {
 		mu := c.Sample("mu", dist.Normal(1500, 100))
 		between := c.Sample("between", dist.HalfNormal(50))
@@ -71,7 +71,7 @@ func groups(ctx context.Context, out io.Writer) (*diag.Table, error) {
 		return nil, err
 	}
 	levels := design.Levels("batch") // A to F
-	model := ppl.Reparam(dyes(int64(len(levels))), map[string]ppl.Reparameterisation{"batch": ppl.NonCentred})
+	model := ppl.Reparam(dyes(int(len(levels))), map[string]ppl.Reparameterisation{"batch": ppl.NonCentred})
 	program, err := ppl.Compile(model, batch)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func kinds(c *ppl.Ctx) {
 // regimes is a series whose mean depends on a hidden state, which stays as it is with probability stay.
 func regimes(c *ppl.Ctx) {
 	stay := c.Sample("stay", dist.Beta(8, 2))
-	level := c.Sample("level", dist.ImproperUniform(support.Ordered, nil, []int64{2}))
+	level := c.Sample("level", dist.ImproperUniform(support.Ordered, nil, []int{2}))
 	c.Factor("levels", dist.Normal(0, 5).LogProb(level).Sum())
 	y := c.Data("y")
 	up := torch.Stack(0, torch.Of(1).Sub(stay), stay) // the probability of state 1 after 0, and after 1

@@ -54,7 +54,7 @@ type adapted struct {
 
 // adapt puts adapters beside the query, key and output of the last attention layer. Losses are of the parts of the
 // texts that exam picks.
-func (m *language) adapt(s settings, base *trained, texts map[string]text, seed uint64, exam func(text) []int64) (
+func (m *language) adapt(s settings, base *trained, texts map[string]text, seed uint64, exam func(text) []int) (
 	*adapted, error) {
 	var sites []string
 	for _, part := range []string{"query", "key", "output"} {
@@ -95,7 +95,7 @@ func (a *adapted) losses(at infer.Params) (row []float64, err error) {
 // fit learns the training windows of the episodes first to last, in as many updates as they have in turn.
 func (a *adapted) fit(ctx context.Context, prior func(infer.Params) torch.Tensor, from infer.Params, first, last int) (
 	at infer.Params, err error) {
-	var train []int64
+	var train []int
 	for _, name := range episodes[first : last+1] {
 		train = append(train, a.texts[name].train...)
 	}
@@ -103,7 +103,7 @@ func (a *adapted) fit(ctx context.Context, prior func(infer.Params) torch.Tensor
 	if err != nil {
 		return at, err
 	}
-	n, updates := data["x"].Shape()[0], a.Episode*int64(last-first+1)
+	n, updates := data["x"].Shape()[0], a.Episode*int(last-first+1)
 	return climb(ctx, posterior(a.adapter.Forward, prior, n), from, data, updates, a.Batch, a.EpisodeLR, a.seed, nil)
 }
 
@@ -193,7 +193,7 @@ func remember(f forward, before infer.State, at infer.Params, data infer.Batch) 
 		return nil, err
 	}
 	const part = 32 // windows at a time: the gradient of each is kept until the next part
-	for from, n := int64(0), data["x"].T().MustSize()[0]; from < n && err == nil; from += part {
+	for from, n := 0, data["x"].Shape()[0]; from < n && err == nil; from += part {
 		to := min(from+part, n)
 		b := infer.Batch{}
 		for name, t := range data {

@@ -107,15 +107,15 @@ func TestTexts(t *testing.T) {
 	_, err = tokens("Caf\u00e9")
 	require.ErrorContains(t, err, "byte 3 is 0xc3: expected printable characters of ASCII")
 
-	b, err := windows([]int64{1, 2, 3, 4, 5, 6}, 3, 2)
+	b, err := windows([]int{1, 2, 3, 4, 5, 6}, 3, 2)
 	require.NoError(t, err)
-	x, err := torch.ToSlice[int64](b["x"])
+	x, err := torch.ToSlice[int](b["x"])
 	require.NoError(t, err)
-	y, err := torch.ToSlice[int64](b["y"])
+	y, err := torch.ToSlice[int](b["y"])
 	require.NoError(t, err)
-	assert.Equal(t, []int64{1, 2, 3, 3, 4, 5}, x)
-	assert.Equal(t, []int64{2, 3, 4, 4, 5, 6}, y)
-	_, err = windows([]int64{1, 2, 3}, 3, 1)
+	assert.Equal(t, []int{1, 2, 3, 3, 4, 5}, x)
+	assert.Equal(t, []int{2, 3, 4, 4, 5, 6}, y)
+	_, err = windows([]int{1, 2, 3}, 3, 1)
 	require.ErrorContains(t, err, "a text of 3 characters is shorter than a window of 3")
 }
 
@@ -252,7 +252,7 @@ func TestRemember(t *testing.T) {
 	many := all["raven"].train[:45*m.length+1]
 	split := 20 * m.length
 	var parts [3][]float64
-	for i, tokens := range [][]int64{many, many[:split+1], many[split:]} {
+	for i, tokens := range [][]int{many, many[:split+1], many[split:]} {
 		b, err := windows(tokens, m.length, m.length)
 		require.NoError(t, err)
 		parts[i] = precision(b, 1)

@@ -55,27 +55,27 @@ type options struct {
 // settings are everything that the results depend on.
 type settings struct {
 	Version   int        `json:"version"`
-	Width     int64      `json:"width"`
-	Blocks    int64      `json:"blocks"`
-	Length    int64      `json:"length"` // characters that the model sees
+	Width     int      `json:"width"`
+	Blocks    int      `json:"blocks"`
+	Length    int      `json:"length"` // characters that the model sees
 	Text      int        `json:"text"`   // characters of a text at most
-	Batch     int64      `json:"batch"`
-	Base      int64      `json:"base_updates"`
-	Rank      int64      `json:"rank"`
+	Batch     int      `json:"batch"`
+	Base      int      `json:"base_updates"`
+	Rank      int      `json:"rank"`
 	Alpha     float64    `json:"alpha"`
-	Episode   int64      `json:"episode_updates"`
+	Episode   int      `json:"episode_updates"`
 	EpisodeLR float64    `json:"episode_learning_rate"`
 	Lambda    [2]float64 `json:"lambda"` // weights of what was learned before
 	Chains    int        `json:"chains"`
-	Sampled   int64      `json:"sghmc_updates"` // of each parallel chain
-	Draws     int64      `json:"serial_draws"`
+	Sampled   int      `json:"sghmc_updates"` // of each parallel chain
+	Draws     int      `json:"serial_draws"`
 	LR        float64    `json:"sghmc_learning_rate"`
 	Windows   int        `json:"outlier_windows"`
 	Seed      uint64     `json:"seed"` // of the base
 }
 
 func settingsOf(o options) settings {
-	scaled := func(n float64) int64 { return max(1, int64(n*o.size+0.5)) }
+	scaled := func(n float64) int { return max(1, int(n*o.size+0.5)) }
 	s := settings{Version: 2, Width: 64, Blocks: 2, Length: 48, Text: 1 << 30, Batch: 16, Base: scaled(1200), Rank: 8,
 		Alpha: 32, Episode: scaled(200), EpisodeLR: 1e-2, Lambda: [2]float64{1, 10}, Chains: 10, Sampled: scaled(200),
 		Draws: 10, LR: 0.1, Windows: 80, Seed: o.seed}
@@ -139,7 +139,7 @@ func run(ctx context.Context, w io.Writer, o options) error {
 			if err != nil {
 				return v, err
 			}
-			a, err := m.adapt(s, base, texts, seed, func(t text) []int64 { return t.test })
+			a, err := m.adapt(s, base, texts, seed, func(t text) []int { return t.test })
 			if err != nil {
 				return v, err
 			}

@@ -19,7 +19,7 @@ const dtype = gotch.Float
 // language is a transformer of characters.
 type language struct {
 	net    *nn.Network
-	length int64
+	length int
 	last   string // the name of its last attention layer
 }
 
@@ -43,7 +43,7 @@ func perWindow(f forward) func(p infer.Params, b infer.Batch) torch.Tensor {
 }
 
 // posterior is a target whose data are the windows, with a log prior.
-func posterior(f forward, prior func(infer.Params) torch.Tensor, n int64) infer.Target {
+func posterior(f forward, prior func(infer.Params) torch.Tensor, n int) infer.Target {
 	logLik := perWindow(f)
 	return infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return logLik(p, b).Mean().Add(prior(p).Div(float64(n))), nil
@@ -62,9 +62,9 @@ func normal(sd float64) func(infer.Params) torch.Tensor {
 type trained struct{ at infer.Params }
 
 // climb looks for the mode by Adam with steps that fall to nothing.
-func climb(ctx context.Context, target infer.Target, start infer.Params, data infer.Batch, updates, batch int64,
+func climb(ctx context.Context, target infer.Target, start infer.Params, data infer.Batch, updates, batch int,
 	lr float64, seed uint64, checkpoint *infer.Checkpoint) (infer.Params, error) {
-	n := data["x"].T().MustSize()[0]
+	n := data["x"].Shape()[0]
 	batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: min(batch, n), Seed: seed, DropLast: true})
 	if err != nil {
 		return infer.Params{}, err
@@ -94,8 +94,8 @@ func (m *language) base(ctx context.Context, s settings, texts map[string]text, 
 	if start, err = start.To(torch.CPU, dtype); err != nil {
 		return nil, err
 	}
-	n := data["x"].T().MustSize()[0]
-	at, err := climb(ctx, posterior(m.net.Forward, normal(1), n), start, data, s.Base, s.Batch, 3e-3, s.Seed,
+	n := data["x"].Shape()[0]
+	at, err := climb(ctx, posterior(m.net.Forward, normal(1), int(n)), start, data, s.Base, s.Batch, 3e-3, s.Seed,
 		&infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity})
 	return &trained{at: at}, err
 }

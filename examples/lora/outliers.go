@@ -62,7 +62,7 @@ func column(rows [][]float64, kind int) []float64 {
 // and of Latin. Runs are saved in a folder as they go.
 func (m *language) outliers(ctx context.Context, s settings, base *trained, texts map[string]text, seed uint64, dir,
 	identity string) ([]detection, error) {
-	var learned, known []int64
+	var learned, known []int
 	for _, name := range english {
 		t := texts[name]
 		learned, known = slices.Concat(learned, t.train, t.validation), append(known, t.test...)
@@ -73,14 +73,14 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		return nil, err
 	}
 	var groups [2]infer.Batch
-	for i, t := range [][]int64{known, strange} {
-		stride := max(1, (int64(len(t))-m.length-1)/int64(s.Windows))
+	for i, t := range [][]int{known, strange} {
+		stride := max(1, (int(len(t))-m.length-1)/int(s.Windows))
 		if groups[i], err = windows(t, m.length, stride); err != nil {
 			return nil, err
 		}
 	}
 
-	n := data["x"].T().MustSize()[0]
+	n := data["x"].Shape()[0]
 	log := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return perWindow(m.net.Forward)(p, b).Mean().Div(float64(m.length)), nil
 	}
@@ -95,13 +95,13 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		return nil, err
 	}
 	// The data are characters: all steps are those of the mean over them.
-	characters := n * m.length
+	characters := int(n) * m.length
 	prior := normal(priorSD)
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := part(p, b)
 		return value.Add(prior(p).Div(float64(characters))), aux
 	}, characters)
-	sample := func(name string, temperature float64, chains int, burn, draws, thin int64) ([]infer.Params, error) {
+	sample := func(name string, temperature float64, chains int, burn, draws, thin int) ([]infer.Params, error) {
 		batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: min(s.Batch, n), Seed: seed})
 		if err != nil {
 			return nil, err
@@ -137,8 +137,8 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		name        string
 		temperature float64
 		chains      int
-		burn, draws int64
-		thin        int64
+		burn, draws int
+		thin        int
 	}{
 		{name: methodBase},
 		{methodSGD, 0, 1, s.Sampled - 1, 1, 1},
@@ -165,7 +165,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 // detect averages the predictions of points for English and Latin windows.
 func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detection, err error) {
 	for g, b := range groups {
-		n := int(b["x"].T().MustSize()[0])
+		n := b["x"].Shape()[0]
 		length := int(m.length)
 		predictive, err := score.NewPredictive(n*length, vocab)
 		if err != nil {
@@ -214,7 +214,7 @@ func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detec
 }
 
 func tokensOf(t torch.Tensor) ([]int, error) {
-	values, err := torch.ToSlice[int64](t)
+	values, err := torch.ToSlice[int](t)
 	out := make([]int, len(values))
 	for i, v := range values {
 		out[i] = int(v)

@@ -29,20 +29,20 @@ var (
 )
 
 // text are tokens to train on, a tenth to choose settings on, and the last fifth to test on.
-type text struct{ train, validation, test []int64 }
+type text struct{ train, validation, test []int }
 
 // vocab is the number of characters: the printable ones of ASCII, and the line feed.
 const vocab = 96
 
 // tokens are the characters as numbers from 0.
-func tokens(s string) ([]int64, error) {
-	out := make([]int64, 0, len(s))
+func tokens(s string) ([]int, error) {
+	out := make([]int, 0, len(s))
 	for i, c := range []byte(s) {
 		switch {
 		case c == '\n':
 			out = append(out, vocab-1)
 		case c >= ' ' && c <= '~':
-			out = append(out, int64(c-' '))
+			out = append(out, int(c-' '))
 		default:
 			return nil, fmt.Errorf("byte %d is %#x: expected printable characters of ASCII and line feeds", i, c)
 		}
@@ -71,10 +71,10 @@ func readTexts(s settings) (map[string]text, error) {
 
 // windows are pieces of a text, "x", [n, length], and the characters after each of theirs, "y"; pieces begin every
 // stride characters.
-func windows(t []int64, length, stride int64) (infer.Batch, error) {
-	var x, y []int64
-	n := int64(0)
-	for from := int64(0); from+length < int64(len(t)); from += stride {
+func windows(t []int, length, stride int) (infer.Batch, error) {
+	var x, y []int
+	n := int(0)
+	for from := int(0); from+length < int(len(t)); from += stride {
 		x, y = append(x, t[from:from+length]...), append(y, t[from+1:from+length+1]...)
 		n++
 	}

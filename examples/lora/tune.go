@@ -22,7 +22,7 @@ func (m *language) tune(ctx context.Context, w io.Writer, s settings, base *trai
 	asJSON bool) error {
 	learn := func(rate float64, ways []way) (learned, error) {
 		s.EpisodeLR = rate
-		a, err := m.adapt(s, base, texts, tuneSeed, func(t text) []int64 { return t.validation })
+		a, err := m.adapt(s, base, texts, tuneSeed, func(t text) []int { return t.validation })
 		if err != nil {
 			return learned{}, err
 		}

@@ -85,7 +85,7 @@ func TestSameDensity(t *testing.T) {
 	layout, err := infer.NewLayout(infer.Shapes{"alpha": {}, "beta": {}, "log_sigma": {}})
 	require.NoError(t, err)
 	n := float64(len(ys))
-	own := value(infer.Mean(logPosterior, int64(n)), layout, 0)
+	own := value(infer.Mean(logPosterior, int(n)), layout, 0)
 	model := value(program.Target(), program.Layout(), 1/n)
 	for k := range own {
 		require.InDelta(t, model[k], own[k], 1e-12*math.Abs(model[k]))

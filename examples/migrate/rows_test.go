@@ -41,7 +41,7 @@ func tensor(t *testing.T, x ...float64) torch.Tensor {
 // The densities are Stan's: poisson_log(eta), neg_binomial_2(mu, phi) and neg_binomial_2_log(eta, phi), each with the
 // z of its group.
 func TestVisits(t *testing.T) {
-	group, err := torch.FromSlice([]int64{0, 1, 1})
+	group, err := torch.FromSlice([]int{0, 1, 1})
 	require.NoError(t, err)
 	counts := []float64{2, 0, 5}
 	data := infer.Batch{"g": group, "a": tensor(t, counts...), "b": tensor(t, counts...), "d": tensor(t, counts...)}
@@ -92,7 +92,7 @@ func TestElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	shape, err := torch.Shape(predicted)
 	require.NoError(t, err)
-	require.Equal(t, []int64{int64(posterior.Total()), 2}, shape)
+	require.Equal(t, []int{int(posterior.Total()), 2}, shape)
 	values, err := torch.ToSlice[float64](predicted)
 	require.NoError(t, err)
 	var at [2]float64

@@ -51,7 +51,7 @@ func simulate() (infer.Batch, error) {
 			y[i] = 1
 		}
 	}
-	xt, err := torch.FromSlice(x, n, int64(len(weights)))
+	xt, err := torch.FromSlice(x, n, int(len(weights)))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func simulate() (infer.Batch, error) {
 type sampler struct {
 	name    string
 	method  infer.Method
-	size    int64 // of a minibatch
+	size    int // of a minibatch
 	updates int   // for each draw
 }
 

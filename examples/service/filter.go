@@ -39,7 +39,7 @@ type filter struct {
 // stored is the state as it is on disk: plain numbers, which JSON carries bit for bit.
 type stored struct {
 	Columns          []string // of the design: a and then these are the coefficients
-	Steps            int64
+	Steps            int
 	Mean, Covariance []float64  // [k], [k, k]
 	Root             []float64  // [k, k]
 	Keys             []answered `json:",omitempty"` // the last ones, the newest at the end
@@ -50,7 +50,7 @@ type stored struct {
 type answered struct {
 	Key     string
 	Sum     string // of its data, SHA-256
-	Updates int64  // the answer that it got
+	Updates int  // the answer that it got
 }
 
 // mostKeys is how many keys are remembered: whoever tries again after so many other observations counts twice.
@@ -83,7 +83,7 @@ func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
 	}
 	f.noise = stat.Mean(values[f.k], nil)
 	var err error
-	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {int64(f.k)}}); err != nil {
+	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {int(f.k)}}); err != nil {
 		return nil, err
 	}
 	start, err := f.square(covariance)
@@ -156,7 +156,7 @@ func (s *stored) read(text []byte) error {
 
 // square is a matrix of k rows.
 func (f *filter) square(values []float64) (torch.Tensor, error) {
-	return torch.FromSlice(values, int64(f.k), int64(f.k))
+	return torch.FromSlice(values, int(f.k), int(f.k))
 }
 
 // errNotFinite is the error of data that are too large to be computed with. Nothing has changed then.
@@ -168,7 +168,7 @@ var errOtherData = errors.New("the key was given to other data: a new observatio
 // observe updates the state with data, [n][p] and [n], and returns the number of updates. It is on disk when observe
 // returns; where that fails nothing has changed. Data whose key is remembered change nothing, and get the answer that
 // they had; an empty key is none.
-func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64, err error) {
+func (f *filter) observe(key string, x [][]float64, y []float64) (updates int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := stored{Columns: f.columns, Keys: f.last.Keys}
@@ -190,7 +190,7 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int64,
 		for _, row := range x {
 			flat = append(append(flat, 1), row...)
 		}
-		design := torch.New(flat, int64(len(x)), int64(f.k))
+		design := torch.New(flat, int(len(x)), int(f.k))
 		target := torch.New(y)
 		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {
@@ -255,7 +255,7 @@ func (f *filter) state() (infer.State, error) {
 }
 
 // predict are the predictions of data at rows of x.
-func (f *filter) predict(x [][]float64) (out []prediction, steps int64) {
+func (f *filter) predict(x [][]float64) (out []prediction, steps int) {
 	f.mu.Lock()
 	l := f.last
 	f.mu.Unlock()

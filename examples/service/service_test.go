@@ -34,7 +34,7 @@ import (
 // made are 1000 draws around a = 1, w = (2, 0.5), s = 0.5.
 func made(t testing.TB) *draws.Draws {
 	t.Helper()
-	d, err := draws.New([]draws.Site{{Name: "a", Size: 1}, {Name: "w", Offset: 1, Size: 2, Shape: []int64{2}},
+	d, err := draws.New([]draws.Site{{Name: "a", Size: 1}, {Name: "w", Offset: 1, Size: 2, Shape: []int{2}},
 		{Name: "s", Offset: 3, Size: 1}}, nil, 1)
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))

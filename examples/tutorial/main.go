@@ -34,8 +34,8 @@ func logPosterior(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
 func data() (batch infer.Batch, err error) {
 	streams := torch.NewStreams(42, 1)
 	err = torch.Do(func(s *torch.Scope) error {
-		x := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).Squeeze(0)
-		noise := torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).Squeeze(0)
+		x := torch.Must(streams.Normal([]int{n}, gotch.Double, torch.CPU)).Squeeze(0)
+		noise := torch.Must(streams.Normal([]int{n}, gotch.Double, torch.CPU)).Squeeze(0)
 		y := x.Mul(0.5).Add(noise.Mul(0.3)).Add(1)
 		s.Keep(x, y)
 		batch = infer.Batch{"x": x, "y": y}

@@ -12,13 +12,13 @@ import (
 
 // Blocks are as few as can be, follow each other, hold all data, and differ by at most one row.
 func TestBlocksAreEqual(t *testing.T) {
-	for n := int64(1); n < 40; n++ {
-		for most := int64(1); most <= n+2; most++ {
+	for n := int(1); n < 40; n++ {
+		for most := int(1); most <= n+2; most++ {
 			x, err := torch.FromSlice(make([]float64, n), n)
 			require.NoError(t, err)
 			q := &problem{n: n, b: infer.Batch{"x": x}}
-			var at, count, least, largest int64 = 0, 0, n, 0
-			q.blocks(most, func(from, rows int64, b infer.Batch) {
+			var at, count, least, largest int = 0, 0, n, 0
+			q.blocks(most, func(from, rows int, b infer.Batch) {
 				assert.Equal(t, at, from)
 				size, err := b.Size()
 				require.NoError(t, err)
@@ -28,22 +28,22 @@ func TestBlocksAreEqual(t *testing.T) {
 			assert.Equal(t, n, at)
 			assert.Equal(t, (n+most-1)/most, count)
 			assert.LessOrEqual(t, largest, most)
-			assert.LessOrEqual(t, largest-least, int64(1), "%d data in blocks of at most %d", n, most)
+			assert.LessOrEqual(t, largest-least, int(1), "%d data in blocks of at most %d", n, most)
 		}
 	}
 }
 
 // A batch that does not count its data, and the longest of its tensors.
 func TestUnsized(t *testing.T) {
-	vec := func(n int64, shape ...int64) torch.Tensor {
+	vec := func(n int, shape ...int) torch.Tensor {
 		x, err := torch.FromSlice(make([]float64, n), n)
 		require.NoError(t, err)
-		return x.Reshape(append([]int64{}, shape...)...)
+		return x.Reshape(append([]int{}, shape...)...)
 	}
 	for name, c := range map[string]struct {
 		b       infer.Batch
 		unsized bool
-		longest int64
+		longest int
 	}{
 		"none":         {nil, true, 0},
 		"shape []":     {infer.Batch{"s": vec(1)}, true, 0},

@@ -39,12 +39,12 @@ func textNetwork(t testing.TB) (infer.Params, infer.Batch) {
 	}
 	p, err := pointOf(t, l, flat...).To(torch.CPU, gotch.Float)
 	require.NoError(t, err)
-	index, y := make([]int64, texts*length100), make([]int64, texts)
+	index, y := make([]int, texts*length100), make([]int, texts)
 	for i, v := range numbers(len(index), 9) {
-		index[i] = int64((v + 1) / 2 * words)
+		index[i] = int((v + 1) / 2 * words)
 	}
 	for i, v := range numbers(len(y), 5) {
-		y[i] = int64((v + 1) / 2 * classes)
+		y[i] = int((v + 1) / 2 * classes)
 	}
 	return p, infer.Batch{"words": torch.New(index, texts, length100),
 		"y": torch.New(y)}
@@ -58,9 +58,9 @@ func textForward(p infer.Params, b infer.Batch) torch.Tensor {
 	n := shapeOf(x)[0]
 	in := x.MustTranspose(1, 2, false).MustMatmul(p.Get("lstm.x").T(), false).MustAdd(p.Get("lstm.b").T(), false)
 	w := p.Get("lstm.h").T()
-	h, c := ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{n, hidden}, x.DType(), torch.CPU)
+	h, c := ts.MustZeros([]int64{int64(n), hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{int64(n), hidden}, x.DType(), torch.CPU)
 	for step := range shapeOf(in)[1] {
-		gates := in.MustSelect(1, step, false).MustAdd(h.MustMatmul(w, false), false).MustChunk(4, 1, false)
+		gates := in.MustSelect(1, int64(step), false).MustAdd(h.MustMatmul(w, false), false).MustChunk(4, 1, false)
 		c = gates[1].MustSigmoid(false).MustMul(c,
 			false).MustAdd(gates[0].MustSigmoid(false).MustMul(gates[2].MustTanh(false), false), false)
 		h = gates[3].MustSigmoid(false).MustMul(c.MustTanh(false), false)
@@ -69,16 +69,16 @@ func textForward(p infer.Params, b infer.Batch) torch.Tensor {
 }
 
 // peak is the most memory that f had in RAM beyond what there was before, in bytes.
-func peak(t testing.TB, f func()) int64 {
+func peak(t testing.TB, f func()) int {
 	t.Helper()
-	read := func(field string) int64 {
+	read := func(field string) int {
 		text, err := os.ReadFile("/proc/self/status")
 		if err != nil {
 			t.Skipf("peak memory is read from /proc, which this system does not have: %v", err)
 		}
 		kb, err := strconv.ParseInt(regexp.MustCompile(field + `:\s+(\d+)`).FindStringSubmatch(string(text))[1], 10, 64)
 		require.NoError(t, err)
-		return kb << 10
+		return int(kb << 10)
 	}
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		t.Skipf("peak memory cannot be reset: %v", err)
@@ -92,7 +92,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	p, b := textNetwork(t)
 	outer := softmaxes("", classes).outer
 	f := curvature.Likelihood(textForward, outer)
-	d := int64(p.Layout.Dim())
+	d := int(p.Layout.Dim())
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor,
 		infer.Aux) {
@@ -107,7 +107,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	}
 	// The C library keeps freed memory for itself unless large arrays come from the system: run this test with
 	// MALLOC_MMAP_THRESHOLD_=131072 for exact figures of memory, and without for those of time.
-	timed := func(what string, f func()) (time.Duration, int64) {
+	timed := func(what string, f func()) (time.Duration, int) {
 		f()
 		start := time.Now()
 		memory := peak(t, f)
@@ -131,7 +131,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 			return err
 		}))
 	}
-	for _, memory := range []int64{1 << 20, 100 << 20, 1 << 30} {
+	for _, memory := range []int{1 << 20, 100 << 20, 1 << 30} {
 		o := curvature.Options{Memory: memory}
 		var x torch.Tensor
 		_, fisher := timed(fmt.Sprintf("FisherDiag in %d MiB", memory>>20), func() {

@@ -22,7 +22,7 @@ type PerDatum func(p infer.Params, b infer.Batch) torch.Tensor
 type Options struct {
 	// Memory is the number of bytes that rows of gradients and the result may take together; 0 means 1 GiB. Less memory
 	// means smaller blocks of rows, down to one row. The model's own intermediates come on top.
-	Memory int64
+	Memory int
 	// MemoryField is what a MemoryError calls the field that sets Memory, where it is one of another configuration; ""
 	// means "curvature.Options.Memory".
 	MemoryField string
@@ -69,7 +69,7 @@ func PerSample(f infer.LogPosterior) PerDatum {
 
 // eachDatum maps f over the data, each as a batch of one, and returns the results with a leading dimension of n. One
 // datum needs no map.
-func eachDatum(b infer.Batch, n int64, f func(one infer.Batch) torch.Tensor) torch.Tensor {
+func eachDatum(b infer.Batch, n int, f func(one infer.Batch) torch.Tensor) torch.Tensor {
 	if n == 1 {
 		return f(b).Unsqueeze(0)
 	}

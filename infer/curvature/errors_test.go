@@ -308,8 +308,8 @@ func TestDenseMatricesOfManyParametersAreRefused(t *testing.T) {
 				"Diag for the diagonal, or the last layer alone by infer.Subspace, or raise it")
 		var e *infer.MemoryError
 		require.True(t, errors.As(err, &e))
-		assert.Equal(t, int64(8e12), e.Bytes)
-		assert.Equal(t, int64(1<<30), e.Allowed)
+		assert.Equal(t, int(8e12), e.Bytes)
+		assert.Equal(t, int(1<<30), e.Allowed)
 		assert.ErrorIs(t, err, infer.ErrConfig)
 	}
 	a.b = infer.Batch{"x": vec(make([]float64, 200))}
@@ -330,9 +330,9 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	d := len(m.flat)
 	need := 8 * (7*6*(1+6) + 4*d + 6*2*d)
 	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p),
-		curvature.LinearizedOptions{Memory: int64(need - 1)})
+		curvature.LinearizedOptions{Memory: int(need - 1)})
 	refused(t, err, "Linearized", "covariances of shape [7, 6, 6] with the Jacobian of a datum, [6, 33], takes")
-	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int64(need)})
+	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int(need)})
 	require.NoError(t, err)
 }
 
@@ -363,7 +363,7 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 
 func TestLinearizedArgumentsAreChecked(t *testing.T) {
 	m := newNetwork(t, kinds[1])
-	a, d := given(t, m), int64(len(m.flat))
+	a, d := given(t, m), int(len(m.flat))
 	negative := ones(a.p)
 	negative.T().MustNarrow(0, 2, 1, false).MustFill_(ts.FloatScalar(-1))
 	for text, variance := range map[string]torch.Tensor{

@@ -19,7 +19,7 @@ func TestGGNFactor(t *testing.T) {
 	for _, k := range kinds {
 		m := newNetwork(t, k)
 		a := given(t, m)
-		d := int64(len(m.flat))
+		d := int(len(m.flat))
 		ggn, err := curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)
 		want := must(t, ggn, err)
 		for _, o := range []curvature.Options{{}, {Memory: 8 * 2 * d * d}, {Normalize: true}} {
@@ -47,10 +47,10 @@ func TestGGNFactor(t *testing.T) {
 	}
 	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square().Mul(-0.5) }
 	p := pointOf(t, l, 1, 2, 3)
-	for _, memory := range []int64{0, 8 * 20} { // all at once, and a row at a time
+	for _, memory := range []int{0, 8 * 20} { // all at once, and a row at a time
 		factor, err := curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: memory})
 		require.NoError(t, err)
-		assert.LessOrEqual(t, shapeOf(factor)[0], int64(6))
+		assert.LessOrEqual(t, shapeOf(factor)[0], int(6))
 		near(t, floats(x.T().MustTranspose(0, 1, false).MustMatmul(x.T(), false)),
 			floats(factor.T().MustTranspose(0, 1, false).MustMatmul(factor.T(), false)), 1e-13, "memory %d", memory)
 	}
@@ -143,10 +143,10 @@ func TestOuterRoot(t *testing.T) {
 		m := newNetwork(t, k)
 		a := given(t, m)
 		z := m.forward(a.p, a.b).T()
-		c := int64(k.c())
+		c := int(k.c())
 		root, signs, err := curvature.Outer(m.outer).Root(torch.Of(z), a.b)
 		require.NoError(t, err, k.name)
-		assert.Equal(t, []int64{7, c, c}, shapeOf(root))
+		assert.Equal(t, []int{7, c, c}, shapeOf(root))
 		right := root
 		if signs != (torch.Tensor{}) {
 			right = root.Mul(signs.Unsqueeze(2).T())

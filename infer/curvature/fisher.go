@@ -11,7 +11,7 @@ func Fisher(f PerDatum, p infer.Params, b infer.Batch, o Options) (torch.Tensor,
 		q.overData("density of each datum", f != nil)
 		q.matrix("FisherDiag")
 		sum := q.zeros(q.d, q.d)
-		q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int64, _ torch.Tensor, grads []torch.Tensor) {
+		q.gradients(f, float64(q.d)*float64(q.d), func(_, _ int, _ torch.Tensor, grads []torch.Tensor) {
 			g := joined(grads)
 			sum.T().MustAddmm_(g.T().MustT(false), g.T())
 		})
@@ -25,7 +25,7 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (torch.Ten
 	return solveOne("FisherDiag", p, b, o, func(q *problem) torch.Tensor {
 		q.overData("density of each datum", f != nil)
 		sum := q.zeros(q.d)
-		q.gradients(f, float64(q.d), func(_, rows int64, _ torch.Tensor, g []torch.Tensor) {
+		q.gradients(f, float64(q.d), func(_, rows int, _ torch.Tensor, g []torch.Tensor) {
 			q.addSquares(sum, g, rows, torch.Tensor{})
 		})
 		return q.summed("the diagonal of the Fisher matrix", sum)
@@ -34,7 +34,7 @@ func FisherDiag(f PerDatum, p infer.Params, b infer.Batch, o Options) (torch.Ten
 
 // addSquares adds Σ_r c_r g_r² to sum, [d], for g of shape [rows, d] and c of shape [rows], by default 1. A single
 // row, which may be all that fits, takes no memory besides.
-func addSquares(sum, g torch.Tensor, rows int64, c torch.Tensor) {
+func addSquares(sum, g torch.Tensor, rows int, c torch.Tensor) {
 	switch {
 	case rows == 1 && c == (torch.Tensor{}):
 		row := g.At(0).T()

@@ -16,7 +16,7 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (torc
 	return solveOne("GGN", p, b, o, func(q *problem) torch.Tensor {
 		q.matrix("GGNDiag")
 		sum := q.zeros(q.d, q.d)
-		q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int64, c torch.Tensor, grads []torch.Tensor) {
+		q.factors(f, outer, float64(q.d)*float64(q.d), func(_ int, c torch.Tensor, grads []torch.Tensor) {
 			g := joined(grads)
 			left := g
 			if c != (torch.Tensor{}) {
@@ -34,7 +34,7 @@ func GGN(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (torc
 func GGNDiag(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options) (torch.Tensor, error) {
 	return solveOne("GGNDiag", p, b, o, func(q *problem) torch.Tensor {
 		sum := q.zeros(q.d)
-		q.factors(f, outer, float64(q.d), func(rows int64, c torch.Tensor,
+		q.factors(f, outer, float64(q.d), func(rows int, c torch.Tensor,
 			g []torch.Tensor) {
 			q.addSquares(sum, g, rows, c)
 		})
@@ -64,7 +64,7 @@ type score struct {
 }
 
 // score differentiates the outer density at the values of z, of n data.
-func (q *problem) score(outer Outer, z torch.Tensor, b infer.Batch, n int64) score {
+func (q *problem) score(outer Outer, z torch.Tensor, b infer.Batch, n int) score {
 	leaf := torch.Must(torch.Leaf(z))
 	l := q.densities(outer, leaf, b, n)
 	tracked("the outer density", "the outputs", l)
@@ -86,19 +86,19 @@ func (s score) minusHessian(u torch.Tensor) torch.Tensor {
 
 // outerHessians are the blocks H_i, [rows, C, C], of a block of outputs z: column c of all of them is one product,
 // because datum i's density depends on z_i alone.
-func (q *problem) outerHessians(outer Outer, z torch.Tensor, b infer.Batch, rows, c int64) torch.Tensor {
+func (q *problem) outerHessians(outer Outer, z torch.Tensor, b infer.Batch, rows, c int) torch.Tensor {
 	s := q.score(outer, torch.Of(z.T().MustDetach(false)), b, rows)
 	columns := make([]torch.Tensor, c)
 	for k := range columns {
-		columns[k] = s.minusHessian(q.unit(rows, c, int64(k))).Reshape(rows, c)
+		columns[k] = s.minusHessian(q.unit(rows, c, int(k))).Reshape(rows, c)
 	}
 	return torch.Stack(2, columns)
 }
 
 // unit is [rows, c] with ones in one column.
-func (q *problem) unit(rows, c, column int64) torch.Tensor {
+func (q *problem) unit(rows, c, column int) torch.Tensor {
 	u := q.zeros(rows, c)
-	u.T().MustNarrow(1, column, 1, false).MustFill_(ts.FloatScalar(1))
+	u.T().MustNarrow(1, int64(column), 1, false).MustFill_(ts.FloatScalar(1))
 	return u
 }
 
@@ -106,25 +106,25 @@ func (q *problem) unit(rows, c, column int64) torch.Tensor {
 // [rows], nil where none is negative, for block after block of data and each eigenvector: the Gauss-Newton matrix is
 // the sum of all sign(λ_ik) g_ik g_ikᵀ.
 func (q *problem) factors(f Forward, outer Outer, result float64,
-	use func(rows int64, signs torch.Tensor, g []torch.Tensor)) {
+	use func(rows int, signs torch.Tensor, g []torch.Tensor)) {
 	q.overData("forward function or the outer density", f != nil && outer != nil)
 	c := q.outputs(f)
 	q.need(fmt.Sprintf("the second derivative in the %d outputs of a datum, [%d, %d],", c, c, c), float64(c)*float64(c),
 		"use FisherDiag or GGNVP, which do not need it")
 	row := rowNumbers*float64(q.width()) + 3*float64(c)*float64(c)
-	q.blocks(q.rows(q.n, result, row), func(_, rows int64, block infer.Batch) {
+	q.blocks(q.rows(q.n, result, row), func(_, rows int, block infer.Batch) {
 		leaves, z := q.eachRow("the forward function", block, rows, false, f)
 		h := finite("the second derivative of the outer density", q.outerHessians(outer, z, block, rows, c))
 		values, vectors := eigen(h, rows, c)
 		values = cleaned(values, c)
 		for k := range c {
 			inScope(func() {
-				lambda := values.T().MustSelect(1, k, false)
+				lambda := values.T().MustSelect(1, int64(k), false)
 				size := lambda.MustAbs(false)
 				if torch.Of(size.MustMax(false)).Item() == 0 {
 					return
 				}
-				u := vectors.T().MustSelect(2, k, false).MustMul(size.MustSqrt(false).MustUnsqueeze(1, false), false)
+				u := vectors.T().MustSelect(2, int64(k), false).MustMul(size.MustSqrt(false).MustUnsqueeze(1, false), false)
 				g := leaves.gradient(z, torch.Of(u.MustReshapeAs(z.T(), false)), true)
 				use(rows, signsOf(torch.Of(lambda)), g)
 			})
@@ -141,7 +141,7 @@ func signsOf(values torch.Tensor) torch.Tensor {
 }
 
 // eigen are the eigenvalues, [rows, C], and in columns the eigenvectors, [rows, C, C], of symmetric matrices.
-func eigen(h torch.Tensor, rows, c int64) (values, vectors torch.Tensor) {
+func eigen(h torch.Tensor, rows, c int) (values, vectors torch.Tensor) {
 	if c == 1 {
 		return h.Reshape(rows, 1), torch.Of(h.T().MustOnesLike(false))
 	}
@@ -150,8 +150,8 @@ func eigen(h torch.Tensor, rows, c int64) (values, vectors torch.Tensor) {
 }
 
 // outputs is C, the numbers that the model gives for a datum, from the first one.
-func (q *problem) outputs(f Forward) int64 {
-	c := int64(1)
+func (q *problem) outputs(f Forward) int {
+	c := int(1)
 	try(torch.NoGrad(func() error {
 		inScope(func() {
 			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)), 1, false) {
@@ -168,7 +168,7 @@ func (q *problem) outputs(f Forward) int64 {
 
 // cleaned are eigenvalues, [rows, C], with zeros for those that are rounding errors of their matrix: they are within
 // C·ε of the largest one. A softmax has one such eigenvalue.
-func cleaned(values torch.Tensor, c int64) torch.Tensor {
+func cleaned(values torch.Tensor, c int) torch.Tensor {
 	size := values.Abs().T()
 	limit := size.MustAmax([]int64{1}, true, false).MustMulScalar(ts.FloatScalar(float64(c)*method.Epsilon(values)), false)
 	return values.Mul(size.MustGtTensor(limit, false).MustTotype(values.T().DType(), false))
@@ -182,25 +182,25 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 	return solveOne("GGNFactor", p, b, o, func(q *problem) torch.Tensor {
 		q.overData("forward function or the outer density", f != nil && outer != nil)
 		c := q.outputs(f)
-		most := int64(min(float64(q.n)*float64(c), 2*float64(q.d)))
+		most := int(min(float64(q.n)*float64(c), 2*float64(q.d)))
 		q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d), dense("GGNDiag"))
-		a, count := q.zeros(most, q.d), int64(0)
-		q.factors(f, outer, float64(most)*float64(q.d), func(rows int64, signs torch.Tensor, grads []torch.Tensor) {
+		a, count := q.zeros(most, q.d), int(0)
+		q.factors(f, outer, float64(most)*float64(q.d), func(rows int, signs torch.Tensor, grads []torch.Tensor) {
 			g := joined(grads)
 			if signs != (torch.Tensor{}) {
 				fail("log p(y|z) is not concave in the outputs z: the second derivative is %w", ErrIndefinite)
 			}
 			if count+rows > most {
-				_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{a.T().MustNarrow(0, 0, count, false), g.T()}, 0), "r")
+				_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{a.T().MustNarrow(0, 0, int64(count), false), g.T()}, 0), "r")
 				g = torch.Of(r)
-				count, rows = 0, g.T().MustSize()[0]
+				count, rows = 0, int(g.T().MustSize()[0])
 			}
-			a.T().MustNarrow(0, count, rows, false).Copy_(g.T())
+			a.T().MustNarrow(0, int64(count), int64(rows), false).Copy_(g.T())
 			count += rows
 		})
 		if q.normalize {
 			a.T().MustDivScalar_(ts.FloatScalar(math.Sqrt(float64(q.n))))
 		}
-		return own(torch.Of(finite("the factor of the Gauss-Newton matrix", a).T().MustNarrow(0, 0, count, false)))
+		return own(torch.Of(finite("the factor of the Gauss-Newton matrix", a).T().MustNarrow(0, 0, int64(count), false)))
 	})
 }

@@ -17,9 +17,9 @@ func Gradients(f PerDatum, p infer.Params, b infer.Batch, o Options) (values, gr
 		q.need(fmt.Sprintf("gradients of shape [%d, %d]", q.n, q.d), result,
 			"take a smaller batch, or use GradientSums, FisherDiag or FVP, which sum over the data")
 		values, grads := q.zeros(q.n), q.zeros(q.n, q.d)
-		q.gradients(f, result, func(from, rows int64, v torch.Tensor, g []torch.Tensor) {
-			values.T().MustNarrow(0, from, rows, false).Copy_(v.T())
-			grads.T().MustNarrow(0, from, rows, false).Copy_(joined(g).T())
+		q.gradients(f, result, func(from, rows int, v torch.Tensor, g []torch.Tensor) {
+			values.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(v.T())
+			grads.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(joined(g).T())
 		})
 		return []torch.Tensor{values, grads}
 	})
@@ -33,7 +33,7 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 	out, err := solve("GradientSums", 3, p, b, o, func(q *problem) []torch.Tensor {
 		q.overData("density of each datum", f != nil)
 		sums := []torch.Tensor{q.zeros(), q.zeros(q.d), q.zeros(q.d)}
-		q.gradients(f, 2*float64(q.d), func(_, rows int64, v torch.Tensor, grads []torch.Tensor) {
+		q.gradients(f, 2*float64(q.d), func(_, rows int, v torch.Tensor, grads []torch.Tensor) {
 			g := joined(grads)
 			sums[0].T().MustAdd_(v.T().MustSum(q.dtype, false))
 			sums[1].T().MustAdd_(g.T().MustSumDimIntlist([]int64{0}, false, q.dtype, false))
@@ -51,8 +51,8 @@ func GradientSums(f PerDatum, p infer.Params, b infer.Batch, o Options) (value, 
 
 // gradients calls use with block after block of values [rows] and gradients, [rows, d] when they are joined.
 func (q *problem) gradients(f PerDatum, result float64,
-	use func(from, rows int64, values torch.Tensor, grads []torch.Tensor)) {
-	q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int64, block infer.Batch) {
+	use func(from, rows int, values torch.Tensor, grads []torch.Tensor)) {
+	q.blocks(q.rows(q.n, result, rowNumbers*float64(q.width())), func(from, rows int, block infer.Batch) {
 		leaves, out := q.eachRow("the density of each datum", block, rows, true, f)
 		use(from, rows, torch.Of(out.T().MustDetach(false)),
 			leaves.gradient(torch.Of(out.T().MustSum(q.dtype, false)), torch.Tensor{}, false))

@@ -15,14 +15,14 @@ import (
 )
 
 // vec is a float64 tensor; without a shape it is a vector.
-func vec(data []float64, shape ...int64) torch.Tensor {
+func vec(data []float64, shape ...int) torch.Tensor {
 	return torch.New(data, shape...)
 }
 
 // floats are the elements of a tensor, of gotch or not.
 func floats(x any) []float64 { return torch.Of(x).Values() }
 
-func shapeOf(x any) []int64 { return torch.Of(x).Shape() }
+func shapeOf(x any) []int { return torch.Of(x).Shape() }
 
 func total(t torch.Tensor) torch.Tensor { return torch.Of(t.T().MustSum(t.T().DType(), false)) }
 
@@ -80,8 +80,8 @@ func pointOf(t testing.TB, l *infer.Layout, flat ...float64) infer.Params {
 // kind is a density of data given outputs of a shape, with its gradient-free version and its curvature in plain Go.
 type kind struct {
 	name  string
-	shape []int64                                  // of the outputs of a datum
-	y     []int64                                  // shape of the data of a datum
+	shape []int                                  // of the outputs of a datum
+	y     []int                                  // shape of the data of a datum
 	label bool                                     // y counts classes, else it is a number
 	outer curvature.Outer                          // in tensors
 	logp  func(z, y []float64) float64             // the same in Go
@@ -90,8 +90,8 @@ type kind struct {
 
 func (k kind) c() int { return int(numel(k.shape)) }
 
-func numel(shape []int64) int64 {
-	n := int64(1)
+func numel(shape []int) int {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}
@@ -119,7 +119,7 @@ func square(n int) [][]float64 {
 }
 
 // softmaxes is categories over the last dimension of the outputs, independently for what is before.
-func softmaxes(name string, shape ...int64) kind {
+func softmaxes(name string, shape ...int) kind {
 	last := int(shape[len(shape)-1])
 	return kind{name: name, shape: shape, y: shape[:len(shape)-1], label: true,
 		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
@@ -163,7 +163,7 @@ var bernoulli = kind{name: "bernoulli [n]", label: true,
 
 // coupled is a density that is not concave and couples the outputs: −log(1 + s²) for s = Σ_c a_c (y_c − z_c), a_c = 1 +
 // c/2, minus Σ (y − z)⁴/4. Its curvature is indefinite for |s| > 1.
-func coupled(name string, shape ...int64) kind {
+func coupled(name string, shape ...int) kind {
 	return kind{name: name, shape: shape, y: shape,
 		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
 			n := z.Shape()[0]
@@ -236,8 +236,8 @@ func newNetwork(t testing.TB, k kind) network {
 		}
 	}
 	m.layout = layoutOf(t, infer.Shapes{
-		"A": {int64(m.in), int64(m.hidden)}, "B": {int64(m.hidden), int64(m.c())}, "a": {int64(m.hidden)},
-		"b": {int64(m.c())},
+		"A": {int(m.in), int(m.hidden)}, "B": {int(m.hidden), int(m.c())}, "a": {int(m.hidden)},
+		"b": {int(m.c())},
 	})
 	m.flat = numbers(m.layout.Dim(), 50)
 	return m
@@ -246,13 +246,13 @@ func newNetwork(t testing.TB, k kind) network {
 func (m network) point(t testing.TB) infer.Params { return pointOf(t, m.layout, m.flat...) }
 
 func (m network) batch() infer.Batch {
-	return infer.Batch{"x": vec(m.x, int64(m.n), int64(m.in)), "y": vec(m.y, append([]int64{int64(m.n)}, m.kind.y...)...)}
+	return infer.Batch{"x": vec(m.x, int(m.n), int(m.in)), "y": vec(m.y, append([]int{int(m.n)}, m.kind.y...)...)}
 }
 
 func (m network) forward(p infer.Params, b infer.Batch) torch.Tensor {
 	h := b.Get("x").MatMul(p.Get("A")).Add(p.Get("a")).Tanh().T()
 	z := h.MustMatmul(p.Get("B").T(), false).MustAdd(p.Get("b").T(), false)
-	return torch.Of(z.MustReshape(append([]int64{shapeOf(z)[0]}, m.kind.shape...), false))
+	return torch.Of(z.MustReshape(torch.Int64s(append([]int{shapeOf(z)[0]}, m.kind.shape...)), false))
 }
 
 func (m network) density() curvature.PerDatum { return curvature.Likelihood(m.forward, m.outer) }
@@ -406,13 +406,13 @@ func rows(flat []float64, d int) [][]float64 {
 }
 
 // split is a batch in parts of a size.
-func split(b infer.Batch, size int64) []infer.Batch {
+func split(b infer.Batch, size int) []infer.Batch {
 	n := torch.Must(b.Size())
 	var out []infer.Batch
-	for from := int64(0); from < n; from += size {
+	for from := int(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
+			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))
 		}
 		out = append(out, part)
 	}
@@ -433,7 +433,7 @@ func in32(b infer.Batch) infer.Batch {
 func options(d int, result int) []curvature.Options {
 	var out []curvature.Options
 	for _, r := range []int{1, 2, 5} {
-		out = append(out, curvature.Options{Memory: int64(8*(result+r*4*d) + 8*d)})
+		out = append(out, curvature.Options{Memory: int(8*(result+r*4*d) + 8*d)})
 	}
 	return append(out, curvature.Options{})
 }

@@ -27,8 +27,8 @@ func Hessian(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options) (to
 		q.given("log posterior", f != nil)
 		q.matrix("HessianDiag")
 		out := q.zeros(q.d, q.d)
-		q.hessianRows(f, float64(q.d)*float64(q.d), func(from, rows int64, h torch.Tensor) {
-			out.T().MustNarrow(0, from, rows, false).Copy_(h.T())
+		q.hessianRows(f, float64(q.d)*float64(q.d), func(from, rows int, h torch.Tensor) {
+			out.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(h.T())
 		})
 		return finite("the Hessian", out)
 	})
@@ -40,8 +40,8 @@ func HessianDiag(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options)
 	return solveOne("HessianDiag", p, b, o, func(q *problem) torch.Tensor {
 		q.given("log posterior", f != nil)
 		out := q.zeros(q.d)
-		q.hessianRows(f, float64(q.d), func(from, rows int64, h torch.Tensor) {
-			out.T().MustNarrow(0, from, rows, false).Copy_(h.T().MustDiagonal(from, 0, 1, false))
+		q.hessianRows(f, float64(q.d), func(from, rows int, h torch.Tensor) {
+			out.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(h.T().MustDiagonal(int64(from), 0, 1, false))
 		})
 		return finite("the diagonal of the Hessian", out)
 	})
@@ -49,7 +49,7 @@ func HessianDiag(f infer.LogPosterior, p infer.Params, b infer.Batch, o Options)
 
 // posteriorGradient is the gradient of f at copies of θ, [rows, d], with the leaf of the same shape that it can be
 // differentiated in.
-func (q *problem) posteriorGradient(f infer.LogPosterior, rows int64) (leaf, grad torch.Tensor) {
+func (q *problem) posteriorGradient(f infer.LogPosterior, rows int) (leaf, grad torch.Tensor) {
 	at := func(flat torch.Tensor) torch.Tensor {
 		logp, _ := f(q.at(flat), q.b)
 		value := logp.T()
@@ -85,15 +85,15 @@ func secondBackward(grad, leaf, v torch.Tensor) torch.Tensor {
 // hessianRows calls use with block after block of rows of −∇²f. All blocks share one graph, of copies of θ: the blocks
 // differ in the unit vectors alone. A copy evaluates the whole batch; its intermediates are taken to be as many numbers
 // for each datum as there are parameters.
-func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int64, h torch.Tensor)) {
+func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int, h torch.Tensor)) {
 	rows := q.rows(q.d, result, rowNumbers*float64(q.d)*float64(1+q.n))
 	leaf, grad := q.posteriorGradient(f, rows)
-	for from := int64(0); from < q.d; from += rows {
+	for from := int(0); from < q.d; from += rows {
 		m := min(rows, q.d-from)
 		inScope(func() {
 			units := q.zeros(rows, q.d)
-			units.T().MustNarrow(1, from, m, false).MustDiagonal(0, 0, 1, false).MustFill_(ts.FloatScalar(1))
-			use(from, m, torch.Of(secondBackward(grad, leaf, units).T().MustNarrow(0, 0, m, false).MustNeg(false)))
+			units.T().MustNarrow(1, int64(from), int64(m), false).MustDiagonal(0, 0, 1, false).MustFill_(ts.FloatScalar(1))
+			use(from, m, torch.Of(secondBackward(grad, leaf, units).T().MustNarrow(0, 0, int64(m), false).MustNeg(false)))
 		})
 	}
 }

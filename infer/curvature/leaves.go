@@ -32,14 +32,14 @@ func (l leaves) gradient(y, u torch.Tensor, keep bool) []torch.Tensor {
 	} else if !used {
 		return []torch.Tensor{torch.Of(whole.MustUnsqueeze(0, false))}
 	}
-	from := int64(0)
+	from := int(0)
 	for i, site := range l[:n] {
-		size := int64(site.Numel())
+		size := int(site.Numel())
 		switch {
 		case whole != nil && g[i] != nil:
-			g[i] = g[i].MustAdd(whole.MustNarrow(0, from, size, false), false)
+			g[i] = g[i].MustAdd(whole.MustNarrow(0, int64(from), int64(size), false), false)
 		case whole != nil:
-			g[i] = whole.MustNarrow(0, from, size, false)
+			g[i] = whole.MustNarrow(0, int64(from), int64(size), false)
 		case g[i] == nil:
 			g[i] = site.T().MustZerosLike(false)
 		}

@@ -45,7 +45,7 @@ func TestSingleRowsHaveTheGradientsOfSites(t *testing.T) {
 				}
 				row, err := torch.Shape(joined(g))
 				require.NoError(t, err)
-				assert.Equal(t, []int64{1, 6}, row)
+				assert.Equal(t, []int{1, 6}, row)
 			}
 			return nil
 		})

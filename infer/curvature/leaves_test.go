@@ -45,7 +45,7 @@ func TestSingleRowsOfAnyModel(t *testing.T) {
 		for j, v := range want {
 			minus[j] = -v
 		}
-		for _, memory := range []int64{8 * (6 + 4*6 + 3), 0} { // one row at a time, and all
+		for _, memory := range []int{8 * (6 + 4*6 + 3), 0} { // one row at a time, and all
 			o := curvature.Options{Memory: memory}
 			d, err := curvature.FisherDiag(f, p, b, o)
 			near(t, want, must(t, d, err), 1e-14, "%s", name)
@@ -58,7 +58,7 @@ func TestSingleRowsOfAnyModel(t *testing.T) {
 			one := infer.Batch{"x": vec(x[i : i+1])}
 			_, g, err := curvature.Gradients(f, p, one, curvature.Options{})
 			near(t, rows[i*6:i*6+6], must(t, g, err), 1e-14, "%s", name)
-			require.Equal(t, []int64{1, 6}, shapeOf(g))
+			require.Equal(t, []int{1, 6}, shapeOf(g))
 			_, g, _, err = curvature.GradientSums(f, p, one, curvature.Options{})
 			near(t, rows[i*6:i*6+6], must(t, g, err), 1e-14, "%s", name)
 		}

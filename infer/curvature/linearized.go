@@ -11,7 +11,7 @@ import (
 
 // LinearizedOptions are the options of the linearised predictive; the zero value is fine.
 type LinearizedOptions struct {
-	Memory int64 // bytes for rows of the Jacobian and the result; 0 means 1 GiB
+	Memory int // bytes for rows of the Jacobian and the result; 0 means 1 GiB
 	// NoiseSD is the standard deviation of observation noise that is independent for each output: its square is added to
 	// the diagonals of the covariances. Default 0, the outputs without noise.
 	NoiseSD float64
@@ -23,7 +23,7 @@ type LinearizedOptions struct {
 // flattened in row-major order. (Immer et al. 2021, equation 9.)
 func Linearized(f Forward, p infer.Params, b infer.Batch, covariance torch.Tensor, o LinearizedOptions) (mean,
 	cov torch.Tensor, err error) {
-	return linearized("Linearized", f, p, b, o, func(q *problem) (int64, func(j torch.Tensor) (left, right torch.Tensor)) {
+	return linearized("Linearized", f, p, b, o, func(q *problem) (int, func(j torch.Tensor) (left, right torch.Tensor)) {
 		if covariance == (torch.Tensor{}) {
 			fail("the covariance is nil, expected shape [%d] or [%d, %d]", q.d, q.d, q.d)
 		}
@@ -47,7 +47,7 @@ func Linearized(f Forward, p infer.Params, b infer.Batch, covariance torch.Tenso
 // factor, or a low rank m.
 func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor torch.Tensor, o LinearizedOptions) (mean,
 	cov torch.Tensor, err error) {
-	return linearized("LinearizedFactor", f, p, b, o, func(q *problem) (int64, func(j torch.Tensor) (left,
+	return linearized("LinearizedFactor", f, p, b, o, func(q *problem) (int, func(j torch.Tensor) (left,
 		right torch.Tensor)) {
 		q.given("factor of the covariance", factor != (torch.Tensor{}))
 		shape := factor.Shape()
@@ -66,7 +66,7 @@ func LinearizedFactor(f Forward, p infer.Params, b infer.Batch, factor torch.Ten
 // linearized maps blocks of data. What prepare returns turns Jacobians [rows, C, d] into the two factors [rows, C, m]
 // of the covariances left·rightᵀ; it also returns m.
 func linearized(name string, f Forward, p infer.Params, b infer.Batch, o LinearizedOptions,
-	prepare func(q *problem) (int64, func(j torch.Tensor) (left,
+	prepare func(q *problem) (int, func(j torch.Tensor) (left,
 		right torch.Tensor))) (mean, cov torch.Tensor, err error) {
 	options := Options{Memory: o.Memory, MemoryField: "curvature.LinearizedOptions.Memory"}
 	out, err := solve(name, 2, p, b, options, func(q *problem) []torch.Tensor {
@@ -79,11 +79,11 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 		q.need(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobian of a datum, [%d, %d],", q.n, c, c, c, q.d),
 			result+row, "take fewer data at a time, or the last layer alone by infer.Subspace")
 		mean, cov := q.zeros(q.n, c), q.zeros(q.n, c, c)
-		q.blocks(q.rows(q.n, result, row), func(from, rows int64, block infer.Batch) {
+		q.blocks(q.rows(q.n, result, row), func(from, rows int, block infer.Batch) {
 			leaves, z := q.eachRow("the forward function", block, rows, false, f)
 			left, right := factors(q.jacobian(leaves, z, rows, c))
-			mean.T().MustNarrow(0, from, rows, false).Copy_(z.T().MustDetach(false).MustReshape([]int64{rows, c}, false))
-			cov.T().MustNarrow(0, from, rows, false).Copy_(left.T().MustBmm(right.T().MustTranspose(1, 2, false), false))
+			mean.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(z.T().MustDetach(false).MustReshape([]int64{int64(rows), int64(c)}, false))
+			cov.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(left.T().MustBmm(right.T().MustTranspose(1, 2, false), false))
 		})
 		if o.NoiseSD > 0 {
 			cov.T().MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))
@@ -94,12 +94,12 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 }
 
 // jacobian is ∂z/∂θ of each row, [rows, C, d], one backward pass for each output.
-func (q *problem) jacobian(leaves leaves, z torch.Tensor, rows, c int64) torch.Tensor {
+func (q *problem) jacobian(leaves leaves, z torch.Tensor, rows, c int) torch.Tensor {
 	j := q.zeros(rows, c, q.d)
 	for k := range c {
 		inScope(func() {
 			g := leaves.gradient(z, torch.Of(q.unit(rows, c, k).T().MustReshapeAs(z.T(), false)), true)
-			j.T().MustSelect(1, k, false).Copy_(joined(g).T())
+			j.T().MustSelect(1, int64(k), false).Copy_(joined(g).T())
 		})
 	}
 	return j

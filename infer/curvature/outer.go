@@ -32,7 +32,7 @@ func (o Outer) Root(z torch.Tensor, b infer.Batch) (root, signs torch.Tensor, er
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		q := outerProblem(o, z, b)
-		c := int64(z.Numel()) / q.n
+		c := int(z.Numel()) / q.n
 		h := finite("the second derivative of the outer density", q.outerHessians(o, z, b, q.n, c))
 		values, vectors := eigen(h, q.n, c)
 		values = cleaned(values, c)
@@ -59,7 +59,7 @@ func outerProblem(o Outer, z torch.Tensor, b infer.Batch) *problem {
 
 // densities are the densities of n data at z. The first time that there are several, that of datum 0 is compared with
 // what it is alone.
-func (q *problem) densities(outer Outer, z torch.Tensor, b infer.Batch, n int64) torch.Tensor {
+func (q *problem) densities(outer Outer, z torch.Tensor, b infer.Batch, n int) torch.Tensor {
 	l := outer(z, b).T()
 	q.returned("the outer density", torch.Of(l), n, true)
 	if n > 1 && !q.separate {

@@ -16,11 +16,11 @@ import (
 type problem struct {
 	p         infer.Params
 	b         infer.Batch
-	d, n      int64 // n is the longest tensor of a batch that is unsized
+	d, n      int // n is the longest tensor of a batch that is unsized
 	dtype     gotch.DType
 	device    gotch.Device
-	bytes     int64 // of a number
-	memory    int64
+	bytes     int // of a number
+	memory    int
 	field     string // that allows the memory
 	normalize bool
 	tables    *tables // nil for none
@@ -72,7 +72,7 @@ func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 	if err != nil {
 		fail("params: %w", err)
 	}
-	d := int64(p.Layout.Dim())
+	d := int(p.Layout.Dim())
 	if len(shape) == 2 && shape[1] == d {
 		fail("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
 			shape, d, infer.ErrLayout)
@@ -92,7 +92,7 @@ func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 	if q.dtype != gotch.Double && q.dtype != gotch.Float {
 		fail("the params are %v, expected float64 or float32", q.dtype)
 	}
-	q.bytes = int64(q.dtype.Size())
+	q.bytes = int(q.dtype.Size())
 	if q.memory < 0 {
 		badField("Memory", o.Memory, "at least 0 bytes, where 0 means 1 GiB")
 	}
@@ -108,8 +108,8 @@ func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 // unsized says that a batch does not count data: it is empty, for a log posterior that holds its data itself, it has a
 // tensor of shape [], or its tensors have different first dimensions, as those of two plates have. A log posterior can
 // take such a batch, a sum over its data cannot. longest is the largest first dimension.
-func unsized(b infer.Batch) (yes bool, longest int64) {
-	shortest := int64(math.MaxInt64)
+func unsized(b infer.Batch) (yes bool, longest int) {
+	shortest := int(math.MaxInt64)
 	for _, t := range b {
 		shape, err := torch.Shape(t)
 		if err != nil || t == (torch.Tensor{}) {
@@ -147,7 +147,7 @@ func try(err error) {
 func errNil(what string) error { return fmt.Errorf("the %s is nil: %w", what, infer.ErrConfig) }
 
 // like checks a tensor of the user's: its shape, and that it has the type and device of the params.
-func (q *problem) like(what string, t torch.Tensor, want ...int64) {
+func (q *problem) like(what string, t torch.Tensor, want ...int) {
 	try(like(what, t, want, "the params are", q.dtype, q.device))
 }
 
@@ -157,7 +157,7 @@ func (q *problem) alike(what string, t torch.Tensor) {
 }
 
 // like checks the shape, type and device of a tensor; whose are the type and device, as in "the params are".
-func like(what string, t torch.Tensor, want []int64, whose string, dtype gotch.DType, device gotch.Device) error {
+func like(what string, t torch.Tensor, want []int, whose string, dtype gotch.DType, device gotch.Device) error {
 	if t == (torch.Tensor{}) {
 		return fmt.Errorf("%s is nil, expected shape %v", what, want)
 	}
@@ -187,7 +187,7 @@ func alike(what string, t torch.Tensor, whose string, dtype gotch.DType, device 
 
 // returned checks what a function of the user's returned for n data: shape [n, ...], or [n] where flat. It is called
 // inside a scope, mapped or not, and panics.
-func (q *problem) returned(what string, t torch.Tensor, n int64, flat bool) []int64 {
+func (q *problem) returned(what string, t torch.Tensor, n int, flat bool) []int {
 	shape := t.Shape()
 	expected := fmt.Sprintf("[%d, ...]", n)
 	if flat {
@@ -209,13 +209,13 @@ func tracked(what, inputs string, t torch.Tensor) {
 }
 
 // blockOf is the data from to from+rows of the batch.
-func (q *problem) blockOf(from, rows int64) infer.Batch {
+func (q *problem) blockOf(from, rows int) infer.Batch {
 	if rows == q.n {
 		return q.b
 	}
 	b := infer.Batch{}
 	for name, t := range q.b {
-		b[name] = torch.Of(t.T().MustNarrow(0, from, rows, false))
+		b[name] = torch.Of(t.T().MustNarrow(0, int64(from), int64(rows), false))
 	}
 	return b
 }
@@ -230,15 +230,15 @@ func (q *problem) at(flat torch.Tensor) infer.Params {
 }
 
 // width is the numbers of a row of gradients.
-func (q *problem) width() int64 {
+func (q *problem) width() int {
 	if q.tables != nil {
-		return int64(q.tables.layout.Dim())
+		return int(q.tables.layout.Dim())
 	}
 	return q.d
 }
 
 // addSquares adds Σ_r c_r g_r² to sum, [d], for the gradients of a block; c is 1 when nil.
-func (q *problem) addSquares(sum torch.Tensor, g []torch.Tensor, rows int64, c torch.Tensor) {
+func (q *problem) addSquares(sum torch.Tensor, g []torch.Tensor, rows int, c torch.Tensor) {
 	switch {
 	case q.tables != nil:
 		q.tables.addSquares(sum, joined(g), rows, c)
@@ -258,7 +258,7 @@ func (q *problem) addSquares(sum torch.Tensor, g []torch.Tensor, rows int64, c t
 // eachRow evaluates f at as many copies of θ as a block has data, each with its datum as a batch of one. The
 // copies are the rows of a leaf [rows, d], without memory of their own; out has shape [rows, ...]. One row is
 // evaluated without a map, and without tables with its sites as leaves.
-func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
+func (q *problem) eachRow(what string, block infer.Batch, rows int, flat bool,
 	f func(infer.Params, infer.Batch) torch.Tensor) (l leaves, out torch.Tensor) {
 	if rows == 1 && q.tables == nil && len(q.p.Layout.Sites) > 1 {
 		l, out = q.singleRow(f, block)
@@ -289,8 +289,8 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int64, flat bool,
 
 // blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their
 // sizes differ by at most one, so that a block uses the memory of the one before.
-func (q *problem) blocks(rows int64, f func(from, rows int64, b infer.Batch)) {
-	from := int64(0)
+func (q *problem) blocks(rows int, f func(from, rows int, b infer.Batch)) {
+	from := int(0)
 	for left := (q.n + rows - 1) / rows; left > 0; left-- {
 		m := (q.n - from) / left
 		inScope(func() { f(from, m, q.blockOf(from, m)) })
@@ -307,8 +307,8 @@ func inScope(f func()) {
 }
 
 // zeros is a tensor of zeros in the type and on the device of the params.
-func (q *problem) zeros(shape ...int64) torch.Tensor {
-	return torch.Of(ts.MustZeros(shape, q.dtype, q.device))
+func (q *problem) zeros(shape ...int) torch.Tensor {
+	return torch.Of(ts.MustZeros(torch.Int64s(shape), q.dtype, q.device))
 }
 
 // summed finishes a sum over the data, in place: the mean where that was asked for, and an error where
@@ -356,10 +356,10 @@ const largestBlock = 4 << 20
 
 // rows is the number of rows of a block: as many as fit beside what the result holds, at least 1 and at most most. A
 // row takes as many numbers as given.
-func (q *problem) rows(most int64, result, row float64) int64 {
+func (q *problem) rows(most int, result, row float64) int {
 	fit := min(float64(most), (float64(q.memory)/float64(q.bytes)-result)/row)
 	if q.device == torch.CPU {
 		fit = min(fit, largestBlock/float64(q.width()*q.bytes))
 	}
-	return max(1, int64(fit))
+	return max(1, int(fit))
 }

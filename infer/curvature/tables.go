@@ -22,8 +22,8 @@ type tables struct {
 type part struct {
 	whole, small infer.Site
 	batch        string // the batch tensor that has the numbers of the rows; "" for a site that is no table
-	rows, width  int64  // of the table
-	picks        int64  // rows for each datum
+	rows, width  int  // of the table
+	picks        int  // rows for each datum
 	index        int    // in picked
 }
 
@@ -33,7 +33,7 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 	for _, s := range p.Layout.Sites {
 		shapes[s.Name] = s.Shape
 	}
-	picks := map[string]int64{}
+	picks := map[string]int{}
 	for _, site := range slices.Sorted(maps.Keys(names)) {
 		s, ok := p.Layout.Site(site)
 		if !ok {
@@ -59,14 +59,14 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 		for _, n := range shape[1:] {
 			picks[site] *= n
 		}
-		shapes[site] = append([]int64{max(picks[site], 1)}, s.Shape[1:]...)
+		shapes[site] = append([]int{max(picks[site], 1)}, s.Shape[1:]...)
 	}
 	t := &tables{layout: torch.Must(infer.NewLayout(shapes))}
 	for i, s := range p.Layout.Sites {
 		part := part{whole: s, small: t.layout.Sites[i], batch: names[s.Name]}
 		if part.batch != "" {
 			part.rows, part.picks, part.index = s.Shape[0], picks[s.Name], len(t.picked)
-			part.width = int64(s.Size) / s.Shape[0]
+			part.width = int(s.Size) / s.Shape[0]
 			t.picked = append(t.picked, torch.Tensor{})
 		}
 		t.parts = append(t.parts, part)
@@ -75,21 +75,21 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 }
 
 // rows are the small points of a block of data, [rows, d'], and the block with the numbers of rows that fit them.
-func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int64) (torch.Tensor, infer.Batch) {
+func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int) (torch.Tensor, infer.Batch) {
 	block = maps.Clone(block)
 	renumbered := map[string]torch.Tensor{}
 	columns := make([]torch.Tensor, len(t.parts))
 	for i, p := range t.parts {
 		site := flat.T().MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
 		if p.batch == "" {
-			columns[i] = torch.Of(site.MustUnsqueeze(0, false).MustExpand([]int64{rows, int64(p.whole.Size)}, true, false))
+			columns[i] = torch.Of(site.MustUnsqueeze(0, false).MustExpand([]int64{int64(rows), int64(p.whole.Size)}, true, false))
 			continue
 		}
 		numbers := block[p.batch]
 		t.picked[p.index] = numbers.Reshape(-1)
-		columns[i] = torch.Of(site.MustReshape([]int64{p.rows, p.width}, false).MustIndexSelect(0, t.picked[p.index].T(),
+		columns[i] = torch.Of(site.MustReshape([]int64{int64(p.rows), int64(p.width)}, false).MustIndexSelect(0, t.picked[p.index].T(),
 			false).
-			MustReshape([]int64{rows, p.picks * p.width}, false))
+			MustReshape([]int64{int64(rows), int64(p.picks * p.width)}, false))
 		if renumbered[p.batch] == (torch.Tensor{}) {
 			renumbered[p.batch] = firsts(numbers, p.picks)
 		}
@@ -99,24 +99,24 @@ func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int64) (torch.T
 }
 
 // firsts replaces each number by the place, in its datum, where it comes first: a row that is picked twice is one row.
-func firsts(numbers torch.Tensor, picks int64) torch.Tensor {
-	v := torch.Must(torch.ToSlice[int64](numbers))
-	for from := int64(0); from < int64(len(v)); from += picks {
-		seen := map[int64]int64{}
+func firsts(numbers torch.Tensor, picks int) torch.Tensor {
+	v := torch.Must(torch.ToSlice[int](numbers))
+	for from := int(0); from < int(len(v)); from += picks {
+		seen := map[int]int{}
 		for i, number := range v[from : from+picks] {
 			first, ok := seen[number]
 			if !ok {
-				first = int64(i)
+				first = int(i)
 				seen[number] = first
 			}
-			v[from+int64(i)] = first
+			v[from+int(i)] = first
 		}
 	}
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, numbers.T().MustSize()...))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, torch.Ints(numbers.T().MustSize())...))
 }
 
 // addSquares is addSquares for rows of small points: each square goes to the row of its table.
-func (t *tables) addSquares(sum, g torch.Tensor, rows int64, c torch.Tensor) {
+func (t *tables) addSquares(sum, g torch.Tensor, rows int, c torch.Tensor) {
 	for _, p := range t.parts {
 		into := sum.T().MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
 		from := g.T().MustNarrow(1, int64(p.small.Offset), int64(p.small.Size), false)
@@ -128,7 +128,7 @@ func (t *tables) addSquares(sum, g torch.Tensor, rows int64, c torch.Tensor) {
 		if c != (torch.Tensor{}) {
 			squares = squares.MustMul(c.Unsqueeze(1).T(), false)
 		}
-		into.MustReshape([]int64{p.rows, p.width}, false).
-			MustIndexAdd_(0, t.picked[p.index].T(), squares.MustReshape([]int64{rows * p.picks, p.width}, false))
+		into.MustReshape([]int64{int64(p.rows), int64(p.width)}, false).
+			MustIndexAdd_(0, t.picked[p.index].T(), squares.MustReshape([]int64{int64(rows * p.picks), int64(p.width)}, false))
 	}
 }

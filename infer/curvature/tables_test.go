@@ -16,8 +16,8 @@ import (
 func wordsProblem(t testing.TB) (infer.Params, infer.Batch, curvature.Forward) {
 	l := layoutOf(t, infer.Shapes{"a": {3, 2}, "meaning": {9, 3}, "weight": {9}, "z": {2}})
 	p := pointOf(t, l, numbers(l.Dim(), 0.4)...)
-	words := torch.New([]int64{0, 3, 3, 8, 1, 1, 1, 1, 2, 7, 5, 2, 4, 0, 4, 0, 6, 2, 3, 6}, 5, 4)
-	b := infer.Batch{"words": words, "y": torch.New([]int64{0, 1, 1, 0, 1})}
+	words := torch.New([]int{0, 3, 3, 8, 1, 1, 1, 1, 2, 7, 5, 2, 4, 0, 4, 0, 6, 2, 3, 6}, 5, 4)
+	b := infer.Batch{"words": words, "y": torch.New([]int{0, 1, 1, 0, 1})}
 	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		x := ts.MustEmbedding(p.Get("meaning").T(), b.Get("words").T(), -1, false, false)
 		w := ts.MustEmbedding(p.Get("weight").Unsqueeze(-1).T(), b.Get("words").T(), -1, false, false)
@@ -50,7 +50,7 @@ func TestTablesChangeNothing(t *testing.T) {
 			near(t, wantFisher, got, 1e-14, "FisherDiag, one table")
 			continue
 		}
-		for _, memory := range []int64{0, 64, 2000} {
+		for _, memory := range []int{0, 64, 2000} {
 			o := curvature.Options{Tables: some, Memory: memory}
 			near(t, wantFisher, must1(t)(curvature.FisherDiag(f, p, b, o)), 1e-14, "FisherDiag")
 			near(t, wantGGN, must1(t)(curvature.GGNDiag(forward, outer, p, b, o)), 1e-14, "GGNDiag")

@@ -35,7 +35,7 @@ func condition(a torch.Tensor) whitened {
 		return nothing{}
 	}
 	reflectors, tau := approx.T(a).T().MustGeqrf(false)
-	u := reflectors.MustNarrow(0, 0, m, false).MustTriu(0, false)
+	u := reflectors.MustNarrow(0, 0, int64(m), false).MustTriu(0, false)
 	// Large rows first: each row then keeps its own digits.
 	_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{approx.T(torch.Of(u)).T(), approx.Eye(m, a).T()}, 0), "r")
 	return &byRows{reflectors: torch.Of(reflectors), tau: torch.Of(tau), r: torch.Of(r), m: m, d: d}
@@ -44,19 +44,19 @@ func condition(a torch.Tensor) whitened {
 type byRows struct {
 	reflectors, tau torch.Tensor // Q
 	r               torch.Tensor // R, [m, m]
-	m, d            int64
+	m, d            int
 }
 
 func (w *byRows) root(l torch.Tensor) torch.Tensor {
 	turned := w.reflectors.T().MustOrmqr(w.tau.T(), l.T(), false, false, false)
-	head := w.r.T().MustLinalgSolveTriangular(turned.MustNarrow(1, 0, w.m, false), true, false, false, false)
-	return torch.Of(ts.MustCat([]*ts.Tensor{head, turned.MustNarrow(1, w.m, w.d-w.m, false)}, 1))
+	head := w.r.T().MustLinalgSolveTriangular(turned.MustNarrow(1, 0, int64(w.m), false), true, false, false, false)
+	return torch.Of(ts.MustCat([]*ts.Tensor{head, turned.MustNarrow(1, int64(w.m), int64(w.d-w.m), false)}, 1))
 }
 
 func (w *byRows) solve(b torch.Tensor) torch.Tensor {
 	b = b.Unsqueeze(1)
 	turned := w.reflectors.T().MustOrmqr(w.tau.T(), b.T(), true, true, false)
-	head, tail := turned.MustNarrow(0, 0, w.m, false), turned.MustNarrow(0, w.m, w.d-w.m, false)
+	head, tail := turned.MustNarrow(0, 0, int64(w.m), false), turned.MustNarrow(0, int64(w.m), int64(w.d-w.m), false)
 	// A gradient lies in the span of the rows, where it is divided by 1 + their squares. Outside of it there is only
 	// rounding, which nothing would divide.
 	rest, all := approx.Item(torch.Of(tail.MustNorm(false))), approx.Item(torch.Of(b.T().MustNorm(false)))
@@ -105,4 +105,4 @@ func (w *byMatrix) solve(b torch.Tensor) torch.Tensor {
 func (w *byMatrix) logDet() float64 { return logOf(w.c) }
 
 // size is one of a tensor's dimensions.
-func size(x torch.Tensor, dim int) int64 { return x.T().MustSize()[dim] }
+func size(x torch.Tensor, dim int) int { return int(x.T().MustSize()[dim]) }

@@ -45,7 +45,7 @@ type Dense struct {
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
 	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
-	Memory   int64 // bytes that a matrix [d, d] or [n, d] may take; 0 is the default of curvature.Options
+	Memory   int // bytes that a matrix [d, d] or [n, d] may take; 0 is the default of curvature.Options
 }
 
 // DenseState is the state of [Dense] and of [GaussNewton].
@@ -55,7 +55,7 @@ type DenseState struct {
 	// Root is a root S of P = S Sᵀ, of the same shape, which updates start from: it keeps variances that are too far apart
 	// for P to hold in its numbers. Where it is nil, the Cholesky factor of P takes its place.
 	Root torch.Tensor
-	Step int64 // updates so far
+	Step int // updates so far
 }
 
 // Build checks the configuration and binds it to a target.
@@ -171,7 +171,7 @@ func (o *options) given(p infer.Params) (cov, root torch.Tensor) {
 	if err != nil {
 		approx.Fail("%s: InitCov: %w", o.name, err)
 	}
-	if d := int64(p.Layout.Dim()); !slices.Equal(shape, []int64{d, d}) {
+	if d := int(p.Layout.Dim()); !slices.Equal(shape, []int{d, d}) {
 		approx.Try(&infer.FieldError{Type: o.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
 			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)})
 	}
@@ -239,7 +239,7 @@ func (s DenseState) logDet() []float64 {
 func (s DenseState) Position() infer.Params { return s.Params }
 
 // Steps is the number of updates so far.
-func (s DenseState) Steps() int64 { return s.Step }
+func (s DenseState) Steps() int { return s.Step }
 
 // Save names the parts of the state.
 func (s DenseState) Save() infer.Saved {

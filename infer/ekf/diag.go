@@ -38,14 +38,14 @@ type Diag struct {
 	// PerDatum gives the log likelihoods of the data of a batch at once, of shape [n]. nil means the likelihood of the
 	// target, of one datum at a time.
 	PerDatum curvature.PerDatum
-	Memory   int64 // bytes that the gradients of a block of data may take; 0 is the default of curvature.Options
+	Memory   int // bytes that the gradients of a block of data may take; 0 is the default of curvature.Options
 }
 
 // DiagState is the state of [Diag].
 type DiagState struct {
 	Params   infer.Params // μ, of shape [d] or [K, d]
 	Variance torch.Tensor // v, of the same shape
-	Step     int64        // updates so far
+	Step     int        // updates so far
 }
 
 // Build checks the configuration and binds it to a target.
@@ -112,12 +112,12 @@ func (s DiagState) from(mean, precision torch.Tensor) DiagState {
 }
 
 func (s DiagState) deviations(z torch.Tensor) torch.Tensor {
-	sd := s.Variance.Sqrt().Reshape(int64(s.Params.Chains()), -1, 1).T()
+	sd := s.Variance.Sqrt().Reshape(int(s.Params.Chains()), -1, 1).T()
 	return z.Mul(sd)
 }
 
 func (s DiagState) logDet() []float64 {
-	logs := s.Variance.Reshape(int64(s.Params.Chains()), -1).Log().T()
+	logs := s.Variance.Reshape(int(s.Params.Chains()), -1).Log().T()
 	sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
 	return torch.Must(torch.ToSlice[float64](torch.Of(sum.MustMulScalar(ts.FloatScalar(0.5), false))))
 }
@@ -126,7 +126,7 @@ func (s DiagState) logDet() []float64 {
 func (s DiagState) Position() infer.Params { return s.Params }
 
 // Steps is the number of updates so far.
-func (s DiagState) Steps() int64 { return s.Step }
+func (s DiagState) Steps() int { return s.Step }
 
 // Save names the parts of the state.
 func (s DiagState) Save() infer.Saved {

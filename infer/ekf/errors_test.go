@@ -102,7 +102,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		assert.ErrorContains(t, err, "use ekf.Diag, or the last layer alone by infer.Subspace")
 		var memory *infer.MemoryError
 		require.ErrorAs(t, err, &memory)
-		assert.Equal(t, int64(8e12), memory.Bytes)
+		assert.Equal(t, int(8e12), memory.Bytes)
 	}
 	_, err := build(t, ekf.Dense{LR: one, Memory: 100}, logistic).Init(must(infer.Zeros(layout(infer.Shapes{"w": {4}}))))
 	assert.ErrorContains(t, err, "takes 128 bytes, and ekf.Dense.Memory allows 100 bytes")
@@ -112,7 +112,7 @@ func TestUpdateErrors(t *testing.T) {
 	l := layout(infer.Shapes{"w": {2}})
 	_, _, batch := logisticData(1, 4, 2)
 	start := params(l, []float64{0, 0}, 0)
-	negative := func(step int64) float64 { return 1 - 2*float64(step) }
+	negative := func(step int) float64 { return 1 - 2*float64(step) }
 	for name, m := range map[string]infer.Method{
 		"ekf.Diag":        ekf.Diag{LR: negative},
 		"ekf.Dense":       ekf.Dense{LR: negative},

@@ -22,7 +22,7 @@ type options struct {
 	walk     walk
 	sd       float64
 	sds, cov torch.Tensor
-	memory   int64
+	memory   int
 
 	prior bool // the prior is the target's: the state begins at the first batch
 	bayes bool // no LR is configured
@@ -59,7 +59,7 @@ func (o *options) limits() curvature.Options {
 func (o *options) Name() string { return o.name }
 
 // Passes is how often a fit goes over the data: once.
-func (o *options) Passes() int64 { return 1 }
+func (o *options) Passes() int { return 1 }
 
 // Batches are the data one by one, in an order of the seed: a filter linearises each batch at the mean before it, so
 // that all data in one batch would be taken in a single step from the prior.
@@ -76,7 +76,7 @@ func (o *options) CheckRows(b infer.Batch) error {
 }
 
 // rate is ε of an update.
-func (o *options) rate(step int64, b infer.Batch) (float64, error) {
+func (o *options) rate(step int, b infer.Batch) (float64, error) {
 	if err := o.CheckRows(b); err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ func (t *filter[S]) Sample(state infer.State, n int, streams *torch.Streams) (in
 		return infer.Params{}, err
 	}
 	p := s.Position()
-	out, err := method.DrawGaussians(p, n, int64(p.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor, error) {
+	out, err := method.DrawGaussians(p, n, int(p.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor, error) {
 		return approx.T(s.deviations(approx.T(eps))), nil
 	})
 	if err != nil {
@@ -209,7 +209,7 @@ func (t *filter[S]) Notes(state infer.State, run infer.RunSummary) []draws.Note 
 	}
 	p := s.Position()
 	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: 1, Batch: run.Batch, Mean: p,
-		Width: int64(p.Layout.Dim()),
+		Width: int(p.Layout.Dim()),
 		Map: func(eps torch.Tensor) (torch.Tensor, torch.Tensor, error) {
 			return approx.T(s.deviations(approx.T(eps))), approx.Standard(eps, s.logDet()), nil
 		},

@@ -51,7 +51,7 @@ type GaussNewton struct {
 	// InitCov is a covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; none if not set.
 	InitCov    torch.Tensor
 	Iterations int   // linearisations of each update; 0 means 1
-	Memory     int64 // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
+	Memory     int // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 
 // Build checks the configuration. Forward and Outer are the likelihood. The prior is that of the target, if it has

@@ -42,7 +42,7 @@ func update(t testing.TB, transform infer.Transform, s infer.State, b infer.Batc
 }
 
 // spd is a symmetric positive definite matrix: a product of random matrices plus the identity.
-func spd(seed int64, d int) *mat.SymDense {
+func spd(seed int, d int) *mat.SymDense {
 	a := mat.NewDense(d, d, normals(seed, d*d))
 	var m mat.SymDense
 	m.SymOuterK(0.5, a)
@@ -64,7 +64,7 @@ func logisticEach(p infer.Params, b infer.Batch) torch.Tensor {
 }
 
 // logisticData are inputs [n, d] and labels of both kinds.
-func logisticData(seed int64, n, d int) (x, y []float64, b infer.Batch) {
+func logisticData(seed int, n, d int) (x, y []float64, b infer.Batch) {
 	x = normals(seed, n*d)
 	y = make([]float64, n)
 	for i, u := range normals(seed+1000, n) {
@@ -72,7 +72,7 @@ func logisticData(seed int64, n, d int) (x, y []float64, b infer.Batch) {
 			y[i] = 1
 		}
 	}
-	return x, y, infer.Batch{"x": torch.Of(vector(x, int64(n), int64(d))), "y": torch.Of(vector(y))}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, int(n), int(d))), "y": torch.Of(vector(y))}
 }
 
 // logisticScores are the gradients (y − σ(xᵀw)) x of the data, and the mean log likelihood, in plain Go.

@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	_, _, batch := logisticData(1, 12, 2)
 	infertest.Contract(t, methods(), infertest.Ground{Posterior: infertest.Walled(logistic),
 		Layout: layout(infer.Shapes{"w": {2}}), Batch: batch, Run: infer.Options{Warmup: infer.None, Draws: infer.None},
-		Minibatch: 4, Stops: []int64{1, 2}, Optional: "root"})
+		Minibatch: 4, Stops: []int{1, 2}, Optional: "root"})
 }
 
 // saved are the numbers of a state.
@@ -71,6 +71,6 @@ func TestRun(t *testing.T) {
 		result, err := infertest.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch),
 			infer.Options{Warmup: infer.None, Draws: infer.None, Chains: 2})
 		require.NoError(t, err, name)
-		assert.Equal(t, int64(1), result.State.Steps(), name)
+		assert.Equal(t, int(1), result.State.Steps(), name)
 	}
 }

@@ -18,18 +18,18 @@ import (
 
 // onePass is a pass over the data in batches of a size, without any configuration but that of the method.
 func onePass(t *testing.T, m infer.Method, target infer.Target, start infer.Params, b infer.Batch,
-	size int64) infer.State {
+	size int) infer.State {
 	t.Helper()
 	transform, err := m.Build(target)
 	require.NoError(t, err)
-	require.EqualValues(t, 1, transform.(interface{ Passes() int64 }).Passes())
+	require.EqualValues(t, 1, transform.(interface{ Passes() int }).Passes())
 	s, err := transform.Init(start)
 	require.NoError(t, err)
 	n := must(b.Size())
-	for from := int64(0); from < n; from += size {
+	for from := int(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
+			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))
 		}
 		s, _, err = transform.Update(s, part)
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestPriorOfTheTarget(t *testing.T) {
 	outer := func(z torch.Tensor, b infer.Batch) torch.Tensor {
 		return b.Get("y").Sub(z).Square().Mul(-0.5 / (noise * noise))
 	}
-	for _, size := range []int64{1, 5, n} {
+	for _, size := range []int{1, 5, n} {
 		exact := onePass(t, ekf.GaussNewton{Forward: forward, Outer: outer}, program.Target(), start, batch,
 			size).(ekf.DenseState)
 		within(t, []float64{sxz / sxx, sxz / sxx}, values(exact.Params.Flat.T()), 1e-10,

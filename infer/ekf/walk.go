@@ -43,7 +43,7 @@ func (w *walk) copied(name string) error {
 }
 
 // at is q at an update.
-func (w walk) at(name string, step int64) (float64, error) {
+func (w walk) at(name string, step int) (float64, error) {
 	q := w.sd(step)
 	return q, method.CheckValue(name, fmt.Sprintf("TransitionSD at update %d", step), q, 0, false)
 }
@@ -75,8 +75,8 @@ func positive(name, field string, given torch.Tensor, p infer.Params, chains, ze
 	if err != nil {
 		approx.Fail("%s: %s: %w", name, field, err)
 	}
-	d, want := p.Layout.Dim(), p.Flat.T().MustSize()
-	if !slices.Equal(shape, []int64{int64(d)}) && !(chains && slices.Equal(shape, want)) {
+	d, want := p.Layout.Dim(), p.Flat.Shape()
+	if !slices.Equal(shape, []int{int(d)}) && !(chains && slices.Equal(shape, want)) {
 		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
 		if chains && len(want) == 2 {
 			allowed += fmt.Sprintf(", or %v", want)

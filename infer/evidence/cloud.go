@@ -24,7 +24,7 @@ type cloud struct {
 	Family    []int     // the particle at β = 0 from which each descends
 	Least     float64   // the smallest mean acceptance of a stage
 	Frozen    float64   // the largest correlation of the slopes over the moves of a stage
-	Gradients int64
+	Gradients int
 	Ended     bool
 	steps     []float64 // the step sizes of the last stage's transitions
 

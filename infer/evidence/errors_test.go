@@ -90,7 +90,7 @@ func TestBadConfigurations(t *testing.T) {
 	require.ErrorContains(t, err, "number of particles")
 	_, err = evidence.Bridge(p, nil, evidence.BridgeOptions{})
 	require.ErrorIs(t, err, infer.ErrConfig)
-	other, err := draws.New([]draws.Site{{Name: "z", Shape: []int64{3}, Size: 3}}, nil, 1)
+	other, err := draws.New([]draws.Site{{Name: "z", Shape: []int{3}, Size: 3}}, nil, 1)
 	require.NoError(t, err)
 	_, err = evidence.Bridge(p, other, evidence.BridgeOptions{})
 	require.ErrorContains(t, err, "infer.Result.Unconstrained")

@@ -39,7 +39,7 @@ type mover struct {
 	ctx   context.Context
 	e     *path.Evaluator
 	d     int
-	count int64 // evaluations
+	count int // evaluations
 	parts []path.Points
 }
 
@@ -75,7 +75,7 @@ func (m *mover) eval(r *rows) error {
 		})
 	}
 	all.Wait() // a panic of the model is that of this goroutine, which the run makes an error
-	m.count += int64(k)
+	m.count += int(k)
 	return cmp.Or(errs...)
 }
 
@@ -219,9 +219,9 @@ func (s *numbers) normals(n int) ([]float64, error) { return s.read(n, s.Normal)
 func (s *numbers) uniforms(n int) ([]float64, error) { return s.read(n, s.Uniform) }
 
 func (s *numbers) read(n int,
-	f func(shape []int64, dtype gotch.DType, device gotch.Device) (torch.Tensor, error)) (x []float64, err error) {
+	f func(shape []int, dtype gotch.DType, device gotch.Device) (torch.Tensor, error)) (x []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		t, err := f([]int64{int64(n)}, gotch.Double, torch.CPU)
+		t, err := f([]int{int(n)}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}

@@ -17,18 +17,18 @@ import (
 func TestPanicsOfTheModel(t *testing.T) {
 	seen := 0
 	for name, method := range map[string]infer.Method{"SMC": evidence.SMC{}, "AIS": evidence.AIS{}, "TI": evidence.TI{}} {
-		for _, after := range []int64{1, 5, 20} {
+		for _, after := range []int{1, 5, 20} {
 			var calls atomic.Int64
-			stop := int64(-1)
+			stop := int(-1)
 			p, err := ppl.Compile(func(c *ppl.Ctx) {
-				if calls.Add(1) == stop {
+				if int(calls.Add(1)) == stop {
 					panic("boom")
 				}
 				a := c.Sample("a", dist.Normal(0, 10))
 				c.Observe("y", dist.Normal(a, 1), 2)
 			}, nil)
 			require.NoError(t, err)
-			stop = calls.Load() + after
+			stop = int(calls.Load()) + after
 			_, err = infer.Sample(context.Background(), p, method, infer.Options{Chains: 2, Draws: 20, Native: native.Eager,
 				Observer: infer.Silent})
 			require.ErrorContains(t, err, "boom", "%s after %d", name, after)

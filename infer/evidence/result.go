@@ -17,7 +17,7 @@ type Result struct {
 	SE        float64 // standard error of LogZ
 	// Gradients is how many evaluations of the density, mostly with its gradient, it took. Of an estimate that was made
 	// of the draws of another run they are those of the estimate alone.
-	Gradients int64
+	Gradients int
 	// Beside are other estimates from the same numbers, for comparison.
 	Beside []Estimate
 	// Warnings say in words why the standard error is not to be trusted, and what to do; nil where nothing is known

@@ -25,7 +25,7 @@ type rungs struct {
 	Fresh     []bool    // of each row: it comes from β = 0 and has not been at β = 1 since
 	Arrived   int       // how many that came from β = 0 have arrived at β = 1, in the sampling rounds
 	Slopes    [][]float64
-	Gradients int64
+	Gradients int
 }
 
 // walk is a run of TI.
@@ -239,7 +239,7 @@ func (w *walk) partner(r int) int {
 }
 
 // keep keeps the slopes of a round, and hands out the points at β = 1.
-func (w *walk) keep(accept []float64, spent int64) error {
+func (w *walk) keep(accept []float64, spent int) error {
 	a, n, d := w.at, w.size, w.mover.d
 	warm := a.Round <= w.job.Warmup
 	for c := range w.chains {
@@ -252,7 +252,7 @@ func (w *walk) keep(accept []float64, spent int64) error {
 		i := c*n + n - 1
 		stats := [3]float64{a.Rows.LogP[i], accept[i], a.Eps[n-1]}
 		err := w.job.Record(infer.Transition{Chain: c, Warmup: warm, X: a.Rows.X[i*d : (i+1)*d], Stats: stats[:],
-			Gradients: spent / int64(w.chains), StepSize: a.Eps[n-1]})
+			Gradients: spent / int(w.chains), StepSize: a.Eps[n-1]})
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 func vec(x []float64) torch.Tensor { return torch.New(x) }
 
-func matrix(x []float64, n, m int64) torch.Tensor { return torch.New(x, n, m) }
+func matrix(x []float64, n, m int) torch.Tensor { return torch.New(x, n, m) }
 
 func compiled(t testing.TB, m ppl.Model, data infer.Batch) *ppl.Program {
 	t.Helper()

@@ -58,7 +58,7 @@ func TestResumeAtAnySweep(t *testing.T) {
 	} {
 		o := infer.Options{Chains: 2, Warmup: 12, Draws: 10, Seed: 9}
 		whole := rowsOf(sampled(t, program, m, o))
-		for _, cut := range []int64{1, 2, 6, 12, 13, 21} {
+		for _, cut := range []int{1, 2, 6, 12, 13, 21} {
 			o := o
 			o.Checkpoint = &infer.Checkpoint{Dir: t.TempDir(), Every: 1, Resume: true}
 			ctx, cancel := context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 // blockState is the state of [Blocks]: the point, and a state of the method of each block for each chain.
 type blockState struct {
 	Params  infer.Params
-	Step    int64
+	Step    int
 	Streams torch.Streams
 	inner   []infer.State // those of the first block, then those of the next
 }
@@ -22,7 +22,7 @@ type blockState struct {
 func (s blockState) Position() infer.Params { return s.Params }
 
 // Steps is the number of sweeps so far.
-func (s blockState) Steps() int64 { return s.Step }
+func (s blockState) Steps() int { return s.Step }
 
 // Tensors are the point, and those of the blocks under names of their own.
 func (s blockState) Tensors() (owned, shared infer.Tensors) {
@@ -46,7 +46,7 @@ func add(to infer.Tensors, i int, from infer.Tensors) {
 
 // rest is what is saved of the state of a block besides its tensors.
 type rest struct {
-	Steps   int64
+	Steps   int
 	Streams torch.Streams
 	Extra   []byte
 }

@@ -140,13 +140,13 @@ func (t *sweep) InitStreams(p infer.Params, streams torch.Streams) (infer.State,
 }
 
 // like is a tensor of the type and on the device of another one.
-func like(t torch.Tensor, x []float64, shape ...int64) (torch.Tensor, error) {
+func like(t torch.Tensor, x []float64, shape ...int) (torch.Tensor, error) {
 	device, err := torch.DeviceOf(t)
 	if err != nil {
 		return torch.Tensor{}, err
 	}
 	if len(shape) == 0 {
-		shape = []int64{int64(len(x))}
+		shape = []int{int(len(x))}
 	}
 	return torch.FromSliceOn(device, t.T().DType(), x, shape...)
 }

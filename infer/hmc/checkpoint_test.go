@@ -54,7 +54,7 @@ func TestChild(t *testing.T) {
 	until, err := strconv.ParseInt(os.Getenv("KELVIN_HMC_TEST_CHILD_UNTIL"), 10, 64)
 	require.NoError(t, err)
 	_, err = infer.Sample(ctx, schools(t), killable[os.Getenv(childMethod)], killed(dir, func(p infer.Progress) {
-		if p.Step == until {
+		if p.Step == int(until) {
 			require.NoError(t, os.WriteFile(os.Getenv(marker), nil, 0o644))
 		}
 		if p.Step == p.Steps-2 {
@@ -78,10 +78,10 @@ func resumeAfterKill(t *testing.T, name string) {
 	require.NoError(t, err)
 	want := whole.Draws
 	dir := filepath.Join(t.TempDir(), "run")
-	done := int64(0)
-	for _, until := range []int64{130, 380, 630, 830} { // transitions of all three chains; the warm-up has 450
+	done := int(0)
+	for _, until := range []int{130, 380, 630, 830} { // transitions of all three chains; the warm-up has 450
 		killAfter(t, name, dir, until)
-		first := int64(0)
+		first := int(0)
 		peek, cancel := context.WithCancel(ctx)
 		_, err := infer.Sample(peek, p, m, killed(copied(t, dir), func(p infer.Progress) {
 			if first == 0 {
@@ -119,7 +119,7 @@ func copied(t *testing.T, dir string) string {
 }
 
 // killAfter starts the run in a process of its own and kills it when it has made so many transitions.
-func killAfter(t *testing.T, name, dir string, done int64) {
+func killAfter(t *testing.T, name, dir string, done int) {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)

@@ -133,7 +133,7 @@ func (t *transform) drive(ctx context.Context, job infer.Job, density kernel.Den
 		}
 	}
 	replicas := max(1, len(o.Ladder))
-	hot := make([]int64, job.Chains) // gradients of the replicas at higher temperatures
+	hot := make([]int, job.Chains) // gradients of the replicas at higher temperatures
 	named := len(t.Stats())
 	var stats [10]float64 // of one call; they come one at a time
 	o.Record = func(chain, _ int, x []float64, info kernel.Info) error {
@@ -205,7 +205,7 @@ func value(s infer.Schedule, i int) float64 {
 	if s == nil {
 		return 0
 	}
-	if v := s(int64(i)); v != 0 {
+	if v := s(int(i)); v != 0 {
 		return v
 	}
 	return -1 // which the kernel refuses

@@ -56,7 +56,7 @@ func TestUpdates(t *testing.T) {
 		"HMC":             {hmc.HMC{Steps: 8, Jitter: 0.5, Warmup: 300}, 300, 1},
 		"fixed step":      {hmc.NUTS{StepSize: infer.Constant(0.5)}, 20, 1},
 		"temperature 4":   {hmc.NUTS{Warmup: 300, Temperature: infer.Constant(4)}, 300, 2},
-		"steps that vary": {hmc.NUTS{StepSize: func(i int64) float64 { return 0.3 + 0.4*float64(i%3) }}, 20, 1},
+		"steps that vary": {hmc.NUTS{StepSize: func(i int) float64 { return 0.3 + 0.4*float64(i%3) }}, 20, 1},
 		"exchange":        {hmc.Exchange{Ladder: []float64{1, 3}, Kernel: hmc.NUTS{Warmup: 300}}, 300, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

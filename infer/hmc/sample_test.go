@@ -266,7 +266,7 @@ func TestOptionsThatAreWrong(t *testing.T) {
 		"hmc.Exchange: Kernel.Temperature": {
 			hmc.Exchange{Ladder: []float64{1, 2}, Kernel: hmc.HMC{Temperature: infer.Constant(2)}}, infer.Options{}},
 		"hmc.NUTS: Temperature at transition 2 is -1": {
-			hmc.NUTS{Temperature: func(i int64) float64 { return max(-1, 3-2*float64(i)) }},
+			hmc.NUTS{Temperature: func(i int) float64 { return max(-1, 3-2*float64(i)) }},
 			infer.Options{Warmup: 10, Draws: 10}},
 	} {
 		_, err := infer.Sample(ctx, p, c.method, c.options)

@@ -65,7 +65,7 @@ func TestDrawsAreStoredAsTheyAreMade(t *testing.T) {
 		},
 	} {
 		checkpoint := filepath.Join(dir, "checkpoint-"+name)
-		for _, until := range []int64{103, 105, 170, 211, 0} {
+		for _, until := range []int{103, 105, 170, 211, 0} {
 			o := options()
 			running, cancel := context.WithCancel(ctx)
 			o.Observer = infer.ObserverFunc(func(p infer.Progress) {

@@ -16,7 +16,7 @@ import (
 // record of the points; Params shows it.
 type State struct {
 	Params infer.Params // θ, of shape [d] or [K, d]
-	Step   int64        // updates so far
+	Step   int        // updates so far
 
 	chains  *kernel.Snapshot // without chains before the first update
 	stepper *kernel.Stepper  // shared by all states that come of one
@@ -61,7 +61,7 @@ func (t *transform) WithWarmup(updates int) (infer.Transform, error) {
 }
 
 // state is a state with a stepper of its own.
-func (t *transform) state(p infer.Params, step int64, chains *kernel.Snapshot) (infer.State, error) {
+func (t *transform) state(p infer.Params, step int, chains *kernel.Snapshot) (infer.State, error) {
 	o := t.options
 	o.Chains, o.Warmup = p.Chains(), t.warmup
 	o.Seed, o.FirstChain = chains.Plan.Seed, chains.Plan.FirstChain
@@ -186,7 +186,7 @@ func points(old infer.Params, s *kernel.Snapshot, replicas int) (infer.Params, e
 func (s State) Position() infer.Params { return s.Params }
 
 // Steps is the number of updates so far.
-func (s State) Steps() int64 { return s.Step }
+func (s State) Steps() int { return s.Step }
 
 // Tensors are what the state owns, and what it shares with others.
 func (s State) Tensors() (owned, shared infer.Tensors) {

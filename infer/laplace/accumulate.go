@@ -43,8 +43,8 @@ func (t *accumulator) Init(p infer.Params) (infer.State, error) {
 		g.Gradient = torch.Of(start.Flat.T().MustZerosLike(false))
 		g.Data = torch.Of(g.Gradient.T().MustSelect(-1, 0, false).MustZerosLike(false))
 		if q, ok := t.structure.(kronecker); ok {
-			zeros := func(n int64) torch.Tensor {
-				shape := append(g.Data.T().MustSize(), n)
+			zeros := func(n int) torch.Tensor {
+				shape := append(g.Data.T().MustSize(), int64(n))
 				return torch.Of(ts.MustZeros(shape, g.Data.T().DType(), torch.Must(torch.DeviceOf(g.Data))))
 			}
 			a, b := q.numbers(p.Layout)
@@ -188,7 +188,7 @@ func towards(old, to, share torch.Tensor) torch.Tensor {
 	for len(shape) < len(old.T().MustSize()) {
 		shape = append(shape, 1)
 	}
-	share = share.Reshape(shape...)
+	share = share.Reshape(torch.Ints(shape)...)
 	return old.Add(to.Sub(old).Mul(share).T())
 }
 

@@ -20,7 +20,7 @@ type options struct {
 	scale       float64
 	temperature infer.Schedule
 	damping     float64
-	memory      int64
+	memory      int
 	tables      map[string]string // of the diagonal methods
 	optimizer   infer.Method
 
@@ -99,7 +99,7 @@ func (o *options) checkRows(b infer.Batch) error {
 func (o *options) Name() string { return o.name }
 
 // at is the temperature of a state.
-func (o *options) at(step int64) (float64, error) {
+func (o *options) at(step int) (float64, error) {
 	t := o.temperature(step)
 	return t, method.CheckValue(o.name, fmt.Sprintf("Temperature at update %d", step), t, 0, false)
 }
@@ -119,7 +119,7 @@ func total(x torch.Tensor) float64 { return approx.Item(torch.Of(x.T().MustSum(x
 
 // checkMemory refuses numbers of the point's type that do not fit, before any is made. field is the one
 // that sets the limit.
-func checkMemory(name, what string, p infer.Params, numbers float64, memory int64, field, instead string) {
+func checkMemory(name, what string, p infer.Params, numbers float64, memory int, field, instead string) {
 	bytes := numbers * float64(p.Flat.T().DType().Size())
 	if err := method.CheckMemory(what, bytes, memory, field, instead); err != nil {
 		approx.Fail("%s: %w", name, err)

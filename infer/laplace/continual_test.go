@@ -23,7 +23,7 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 		require.NoError(t, err)
 		var points, want []float64
 		for k := range 3 {
-			x := normals(int64(50+k), d)
+			x := normals(int(50+k), d)
 			delta := make([]float64, d)
 			for i := range x {
 				delta[i] = x[i] - mean[i]
@@ -58,10 +58,10 @@ func TestEpisodesAreOnePosterior(t *testing.T) {
 	prior, precisionOf := normalPrior(lambda), laplace.Isotropic(lambda)
 	evidence := 0.0
 	var s infer.State
-	for _, part := range [][2]int64{{0, 10}, {10, 23}} {
+	for _, part := range [][2]int{{0, 10}, {10, 23}} {
 		batch := infer.Batch{}
 		for name, x := range r.batch {
-			batch[name] = torch.Of(x.T().MustNarrow(0, part[0], part[1]-part[0], false))
+			batch[name] = torch.Of(x.T().MustNarrow(0, int64(part[0]), int64(part[1]-part[0]), false))
 		}
 		joint := sum(prior)
 		start := params(r.layout, []float64{3, -1, 2}, 0)

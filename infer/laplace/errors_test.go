@@ -133,7 +133,7 @@ func TestDenseIsRefusedForManyParameters(t *testing.T) {
 		assert.ErrorContains(t, err, "use a diagonal method or KFAC, or the last layer alone by infer.Subspace")
 		var memory *infer.MemoryError
 		require.ErrorAs(t, err, &memory)
-		assert.Equal(t, int64(8e12), memory.Bytes)
+		assert.Equal(t, int(8e12), memory.Bytes)
 	}
 	network, layers, small := perceptron(tanh)
 	_, err := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter, Memory: 100},
@@ -289,7 +289,7 @@ func TestUpdateErrors(t *testing.T) {
 		_, err = transform.Init(params(l, append(normals(5, 14), math.NaN()), 0))
 		assert.EqualError(t, err, "laplace."+name+": w2[1,2] of chain 0 is NaN at the start: not finite")
 	}
-	falling := func(step int64) float64 { return 1 - 2*float64(step) }
+	falling := func(step int) float64 { return 1 - 2*float64(step) }
 	cold := build(t, laplace.DenseHessian{Temperature: falling}, posterior)
 	_, _, err := cold.Update(begin(t, cold, at), batch)
 	assert.EqualError(t, err, "laplace.DenseHessian: Temperature at update 1 is -1: it must be finite and at least 0")

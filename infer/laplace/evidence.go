@@ -230,7 +230,7 @@ func (c *coupled) maximize() map[string]float64 {
 func (c *coupled) schur(own, rest, restPrior []float64) []float64 {
 	device := torch.Must(torch.DeviceOf(c.fixed))
 	index := func(i []float64) torch.Tensor {
-		return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int64](), i))
+		return torch.Must(torch.FromSliceOn(device, torch.DTypeOf[int](), i))
 	}
 	part := func(rows, columns []float64) torch.Tensor {
 		return torch.Of(c.fixed.T().MustIndexSelect(0, index(rows).T(), false).MustIndexSelect(1, index(columns).T(), false))

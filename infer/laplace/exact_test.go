@@ -35,18 +35,18 @@ func TestLinearGaussianIsExact(t *testing.T) {
 	}{
 		"GGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, false},
-		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), int64(r.n)),
+		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), int(r.n)),
 			false},
-		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int64(r.n)),
+		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int(r.n)),
 			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
 			infer.Mean(meanPosterior(each, func(p infer.Params) torch.Tensor {
 				return p.Flat.Sum().Mul(0)
-			}, n), int64(r.n)), false},
+			}, n), int(r.n)), false},
 		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, true},
 	} {
-		for _, size := range []int64{1, 7, 23} {
+		for _, size := range []int{1, 7, 23} {
 			what := fmt.Sprintf("%s, batches of %d", name, size)
 			s := pass(t, buildOn(t, c.m, c.f), at, r.batch, size)
 			if c.diag {
@@ -115,7 +115,7 @@ func TestLogisticRegression(t *testing.T) {
 	y := make([]float64, n)
 	information, empirical := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
 	for i := range n {
-		if normals(int64(i), 1)[0] > 0 {
+		if normals(int(i), 1)[0] > 0 {
 			y[i] = 1
 		}
 		row := mat.NewVecDense(d, x[i*d:(i+1)*d])
@@ -143,7 +143,7 @@ func TestLogisticRegression(t *testing.T) {
 		"DiagFisher":   {laplace.DiagFisher{LogLikelihood: each, PriorPrecision: two}, nil, diagonal(empirical2)},
 		"DenseHessian": {laplace.DenseHessian{}, meanPosterior(each, prior, n), entries(information2)},
 	} {
-		for _, size := range []int64{1, 7, n} {
+		for _, size := range []int{1, 7, n} {
 			within(t, c.want, precision(pass(t, buildOn(t, c.m, infer.Mean(c.f, n)), at, batch, size)), 1e-12,
 				fmt.Sprintf("%s, batches of %d", name, size))
 		}
@@ -209,7 +209,7 @@ func TestSoftmax(t *testing.T) {
 		"DiagFisher":   {laplace.DiagFisher{LogLikelihood: each}, nil, diagonal(empirical)},
 		"DenseHessian": {laplace.DenseHessian{}, meanPosterior(each, normalPrior(1e-300), n), entries(information)},
 	} {
-		for _, size := range []int64{1, 4, n} {
+		for _, size := range []int{1, 4, n} {
 			within(t, m.want, precision(pass(t, buildOn(t, m.m, infer.Mean(m.f, n)), at, batch, size)), 1e-12,
 				fmt.Sprintf("%s, batches of %d", name, size))
 		}
@@ -229,7 +229,7 @@ func TestTablesOfDiagonalMethods(t *testing.T) {
 	}
 	p, err := infer.NewParams(l, flat)
 	require.NoError(t, err)
-	words, err := torch.FromSlice([]int64{1, 1, 4, 6, 0, 4, 2, 2, 2}, 3, 3)
+	words, err := torch.FromSlice([]int{1, 1, 4, 6, 0, 4, 2, 2, 2}, 3, 3)
 	require.NoError(t, err)
 	y, err := torch.FromSlice([]float64{1, 0, 1})
 	require.NoError(t, err)

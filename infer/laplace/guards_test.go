@@ -60,7 +60,7 @@ func TestOutputsThatDoNotMatchTheLabels(t *testing.T) {
 // With fewer data than parameters most eigenvalues of the curvature are 0 up to rounding, of either sign. The best
 // precision is that of float64, within the digits of a float32 curvature.
 func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
-	for _, d := range []int64{20, 60, 200} {
+	for _, d := range []int{20, 60, 200} {
 		const n = 15
 		l := layout(infer.Shapes{"a": {d / 2}, "b": {d - d/2}})
 		whole := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").MatMul(p.Flat) }
@@ -103,7 +103,7 @@ func TestSoftmaxOfBinaryLogits(t *testing.T) {
 	m, v := []float64{0, 1, -2, 3}, []float64{1, 4, 0.5, 10}
 	streams := torch.NewStreams(1, 1)
 	p := must(laplace.Softmax(torch.Of(vector(m, 4, 1)), torch.Of(vector(v, 4, 1, 1)), samples, &streams))
-	assert.Equal(t, []int64{4}, p.Shape())
+	assert.Equal(t, []int{4}, p.Shape())
 	for i, got := range values(p.T()) {
 		want := logisticIntegral(m[i], v[i])
 		assert.InDelta(t, want, got, 4*math.Sqrt(want*(1-want)/samples))
@@ -118,7 +118,7 @@ func TestDenseHessianWithoutRows(t *testing.T) {
 	for name, batch := range map[string]infer.Batch{"no batch": nil, "empty": {},
 		"a scalar":            {"s": torch.Scalar(1)},
 		"a scalar among rows": {"s": torch.Scalar(1), "x": r.batch["x"]}} {
-		for _, data := range []int64{1, 23} {
+		for _, data := range []int{1, 23} {
 			transform := buildOn(t, laplace.DenseHessian{}, infer.Sum(inside, data))
 			s, _ := update(t, transform, begin(t, transform, params(r.layout, r.mean, 0)), batch)
 			within(t, entries(r.precision), precision(s), 1e-11, name)
@@ -212,7 +212,7 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	const n = 40
 	plainNetwork, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(n)
-	most := int64(0)
+	most := int(0)
 	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 		most = max(most, must(b.Size()))
 		return plainNetwork(p, b, linear)
@@ -222,9 +222,9 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	s := pass(t, build(t, kfac, nil), params(l, normals(5, l.Dim()), 0), batch, n)
 	mean, cov, err := s.(laplace.KFACState).LinearizedNetwork(network, batch, curvature.LinearizedOptions{NoiseSD: 0.1})
 	require.NoError(t, err)
-	assert.Equal(t, int64(n), most)
+	assert.Equal(t, int(n), most)
 	// The result takes 6 numbers for each datum, and a datum 2·4 + Σ (6 out + out + 3 in) = 8 + 21 + 9 + 14 + 9.
-	for _, c := range []struct{ numbers, rows int64 }{{6*n + 61, 1}, {6*n + 7*61, 7}} {
+	for _, c := range []struct{ numbers, rows int }{{6*n + 61, 1}, {6*n + 7*61, 7}} {
 		most = 0
 		m, v, err := s.(laplace.KFACState).LinearizedNetwork(network, batch,
 			curvature.LinearizedOptions{NoiseSD: 0.1, Memory: 8 * c.numbers})
@@ -265,7 +265,7 @@ func TestOutputsThatAreNoGaussian(t *testing.T) {
 }
 
 // peak is the most memory that the process has had since the last reset, in bytes.
-func peak(t testing.TB) int64 {
+func peak(t testing.TB) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -273,7 +273,7 @@ func peak(t testing.TB) int64 {
 	}
 	for line := range strings.Lines(string(status)) {
 		if kb, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			return 1000 * must(strconv.ParseInt(strings.Fields(kb)[0], 10, 64))
+			return int(1000 * must(strconv.ParseInt(strings.Fields(kb)[0], 10, 64)))
 		}
 	}
 	t.Skip("no VmHWM here")
@@ -293,5 +293,5 @@ func TestSoftmaxDrawsInBlocks(t *testing.T) {
 	cov := must(ts.Eye(c, gotch.Double, torch.CPU)).MustExpand([]int64{n, c, c}, true, false)
 	p := must(laplace.Softmax(torch.Of(mean), torch.Of(cov), samples, &streams))
 	within(t, []float64{n}, values(p.T().MustSum(gotch.Double, false)), 1e-9, "probabilities")
-	assert.Less(t, peak(t)-before, int64(8*samples*n*c))
+	assert.Less(t, peak(t)-before, int(8*samples*n*c))
 }

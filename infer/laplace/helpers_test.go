@@ -92,14 +92,14 @@ func sumPosterior(each curvature.PerDatum, prior func(p infer.Params) torch.Tens
 }
 
 // pass is the state after one pass over the data in batches of a size.
-func pass(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, size int64) infer.State {
+func pass(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, size int) infer.State {
 	t.Helper()
 	s := begin(t, transform, p)
 	n := must(b.Size())
-	for from := int64(0); from < n; from += size {
+	for from := int(0); from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
-			part[name] = torch.Of(x.T().MustNarrow(0, from, min(size, n-from), false))
+			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))
 		}
 		s, _ = update(t, transform, s, part)
 	}
@@ -132,13 +132,13 @@ type regression struct {
 	evidence  float64
 }
 
-func newRegression(seed int64, n, d int, s, lambda float64) regression {
+func newRegression(seed int, n, d int, s, lambda float64) regression {
 	r := regression{x: normals(seed, n*d), y: normals(seed+1, n), n: n, d: d, s: s,
-		layout: layout(infer.Shapes{"w": {int64(d)}})}
+		layout: layout(infer.Shapes{"w": {int(d)}})}
 	for i := range r.y {
 		r.y[i] += 2*r.x[i*d] - r.x[i*d+d-1]
 	}
-	r.batch = infer.Batch{"x": torch.Of(vector(r.x, int64(n), int64(d))), "y": torch.Of(vector(r.y))}
+	r.batch = infer.Batch{"x": torch.Of(vector(r.x, int(n), int(d))), "y": torch.Of(vector(r.y))}
 	r.gram, r.precision, r.mean, r.evidence = r.posterior(lambda)
 	return r
 }

@@ -47,7 +47,7 @@ func perceptronData(n int) (x, y []float64, b infer.Batch) {
 	for i := range n {
 		y[2*i+(i*i+i/2)%2] = 1
 	}
-	return x, y, infer.Batch{"x": torch.Of(vector(x, int64(n), 2)), "y": torch.Of(vector(y, int64(n), 2))}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, int(n), 2)), "y": torch.Of(vector(y, int(n), 2))}
 }
 
 // blocks keeps the elements of a matrix [15, 15] that belong to one layer of the perceptron.
@@ -106,7 +106,7 @@ func TestKFACIsExact(t *testing.T) {
 		if c.layout == twoLayout {
 			want = blocks(want)
 		}
-		for _, size := range []int64{1, 4, n} {
+		for _, size := range []int{1, 4, n} {
 			within(t, want, precision(pass(t, kfac, at, c.batch, size)), 1e-11,
 				fmt.Sprintf("%s, batches of %d", name, size))
 		}
@@ -171,7 +171,7 @@ func TestKFACFollowsItsDefinition(t *testing.T) {
 	at := params(l, theta, 0)
 	transform := build(t, laplace.KFAC{Network: network, Layers: layers, Outer: softmaxOuter,
 		PriorPrecision: laplace.Isotropic(lambda), Damping: damping}, nil)
-	for _, size := range []int64{1, 4, n} {
+	for _, size := range []int{1, 4, n} {
 		s := pass(t, transform, at, batch, size)
 		within(t, entries(want), precision(s), 1e-12, fmt.Sprintf("batches of %d", size))
 		assert.Equal(t, []float64{n}, values(s.(laplace.KFACState).Data.T()))

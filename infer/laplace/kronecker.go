@@ -26,7 +26,7 @@ func (q kronecker) size(name string, p infer.Params) (what string, numbers float
 }
 
 // numbers are how many numbers Inputs and Outputs have for a chain.
-func (q kronecker) numbers(l *infer.Layout) (a, g int64) {
+func (q kronecker) numbers(l *infer.Layout) (a, g int) {
 	for _, l := range q.sizes(l) {
 		a, g = a+l.in*l.in, g+l.out*l.out
 	}
@@ -57,7 +57,7 @@ func (q kronecker) priorOfLayers(name string, l *infer.Layout, diagonal torch.Te
 type size struct {
 	weight, bias infer.Site
 	biased       bool
-	in, out      int64
+	in, out      int
 }
 
 func (q kronecker) sizes(layout *infer.Layout) []size {
@@ -105,15 +105,15 @@ type spectrum struct {
 
 // spectra are those of all layers.
 func (q kronecker) spectra(s Gaussian) []spectrum {
-	k := int64(s.Params.Chains())
+	k := int(s.Params.Chains())
 	count := s.Data.Reshape(k, 1, 1).T().MustClampMin(ts.FloatScalar(1e-30), false) // no data: 0/0 is 0
 	inputs, outputs := s.Inputs.Reshape(k, -1).T(), s.Outputs.Reshape(k, -1).T()
 	prior := s.Prior.Reshape(k, -1).T()
 	var out []spectrum
-	var atA, atG int64
+	var atA, atG int
 	for i, l := range q.sizes(s.Params.Layout) {
-		a := inputs.MustNarrow(1, atA, l.in*l.in, false).MustReshape([]int64{k, l.in, l.in}, false)
-		g := outputs.MustNarrow(1, atG, l.out*l.out, false).MustReshape([]int64{k, l.out, l.out}, false)
+		a := inputs.MustNarrow(1, int64(atA), int64(l.in*l.in), false).MustReshape([]int64{int64(k), int64(l.in), int64(l.in)}, false)
+		g := outputs.MustNarrow(1, int64(atG), int64(l.out*l.out), false).MustReshape([]int64{int64(k), int64(l.out), int64(l.out)}, false)
 		atA, atG = atA+l.in*l.in, atG+l.out*l.out
 		sp := spectrum{size: l}
 		la, va := a.MustLinalgEigh("L", false)
@@ -121,7 +121,7 @@ func (q kronecker) spectra(s Gaussian) []spectrum {
 		sp.a, sp.g = torch.Of(va), torch.Of(vg)
 		ea, eg := resolved(torch.Of(la)), resolved(torch.Of(lg))
 		sp.data = scaled(0.5, eg.Unsqueeze(2).Mul(ea.Unsqueeze(1))).Div(count)
-		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{k, 1, 1}, false)
+		lambda := prior.MustSelect(1, int64(i), false).MustReshape([]int64{int64(k), 1, 1}, false)
 		sp.values = torch.Of(sp.data.Add(lambda).T().MustAddScalar(ts.FloatScalar(s.Damping), false))
 		out = append(out, sp)
 	}
@@ -153,10 +153,10 @@ func resolved(e torch.Tensor) torch.Tensor {
 func (l size) gather(x torch.Tensor) torch.Tensor {
 	shape := x.T().MustSize()
 	k, m := shape[0], shape[2]
-	w := x.T().MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{k, l.out, -1, m},
+	w := x.T().MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{int64(k), int64(l.out), -1, int64(m)},
 		false)
 	if l.biased {
-		b := x.T().MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{k, l.out, 1, m},
+		b := x.T().MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{int64(k), int64(l.out), 1, int64(m)},
 			false)
 		w = ts.MustCat([]*ts.Tensor{w, b}, 2)
 	}
@@ -174,9 +174,9 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z torch.Tens
 		// [K, out, in, m]
 		y = ug.MustMatmul(y, false).MustMatmul(approx.T(torch.Of(ua)).T(), false).MustPermute([]int64{0, 2, 3, 1}, false)
 		columns := sp.weight.Shape[1]
-		parts[sp.weight.Name] = torch.Of(y.MustNarrow(2, 0, columns, false).MustReshape([]int64{k, -1, m}, false))
+		parts[sp.weight.Name] = torch.Of(y.MustNarrow(2, 0, int64(columns), false).MustReshape([]int64{int64(k), -1, int64(m)}, false))
 		if sp.biased {
-			parts[sp.bias.Name] = torch.Of(y.MustNarrow(2, columns, 1, false).MustReshape([]int64{k, -1, m}, false))
+			parts[sp.bias.Name] = torch.Of(y.MustNarrow(2, int64(columns), 1, false).MustReshape([]int64{int64(k), -1, int64(m)}, false))
 		}
 	}
 	all := make([]torch.Tensor, len(layout.Sites))
@@ -188,7 +188,7 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z torch.Tens
 
 // matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
 func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) torch.Tensor {
-	p, d, k := s.Params, int64(s.Params.Layout.Dim()), int64(s.Params.Chains())
+	p, d, k := s.Params, int(s.Params.Layout.Dim()), int(s.Params.Chains())
 	checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
 		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without")
 	eye := approx.Eye(d, p.Flat).Expand(k, d, d).T()
@@ -224,7 +224,7 @@ func (q kronecker) quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor
 	for _, sp := range spectra {
 		scope.Keep(sp.a, sp.g, sp.values)
 	}
-	d := int64(s.Params.Layout.Dim())
+	d := int(s.Params.Layout.Dim())
 	return func(x torch.Tensor) (sum torch.Tensor) {
 		for _, sp := range spectra {
 			y := approx.T(sp.g).MatMul(sp.gather(x.Reshape(1, d, 1)).At(0).T()).MatMul(sp.a).T()

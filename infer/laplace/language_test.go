@@ -50,7 +50,7 @@ func TestCompiledModel(t *testing.T) {
 		"DiagFisher":   {laplace.DiagFisher{}, diagonal(fisher)},
 	} {
 		transform := buildOn(t, c.m, program.Target())
-		for _, size := range []int64{1, 5, n} {
+		for _, size := range []int{1, 5, n} {
 			s := pass(t, transform, at, batch, size)
 			within(t, c.want, precision(s), 1e-11, fmt.Sprintf("%s, batches of %d", name, size))
 			streams := torch.NewStreams(1, 1)

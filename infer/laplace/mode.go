@@ -26,7 +26,7 @@ func (o *options) FindMode() (infer.Method, infer.Target) {
 }
 
 // Passes is how often a fit goes over the data: once.
-func (o *options) Passes() int64 { return 1 }
+func (o *options) Passes() int { return 1 }
 
 // far is how many standard deviations of the Gaussian the mode may be from its mean before a run says so.
 const far = 0.3
@@ -89,7 +89,7 @@ func (o *options) closeness(s Gaussian, run infer.RunSummary) []draws.Note {
 		return nil // there is no density but the likelihood
 	}
 	return approx.Closeness(approx.Fit{Name: o.name, Target: o.target, Temperature: s.Temperature, Batch: run.Batch,
-		Mean: s.Params, Width: int64(s.Params.Layout.Dim()),
+		Mean: s.Params, Width: int(s.Params.Layout.Dim()),
 		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
 			logDet := make([]float64, s.Params.Chains()) // of P^(-1/2)
 			for k := range logDet {

@@ -88,8 +88,8 @@ func (l Layer) output(p infer.Params, x torch.Tensor) torch.Tensor {
 // recorded is a network's output for a batch, with what went in and out of each of its layers.
 type recorded struct {
 	z       torch.Tensor   // [n, C], with a graph
-	shape   []int64        // of the network's own output, [n, ...]
-	n, c    int64          // data and outputs
+	shape   []int        // of the network's own output, [n, ...]
+	n, c    int          // data and outputs
 	inputs  []torch.Tensor // [n, in], or [n, in + 1] with a column of ones where there is a bias
 	outputs []torch.Tensor // [n, out], with a graph
 }
@@ -124,7 +124,7 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) *recorded 
 		approx.Fail("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
 	}
 	r.z = z.Reshape(n, -1)
-	r.c = r.z.T().MustSize()[1]
+	r.c = int(r.z.T().MustSize()[1])
 	return r
 }
 
@@ -134,7 +134,7 @@ func (r *recorded) jacobians() []torch.Tensor {
 	rows := make([][]torch.Tensor, len(r.outputs))
 	for c := range r.c {
 		unit := r.z.T().MustZerosLike(false)
-		unit.MustNarrow(1, c, 1, false).MustFill_(ts.FloatScalar(1))
+		unit.MustNarrow(1, int64(c), 1, false).MustFill_(ts.FloatScalar(1))
 		grads := torch.Must(torch.Grad([]torch.Tensor{r.z}, r.outputs,
 			&torch.GradOptions{Weights: []torch.Tensor{torch.Of(unit)}, KeepGraph: true, AllowUnused: true}))
 		for i, g := range grads {

@@ -28,8 +28,8 @@ func outputRoot(function string, mean, cov torch.Tensor, samples int, streams *t
 }
 
 // drawOutputs are draws from N(mean, root rootᵀ), [samples, n, C].
-func drawOutputs(mean, root torch.Tensor, samples int64, streams *torch.Streams) torch.Tensor {
-	shape := append([]int64{samples}, mean.T().MustSize()...)
+func drawOutputs(mean, root torch.Tensor, samples int, streams *torch.Streams) torch.Tensor {
+	shape := append([]int{samples}, torch.Ints(mean.T().MustSize())...)
 	eps := torch.Must(streams.Normal(shape, mean.T().DType(), torch.Must(torch.DeviceOf(mean))))
 	eps = torch.Of(eps.Reshape(shape...).T().MustPermute([]int64{1, 2, 0}, false))
 	return torch.Of(root.T().MustBmm(eps.T(), false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean.T(), false))
@@ -45,10 +45,10 @@ const drawNumbers = 1 << 20
 func Softmax(mean, cov torch.Tensor, samples int, streams *torch.Streams) (p torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		root := outputRoot("Softmax", mean, cov, samples, streams)
-		shape := mean.T().MustSize()
+		shape := mean.Shape()
 		p = torch.Of(mean.T().MustDetach(false).MustZerosLike(false))
 		rows := max(1, drawNumbers/max(1, shape[0]*shape[1]))
-		for left := int64(samples); left > 0; left -= rows {
+		for left := samples; left > 0; left -= rows {
 			approx.Try(torch.Do(func(*torch.Scope) error {
 				z := drawOutputs(mean, root, min(rows, left), streams)
 				p.T().MustAdd_(probabilities(z).T().MustSumDimIntlist([]int64{0}, false, z.T().DType(), false))
@@ -109,7 +109,7 @@ func checkOutputs(function string, mean, cov torch.Tensor) {
 	if err != nil {
 		approx.Fail("laplace.%s: the covariance: %w", function, err)
 	}
-	if len(m) != 2 || !slices.Equal(c, []int64{m[0], m[1], m[1]}) {
+	if len(m) != 2 || !slices.Equal(c, []int{m[0], m[1], m[1]}) {
 		approx.Fail("laplace.%s: a mean of shape %v and a covariance of shape %v: expected [n, C] and [n, C, C]",
 			function, m, c)
 	}

@@ -105,7 +105,7 @@ func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 		p.fail(method, "a matrix", "matrices are for the dense methods; use PerElement")
 	}
 	if p.given != (torch.Tensor{}) {
-		return p.tensor(method, at, []int64{int64(at.Layout.Dim())}, at.Flat.T().MustSize())
+		return p.tensor(method, at, []int{int(at.Layout.Dim())}, torch.Ints(at.Flat.T().MustSize()))
 	}
 	row := make([]float64, at.Layout.Dim())
 	for i, v := range p.perSite(method, at.Layout) {
@@ -121,14 +121,14 @@ func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 // matrix is the precision as a matrix, with a chain axis where the point has one.
 func (p Precision) matrix(method string, at infer.Params) torch.Tensor {
 	if p.square {
-		d := int64(at.Layout.Dim())
-		return p.tensor(method, at, []int64{d, d}, append(at.Flat.T().MustSize(), d))
+		d := int(at.Layout.Dim())
+		return p.tensor(method, at, []int{d, d}, torch.Ints(append(at.Flat.T().MustSize(), int64(d))))
 	}
 	return torch.Of(p.diagonal(method, at).T().MustDiagEmbed(0, -2, -1, false))
 }
 
 // tensor is a copy of the given tensor, of one shape or the other, in the type and on the device of the point.
-func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) torch.Tensor {
+func (p Precision) tensor(method string, at infer.Params, shape, whole []int) torch.Tensor {
 	have, err := torch.Shape(p.given)
 	if err != nil {
 		approx.Fail("%s: PriorPrecision: %w", method, err)
@@ -158,5 +158,5 @@ func (p Precision) tensor(method string, at infer.Params, shape, whole []int64) 
 	if p.square {
 		approx.Try(approx.CheckSymmetric(method, "PriorPrecision", torch.Of(t)))
 	}
-	return approx.Copy(torch.Of(t.MustExpand(whole, true, false).MustContiguous(false)))
+	return approx.Copy(torch.Of(t.MustExpand(torch.Int64s(whole), true, false).MustContiguous(false)))
 }

@@ -45,7 +45,7 @@ func (s KFACState) LinearizedNetwork(f Network, b infer.Batch, o curvature.Linea
 
 // linearizedBlocks is the law of the outputs at T = 1, of as many data at a time as fit into the
 // memory beside the result.
-func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int64) (mean,
+func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch, memory int) (mean,
 	cov torch.Tensor) {
 	n := torch.Must(b.Size())
 	if memory == 0 {
@@ -61,15 +61,15 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 	approx.Try(method.CheckMemory(fmt.Sprintf("covariances of shape [%d, %d, %d] with the Jacobians of a datum", n, c, c),
 		(result+row)*bytes, memory, "curvature.LinearizedOptions.Memory", "take fewer data at a time"))
 	device := torch.Must(torch.DeviceOf(first.z))
-	mean, cov = torch.Of(ts.MustZeros([]int64{n, c}, first.z.T().DType(),
-		device)), torch.Of(ts.MustZeros([]int64{n, c, c}, first.z.T().DType(),
+	mean, cov = torch.Of(ts.MustZeros([]int64{int64(n), int64(c)}, first.z.T().DType(),
+		device)), torch.Of(ts.MustZeros([]int64{int64(n), int64(c), int64(c)}, first.z.T().DType(),
 		device))
-	for from, rows := int64(0), max(1, int64((numbers-result)/row)); from < n; from += rows {
+	for from, rows := int(0), max(1, int((numbers-result)/row)); from < n; from += rows {
 		rows := min(rows, n-from)
 		approx.Try(torch.Do(func(*torch.Scope) error {
 			r := record(f, s.Layers, s.Params, part(b, from, rows))
-			mean.T().MustNarrow(0, from, rows, false).Copy_(r.z.T().MustDetach(false))
-			r.addCovariance(torch.Of(cov.T().MustNarrow(0, from, rows, false)), spectra)
+			mean.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(r.z.T().MustDetach(false))
+			r.addCovariance(torch.Of(cov.T().MustNarrow(0, int64(from), int64(rows), false)), spectra)
 			return nil
 		}))
 	}
@@ -89,10 +89,10 @@ func (r *recorded) addCovariance(cov torch.Tensor, spectra []spectrum) {
 }
 
 // part is rows data of a batch.
-func part(b infer.Batch, from, rows int64) infer.Batch {
+func part(b infer.Batch, from, rows int) infer.Batch {
 	out := infer.Batch{}
 	for name, x := range b {
-		out[name] = torch.Of(x.T().MustNarrow(0, from, rows, false))
+		out[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(rows), false))
 	}
 	return out
 }

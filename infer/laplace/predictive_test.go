@@ -19,7 +19,7 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	const lambda, temperature, m = 0.8, 0.3, 5
 	r := newRegression(1, 23, 4, 0.7, lambda)
 	x := normals(9, m*r.d)
-	test := infer.Batch{"x": torch.Of(vector(x, m, int64(r.d))), "y": torch.Of(vector(make([]float64, m)))}
+	test := infer.Batch{"x": torch.Of(vector(x, m, int(r.d))), "y": torch.Of(vector(make([]float64, m)))}
 	diag := identity(r.d, 0)
 	for i, v := range diagonal(r.precision) {
 		diag.SetSym(i, i, 1/v)
@@ -38,7 +38,7 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 		s := pass(t, build(t, c.m, nil), params(r.layout, r.mean, 0), r.batch, 7)
 		mean, cov, err := s.(laplace.Posterior).Linearized(linear, test, curvature.LinearizedOptions{NoiseSD: r.s})
 		require.NoError(t, err)
-		assert.Equal(t, []int64{m, 1, 1}, cov.Shape())
+		assert.Equal(t, []int{m, 1, 1}, cov.Shape())
 		for i := range m {
 			row := mat.NewVecDense(r.d, x[i*r.d:(i+1)*r.d])
 			assert.InDelta(t, mat.Dot(row, mat.NewVecDense(r.d, r.mean)), values(mean.T())[i], 1e-11, name)
@@ -89,7 +89,7 @@ func TestSoftmaxAveragesDraws(t *testing.T) {
 	mean, cov := []float64{1, 0, -2, 1}, []float64{2, 0.5, 0.5, 1, 3, -1, -1, 2}
 	streams := torch.NewStreams(1, 1)
 	p := must(laplace.Softmax(torch.Of(vector(mean, 2, 2)), torch.Of(vector(cov, 2, 2, 2)), samples, &streams))
-	assert.Equal(t, []int64{2, 2}, p.Shape())
+	assert.Equal(t, []int{2, 2}, p.Shape())
 	for i := range 2 {
 		v := cov[4*i:]
 		want := logisticIntegral(mean[2*i]-mean[2*i+1], v[0]+v[3]-2*v[1])
@@ -105,7 +105,7 @@ func TestSampleOutputs(t *testing.T) {
 		0, 0}
 	streams := torch.NewStreams(2, 1)
 	z := must(laplace.SampleOutputs(torch.Of(vector(mean, 2, 3)), torch.Of(vector(cov, 2, 3, 3)), n, &streams))
-	assert.Equal(t, []int64{n, 2, 3}, z.Shape())
+	assert.Equal(t, []int{n, 2, 3}, z.Shape())
 	x := values(z.T())
 	for i := range 2 {
 		for a := range 3 {
@@ -184,7 +184,7 @@ func TestLastLayer(t *testing.T) {
 			curvature.LinearizedOptions{})
 		require.NoError(t, err)
 		within(t, forward(full, batch).Values(), values(mean.T()), 1e-13, name)
-		assert.Equal(t, []int64{9, 2, 2}, cov.Shape())
+		assert.Equal(t, []int{9, 2, 2}, cov.Shape())
 	}
 	each := laplace.Restrict(curvature.Likelihood(forward, softmaxOuter), embed)
 	wide := mat.NewSymDense(15, precision(pass(t, build(t,

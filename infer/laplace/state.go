@@ -76,7 +76,7 @@ type Gaussian struct {
 	Layers          []Layer      // of KFAC
 	Damping         float64      // δ, added to the diagonal of the precision
 	Temperature     float64      // T
-	Step            int64        // updates so far
+	Step            int        // updates so far
 }
 
 // DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the
@@ -117,7 +117,7 @@ func (s Gaussian) gaussian() Gaussian { return s }
 func (s Gaussian) Position() infer.Params { return s.Params }
 
 // Steps is the number of updates so far.
-func (s Gaussian) Steps() int64 { return s.Step }
+func (s Gaussian) Steps() int { return s.Step }
 
 // Tensors are what the state owns, and what it shares with others: all states of a pass share the
 // prior and the Jacobian.
@@ -245,7 +245,7 @@ func (s Gaussian) draw(n int, streams *torch.Streams) (infer.Params, error) {
 	if err := method.CheckDraws(nameOf(s.structure()), n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	return method.DrawGaussians(s.Params, n, int64(s.Params.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor,
+	return method.DrawGaussians(s.Params, n, int(s.Params.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor,
 		error) {
 		return s.deviations(eps), nil
 	})

@@ -18,7 +18,7 @@ import (
 
 // everyMethod is a configuration of each method for the perceptron, and the log posterior to build it with.
 func everyMethod() (map[string]infer.Method, infer.LogPosterior, *infer.Layout, infer.Batch) {
-	methods, l, batch := structures(func(step int64) float64 { return 1 + float64(step) })
+	methods, l, batch := structures(func(step int) float64 { return 1 + float64(step) })
 	network, layers, _ := perceptron(tanh)
 	each := curvature.Likelihood(network.Forward(layers...), softmaxOuter)
 	prior := laplace.PerSite(map[string]float64{"w1": 1, "b1": 2, "w2": 3})
@@ -31,7 +31,7 @@ func everyMethod() (map[string]infer.Method, infer.LogPosterior, *infer.Layout, 
 func TestContract(t *testing.T) {
 	methods, posterior, l, batch := everyMethod()
 	infertest.Contract(t, methods, infertest.Ground{Posterior: infertest.Walled(posterior), Layout: l, Batch: batch,
-		Run: infer.Options{Warmup: infer.None, Draws: infer.None}, Minibatch: 3, Stops: []int64{1, 2}})
+		Run: infer.Options{Warmup: infer.None, Draws: infer.None}, Minibatch: 3, Stops: []int{1, 2}})
 }
 
 // saved are the numbers of a state.

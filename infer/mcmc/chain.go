@@ -20,11 +20,11 @@ type chain struct {
 	Scale float64   // of proposals, adapted
 	Width []float64 // of each coordinate, adapted
 	Root  []float64 // the Cholesky factor of a covariance, d·d numbers, adapted; nil for none
-	N     int64     // updates in the window of the warm-up
+	N     int     // updates in the window of the warm-up
 	Mean  []float64 // of the window
 	Sum   []float64 // of the window: what the adaptation adds up
 
-	Updates, Evaluations int64   // since the last draw
+	Updates, Evaluations int   // since the last draw
 	Accept               float64 // of these updates, added up
 }
 
@@ -40,8 +40,8 @@ type move struct {
 	before      float64 // what the density was before the update
 	norm        float64 // of its gradient there
 	accept      float64 // the probability of the proposal; 1 where nothing is proposed
-	evaluations int64
-	undefined   int64     // values that were NaN or +Inf
+	evaluations int
+	undefined   int     // values that were NaN or +Inf
 	first       []float64 // where the first of them was
 	buffer      []float64
 }
@@ -105,7 +105,7 @@ func (m *move) normals(n int) []float64 {
 }
 
 // source is the random numbers of one update of one chain: a function of its arguments, so that nothing is to be saved.
-func source(seed, chain uint64, step int64) *rand.Rand {
+func source(seed, chain uint64, step int) *rand.Rand {
 	mix := func(x uint64) uint64 { // SplitMix64 (Steele, Lea and Flood 2014)
 		x += 0x9e3779b97f4a7c15
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -132,7 +132,7 @@ func guarded(f func() error) (err error) {
 
 // windowed says how a warm-up of so many updates learns at its n-th: where the window of what it adds up is read, and
 // where the next one begins. Windows double, so that the last one is half of the warm-up and has forgotten the start.
-func windowed(n, warmup int64) (read, forget bool) {
+func windowed(n, warmup int) (read, forget bool) {
 	power := n >= 32 && n&(n-1) == 0
 	return power || n%64 == 0 || n == warmup, power && 2*n <= warmup
 }

@@ -42,7 +42,7 @@ func TestResume(t *testing.T) {
 			want, err := infer.Sample(context.Background(), l.program(t, what), m, o)
 			require.NoError(t, err, what)
 			dir := filepath.Join(t.TempDir(), "run")
-			for _, stop := range []int64{300, 900, 1320, 0} {
+			for _, stop := range []int{300, 900, 1320, 0} {
 				ctx, cancel := context.WithCancel(context.Background())
 				o.Checkpoint = &infer.Checkpoint{Dir: dir, Every: 7, Resume: true, Model: name}
 				o.Observer = infer.ObserverFunc(func(p infer.Progress) {
@@ -100,6 +100,6 @@ func TestPlainNames(t *testing.T) {
 	assert.Equal(t, "eager: the log density is plain Go", r.Draws.Attrs()["gradient"])
 	detail := r.Detail.(*mcmc.Detail)
 	assert.LessOrEqual(t, detail.Evaluations, calls.Load())
-	assert.Greater(t, detail.Evaluations, int64(16000))
+	assert.Greater(t, detail.Evaluations, int(16000))
 	assert.Zero(t, detail.Undefined)
 }

@@ -20,7 +20,7 @@ type engine struct {
 	batch   infer.Batch
 	seed    uint64
 	streams []uint64 // of each chain
-	warmup  int64
+	warmup  int
 	prior   *gaussian // at a temperature
 	heat    float64
 	detail  *Detail
@@ -28,7 +28,7 @@ type engine struct {
 }
 
 // heated is the temperature of an update; the prior is that at it.
-func (e *engine) heated(step int64) (float64, error) {
+func (e *engine) heated(step int) (float64, error) {
 	t := e.temperature(step)
 	if err := e.temperature.Check(e.name, "Temperature", step, 0, true); err != nil {
 		return t, err
@@ -48,20 +48,20 @@ func (e *engine) heated(step int64) (float64, error) {
 }
 
 // block is how many updates chains make before they meet.
-func (e *engine) block(every int) int64 {
+func (e *engine) block(every int) int {
 	const most = 16
 	switch {
 	case e.fewest != nil || !e.at.Concurrent() || e.algorithm.prior != nil && e.scheduled:
 		return 1
 	case every > 0:
-		return int64(min(every, most))
+		return int(min(every, most))
 	}
 	return most
 }
 
 // run makes n updates of all chains from a number of them on, and calls each after every one. Chains of an ensemble
 // move in two halves, those of even numbers first.
-func (e *engine) run(chains []*chain, from, n int64, each func(k int, step int64, m *move)) error {
+func (e *engine) run(chains []*chain, from, n int, each func(k int, step int, m *move)) error {
 	if _, err := e.heated(from); err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (e *engine) run(chains []*chain, from, n int64, each func(k int, step int64
 }
 
 // move makes n updates of some chains, side by side.
-func (e *engine) move(chains []*chain, which []int, others [][]float64, from, n int64,
-	each func(k int, step int64, m *move)) error {
+func (e *engine) move(chains []*chain, which []int, others [][]float64, from, n int,
+	each func(k int, step int, m *move)) error {
 	errs, moves := make([]error, len(chains)), make([]*move, len(chains))
 	defer func() { e.errs = append(e.errs[:0], errs...) }()
 	var table *desk
@@ -127,7 +127,7 @@ func (e *engine) move(chains []*chain, which []int, others [][]float64, from, n 
 }
 
 // updates makes n updates of one chain.
-func (e *engine) updates(m *move, k int, table *desk, from, n int64, each func(k int, step int64, m *move)) error {
+func (e *engine) updates(m *move, k int, table *desk, from, n int, each func(k int, step int, m *move)) error {
 	var value [1]float64
 	m.evaluate = func(x, g []float64) (v float64, err error) {
 		if table != nil {

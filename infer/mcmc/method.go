@@ -90,8 +90,8 @@ var _ interface {
 
 // Detail is what a run tells besides its draws: the Detail of an [infer.Result].
 type Detail struct {
-	Evaluations int64     // of the log density, by this process
-	Undefined   int64     // of them that gave NaN or +Inf
+	Evaluations int     // of the log density, by this process
+	Undefined   int     // of them that gave NaN or +Inf
 	Where       []float64 // the first such point, on unconstrained space; nil for none
 }
 
@@ -116,7 +116,7 @@ func (t *transform) Stats() []string {
 
 // saved is all that a run needs to go on.
 type saved struct {
-	Step   int64
+	Step   int
 	Chains []*chain
 }
 
@@ -167,7 +167,7 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	e := &engine{algorithm: t.algorithm, at: at, like: job.Start, batch: job.Batch, seed: job.Seed,
-		warmup: int64(job.Warmup), detail: &Detail{}}
+		warmup: int(job.Warmup), detail: &Detail{}}
 	for k := range job.Chains {
 		e.streams = append(e.streams, job.FirstChain+uint64(k))
 	}
@@ -186,13 +186,13 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 
 // drive makes what is left of a run.
 func (t *transform) drive(ctx context.Context, job infer.Job, e *engine, s *saved) error {
-	warm, thin := int64(job.Warmup), int64(job.Thin)
-	end := warm + int64(job.Draws)*thin
-	recorded := func(step int64) int64 { return min(step, warm) + max(step-warm, 0)/thin }
+	warm, thin := int(job.Warmup), int(job.Thin)
+	end := warm + int(job.Draws)*thin
+	recorded := func(step int) int { return min(step, warm) + max(step-warm, 0)/thin }
 	last := recorded(s.Step)
 	snapshot := func(force bool) error {
 		now := recorded(s.Step)
-		if job.Every <= 0 || job.Snapshot == nil || !force && (now/int64(job.Every) == last/int64(job.Every) ||
+		if job.Every <= 0 || job.Snapshot == nil || !force && (now/int(job.Every) == last/int(job.Every) ||
 			job.Due != nil && !job.Due()) {
 			return nil
 		}
@@ -209,7 +209,7 @@ func (t *transform) drive(ctx context.Context, job infer.Job, e *engine, s *save
 		}
 		n := min(e.block(job.Every), end-s.Step)
 		log := make([][]made, len(s.Chains))
-		err := e.run(s.Chains, s.Step, n, func(k int, step int64, m *move) {
+		err := e.run(s.Chains, s.Step, n, func(k int, step int, m *move) {
 			if step+1 > warm && (step+1-warm)%thin != 0 {
 				return
 			}
@@ -254,7 +254,7 @@ type state struct {
 func (s state) Position() infer.Params { return s.params }
 
 // Steps is the number of updates so far.
-func (s state) Steps() int64 { return s.Step }
+func (s state) Steps() int { return s.Step }
 
 // Tensors are what the state owns.
 func (s state) Tensors() (owned, shared infer.Tensors) {
@@ -328,7 +328,7 @@ func (t *transform) Update(old infer.State, b infer.Batch) (infer.State, infer.I
 	for _, c := range next.Chains {
 		c.At = 0 // the batch may be another
 	}
-	err = e.run(next.Chains, s.Step, 1, func(k int, _ int64, m *move) {
+	err = e.run(next.Chains, s.Step, 1, func(k int, _ int, m *move) {
 		info.LogPosterior[k] = m.before / t.data
 		if t.graded {
 			info.GradNorm[k] = m.norm * m.temperature / t.data

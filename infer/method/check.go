@@ -31,14 +31,14 @@ const DefaultMemory = 1 << 30
 
 // CheckMemory refuses a number of bytes, a float64 because it may exceed an int64, above what is allowed; 0 allows
 // DefaultMemory. what names what takes them, field the field that allows more, instead what to use instead.
-func CheckMemory(what string, bytes float64, allowed int64, field, instead string) error {
+func CheckMemory(what string, bytes float64, allowed int, field, instead string) error {
 	if allowed == 0 {
 		allowed = DefaultMemory
 	}
 	if bytes <= float64(allowed) {
 		return nil
 	}
-	return &infer.MemoryError{What: what, Bytes: int64(min(bytes, 9e18)), Allowed: allowed, Field: field,
+	return &infer.MemoryError{What: what, Bytes: int(min(bytes, 9e18)), Allowed: allowed, Field: field,
 		Instead: instead}
 }
 

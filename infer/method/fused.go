@@ -43,9 +43,9 @@ func (t *stepper[S, P]) FusedParts(state infer.State) ([]torch.Tensor, torch.Str
 // FusedWriter writes the updates of states that [stepper.FusedParts] gives the tensors of: each call adds the update
 // after step others to a program. The Info is the same in every call.
 func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
-	write func(step int64, value, record bool) (tau float64, err error)) {
+	write func(step int, value, record bool) (tau float64, err error)) {
 	m, none := &Move{Name: t.Algorithm.Name}, *new(S)
-	return &m.Info, func(step int64, value, record bool) (float64, error) {
+	return &m.Info, func(step int, value, record bool) (float64, error) {
 		m.Index = step
 		if err := t.schedules(m); err != nil {
 			return 0, err
@@ -59,7 +59,7 @@ func (t *stepper[S, P]) FusedWriter(p *fuse.Program) (info *infer.Info,
 
 // FusedState is the state after so many updates with the tensors that they have made, in the order of
 // [stepper.FusedParts].
-func (t *stepper[S, P]) FusedState(state infer.State, steps int64, offset uint64, tensors []torch.Tensor) infer.State {
+func (t *stepper[S, P]) FusedState(state infer.State, steps int, offset uint64, tensors []torch.Tensor) infer.State {
 	s := state.(S)
 	base := P(&s).base()
 	base.Step, base.Streams.Offset = steps, offset

@@ -44,11 +44,11 @@ func (m *Move) Masses(mass map[string]float64) torch.Tensor {
 		}
 		values = append(values, slices.Repeat([]float64{v}, site.Size)...)
 	}
-	return newMasses(p, values, int64(len(values)))
+	return newMasses(p, values, int(len(values)))
 }
 
 // newMasses are masses in the type of θ. They outlive every scope, because later states share them.
-func newMasses(p infer.Params, values []float64, shape ...int64) torch.Tensor {
+func newMasses(p infer.Params, values []float64, shape ...int) torch.Tensor {
 	mass := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(p.Flat)), p.Flat.T().DType(), values, shape...))
 	torch.Detach(mass)
 	return mass

@@ -78,7 +78,7 @@ func TestHold(t *testing.T) {
 			false})
 	require.NoError(t, err)
 	assert.Equal(t, []float64{1, 2, 7, 8}, values(held.T()))
-	assert.Equal(t, []int64{2, 1, 2}, held.Shape())
+	assert.Equal(t, []int{2, 1, 2}, held.Shape())
 	held, err = method.Hold(torch.Of(vector([]float64{1, 2})), torch.Of(vector([]float64{5, 6})), []bool{false, true})
 	require.NoError(t, err)
 	assert.Equal(t, []float64{5, 2}, values(held.T()))

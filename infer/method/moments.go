@@ -10,14 +10,14 @@ import (
 // GradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations
 // from it (Welford 1962), of the shape of p. diverged names the chains that met something not finite; nil for none. The
 // gradients are those of the log posterior, without Jacobian.
-func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int64) (mean,
+func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int) (mean,
 	square torch.Tensor,
 	diverged []bool, err error) {
 	if g == nil || next == nil {
 		return torch.Tensor{}, torch.Tensor{}, nil, fmt.Errorf("the gradient or the batches are nil: %w", infer.ErrConfig)
 	}
 	err = torch.Do(func(outer *torch.Scope) error {
-		for k := int64(1); k <= n; k++ {
+		for k := int(1); k <= n; k++ {
 			err := torch.Do(func(scope *torch.Scope) error {
 				b, err := next()
 				if err != nil {
@@ -66,14 +66,14 @@ func either(a, b []bool) []bool {
 // Estimate says when a method looks at the gradients of several minibatches at one point. [infer.Run] does so by
 // itself; if you make updates yourself, call Prepare of [infer.Preparer] when Due says so.
 type Estimate struct {
-	Batches int64 // K, minibatches that are looked at; 0 means 32
+	Batches int // K, minibatches that are looked at; 0 means 32
 	// Every is the number of updates from one estimate to the next; 0 means at the beginning of each pass over the
 	// data. With all the data in one batch every update begins a pass: give Every then.
-	Every int64
+	Every int
 }
 
 // Check checks the fields of an estimate and fills in the defaults; nil stays nil.
-func (e *Estimate) Check(c *Checks, field string, least int64) *Estimate {
+func (e *Estimate) Check(c *Checks, field string, least int) *Estimate {
 	if e == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (e *Estimate) Check(c *Checks, field string, least int64) *Estimate {
 
 // Due says whether an estimate comes before an update. A nil e is never due; none says that no estimate was made yet,
 // and then one is due.
-func (e *Estimate) Due(step int64, epoch, none bool) bool {
+func (e *Estimate) Due(step int, epoch, none bool) bool {
 	switch {
 	case e == nil:
 		return false

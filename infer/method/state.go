@@ -11,7 +11,7 @@ import (
 // State is what the states of an [Algorithm] have in common. The struct of a method's states embeds it.
 type State struct {
 	Params  infer.Params  // θ, of shape [d] or [K, d]
-	Step    int64         // updates so far
+	Step    int         // updates so far
 	Streams torch.Streams // random numbers of the K chains
 
 	parts []part
@@ -51,7 +51,7 @@ func (s *State) remember(parts []Part) {
 func (s State) Position() infer.Params { return s.Params }
 
 // Steps is the number of updates so far.
-func (s State) Steps() int64 { return s.Step }
+func (s State) Steps() int { return s.Step }
 
 // Tensors are what the state owns, and what it shares with others.
 func (s State) Tensors() (owned, shared infer.Tensors) {
@@ -122,16 +122,16 @@ func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	if rows := max(1, len(diverged)); len(shape) == 0 || rows > 1 && shape[0] != int64(rows) {
+	if rows := max(1, len(diverged)); len(shape) == 0 || rows > 1 && shape[0] != int(rows) {
 		return torch.Tensor{}, fmt.Errorf("method.Hold: %d chains of a tensor of shape %v: %w", len(diverged), shape,
 			infer.ErrConfig)
 	}
-	mask := []int64{int64(len(diverged))}
+	mask := []int{int(len(diverged))}
 	for range shape[1:] {
 		mask = append(mask, 1)
 	}
 	if len(shape) == 1 && len(diverged) == 1 {
-		mask = []int64{1}
+		mask = []int{1}
 	}
 	device, err := torch.DeviceOf(old)
 	if err != nil {

@@ -50,7 +50,7 @@ type Algorithm[S infer.State] struct {
 // Move is one update, or the start, of an [Algorithm].
 type Move struct {
 	Name        string  // of the method
-	Index       int64   // updates made before
+	Index       int   // updates made before
 	LR          float64 // step size ε
 	Temperature float64 // T
 	Tau         float64 // T/N, the temperature of the mean log posterior
@@ -86,7 +86,7 @@ func (m *Move) Normal(x torch.Tensor) torch.Tensor { return torch.Must(m.state.S
 func (m *Move) Uniform(x torch.Tensor) torch.Tensor {
 	shape := x.Shape()
 	u := torch.Must(m.state.Streams.Uniform(shape[len(shape)-1:], x.T().DType(), torch.Must(torch.DeviceOf(x))))
-	return torch.Of(torch.Must(u.T().Reshape(shape, false)))
+	return torch.Of(torch.Must(u.T().Reshape(torch.Int64s(shape), false)))
 }
 
 // Require panics with the error of a field unless ok.
@@ -186,7 +186,7 @@ type stepper[S infer.State, P pointer[S]] struct {
 func (t *stepper[S, P]) NeedsWhole() bool { return t.NeedsAllData }
 
 // Cold says that the updates from one number of them to another were all at T = 0, where a sampler is an optimiser.
-func (t *stepper[S, P]) Cold(from, to int64) bool {
+func (t *stepper[S, P]) Cold(from, to int) bool {
 	if t.Temperature == nil || from >= to {
 		return false
 	}
@@ -379,7 +379,7 @@ func (t *stepper[S, P]) Due(state infer.State, epoch bool) bool {
 }
 
 // due says whether an estimate of the part comes before an update.
-func (p Part) due(step int64, epoch bool) bool {
+func (p Part) due(step int, epoch bool) bool {
 	return p.Estimate.Due(step, epoch, *p.Tensor == (torch.Tensor{}))
 }
 

@@ -22,8 +22,8 @@ func normal(n int) *ir.Plan {
 		Buffers: []ir.Buffer{{Kind: ir.X, Len: 1}, {Kind: ir.Input, Len: n}, {Kind: ir.Prepared, Len: n},
 			{Kind: ir.Work, Len: 2}, {Kind: ir.Value, Len: 1}, {Kind: ir.Grad, Len: 1}, {Kind: ir.Weight, Len: 1},
 			{Kind: ir.Aux, Len: 1}, {Kind: ir.Const, Len: 1, Data: []float64{-0.5}}},
-		Inputs:  []ir.Slot{{Name: "y", Shape: []int64{int64(n)}}},
-		Outputs: []ir.Slot{{Name: "square", Shape: []int64{}}},
+		Inputs:  []ir.Slot{{Name: "y", Shape: []int{n}}},
+		Outputs: []ir.Slot{{Name: "square", Shape: []int{}}},
 		Prologue: []ir.Step{{Sizes: []int{n}, Body: []ir.Instr{{Op: ir.Load, At: ir.Address{Buf: 1, Strides: one}},
 			{Op: ir.Store, A: 0, At: ir.Address{Buf: 2, Strides: one}}}}},
 		Steps: []ir.Step{

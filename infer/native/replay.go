@@ -19,7 +19,7 @@ import (
 // replay does again what libtorch did in one evaluation, on points of one shape and type.
 type replay struct {
 	dim     int
-	shape   []int64 // of a point: [dim], or [K, dim]
+	shape   []int // of a point: [dim], or [K, dim]
 	dtype   gotch.DType
 	device  gotch.Device
 	batch   []input
@@ -32,7 +32,7 @@ type replay struct {
 // input is a tensor of the batch.
 type input struct {
 	name   string
-	shape  []int64
+	shape  []int
 	dtype  gotch.DType
 	device gotch.Device
 }
@@ -145,7 +145,7 @@ func beside(x torch.Tensor) (torch.Tensor, error) {
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	n := int64(1)
+	n := int(1)
 	for _, k := range in.shape {
 		n *= k
 	}
@@ -309,7 +309,7 @@ func (r *replay) all(x []float64, weight float64, values, grad []float64, aux []
 }
 
 // Replays says whether the function is a replay whose Tensors evaluates points of that shape, type and device.
-func (f *Func) Replays(shape []int64, dtype gotch.DType, device gotch.Device) bool {
+func (f *Func) Replays(shape []int, dtype gotch.DType, device gotch.Device) bool {
 	r := f.replay
 	return r != nil && slices.Equal(shape, r.shape) && dtype == r.dtype && device == r.device
 }

@@ -15,7 +15,7 @@ import (
 func TestContract(t *testing.T) {
 	w := newWells()
 	infertest.Contract(t, methods(), infertest.Ground{Posterior: infertest.Walled(w.logPosterior), Layout: w.layout,
-		Batch: w.batch(), Updates: 30, Run: infer.Options{Warmup: 20, Draws: 4, Thin: 3}, Stops: []int64{1, 20, 27}})
+		Batch: w.batch(), Updates: 30, Run: infer.Options{Warmup: 20, Draws: 4, Thin: 3}, Stops: []int{1, 20, 27}})
 }
 
 // A checkpoint of Adam is not one of AdamW, though both have states of one type.

@@ -76,7 +76,7 @@ func TestLearningRatesThatGoWrongLater(t *testing.T) {
 		value float64
 		text  string
 	}{{-0.1, "-0.1"}, {nan, "NaN"}, {math.Inf(1), "+Inf"}} {
-		lr := func(step int64) float64 {
+		lr := func(step int) float64 {
 			if step < 2 {
 				return 0.1
 			}
@@ -171,7 +171,7 @@ func TestLBFGSNeedsAllOfTheData(t *testing.T) {
 	l := must(infer.NewLayout(infer.Shapes{"x": {}}))
 	data := infer.Batch{"y": torch.Of(vector([]float64{1, 2, 3, 6}))}
 	program := infer.Handwritten(infer.Mean(f, 4), params(l, []float64{0}, 0), data)
-	split := func(size int64) infer.Batches {
+	split := func(size int) infer.Batches {
 		return must(infer.Minibatches(data, infer.MinibatchOptions{Size: size}))
 	}
 	run := func(m infer.Method, b infer.Batches) error {

@@ -19,7 +19,7 @@ import (
 
 // found is where a method ends, as one slice of all chains.
 func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.Params, b infer.Batch,
-	steps int64) []float64 {
+	steps int) []float64 {
 	t.Helper()
 	result, err := infertest.Run(context.Background(), build(t, method, f), start, infer.Full(b),
 		infer.Options{Warmup: int(steps), Draws: infer.None})
@@ -31,7 +31,7 @@ func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.
 
 // climbers are configurations that reach a mode to rounding: those of Adam, whose steps do not shrink with the
 // gradient, need a step size that goes to 0.
-func climbers(steps int64) map[string]infer.Method {
+func climbers(steps int) map[string]infer.Method {
 	none := 0.0
 	constant, falling := infer.Constant(0.4), infer.Linear(0.05, 0, 0, steps)
 	return map[string]infer.Method{

@@ -53,7 +53,7 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		// LBFGS has no LR: the same state is as far from the mode, and so are its own that never moved.
 		lbfgs := must(optim.LBFGS{Tolerance: 100}.Build(infer.Mean(f, n)))
 		s, info = update(t, lbfgs, begin(t, lbfgs, params(l, []float64{0, e.at}, 2)), b)
-		for _, held := range []int64{0, 1} {
+		for _, held := range []int{0, 1} {
 			run := infer.RunSummary{Updates: 1, Held: held, Info: info, Layout: l, Batch: b, Part: e.part}
 			notes = lbfgs.(infer.Noter).Notes(s, run)
 			require.Len(t, notes, 1+int(held))

@@ -125,7 +125,7 @@ func (p Path) bind(target infer.Target, start infer.Params, b infer.Batch) (*Eva
 	}
 	e := &Evaluator{path: p, d: d, device: device, layout: start.Layout, batch: b, base: target,
 		wide: &infer.Layout{Sites: append(slices.Clone(start.Layout.Sites),
-			infer.Site{Name: sited, Shape: []int64{}, Offset: d, Size: 1})}}
+			infer.Site{Name: sited, Shape: []int{}, Offset: d, Size: 1})}}
 	e.target = target.Replaced(e.density)
 	at, err := infer.NewParams(e.wide, append(slices.Clone(values[:d]), 0.5))
 	if err == nil && device != torch.CPU {

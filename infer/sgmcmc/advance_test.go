@@ -55,10 +55,10 @@ func TestAdvanceIsUpdate(t *testing.T) {
 	layout := must(infer.NewLayout(infer.Shapes{"a": {1029}, "b": {d - 1029}}))
 	for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 		target := walled(dtype, d)
-		for _, chains := range []int64{0, 2, 3} {
-			x, shape := spread(int(max(chains, 1))*d), []int64{d}
+		for _, chains := range []int{0, 2, 3} {
+			x, shape := spread(int(max(chains, 1))*d), []int{d}
 			if chains > 0 {
-				shape = []int64{chains, d}
+				shape = []int{chains, d}
 			}
 			if chains == 3 {
 				x[d] = -21
@@ -119,7 +119,7 @@ func TestAdvanceUsesMemoryAgain(t *testing.T) {
 // Where an update fails the state is as it was.
 func TestAdvanceThatFails(t *testing.T) {
 	target := walled(gotch.Double, 100)
-	alpha := func(step int64) float64 {
+	alpha := func(step int) float64 {
 		if step == 1 {
 			return -1
 		}

@@ -30,13 +30,13 @@ func (e thermostatted) run(t testing.TB, functions ...func(x, p, xi float64) flo
 	g := newGaussian(scalar(1), e.copies)
 	method := sgmcmc.ATMC{LR: infer.Constant(e.h), Friction: infer.Constant(e.friction), Mass: e.mass, Speed: e.speed,
 		Temperature: infer.Constant(e.temperature)}
-	settle, every := int64(e.settle/e.h), int64(e.every/e.h)
+	settle, every := int(e.settle/e.h), int(e.every/e.h)
 	a := &averages{sums: make([][]float64, len(functions))}
 	for i := range a.sums {
 		a.sums[i] = make([]float64, e.copies)
 	}
 	start := params(g.layout, make([]float64, e.copies), 0)
-	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*int64(e.draws), e.seed,
+	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*int(e.draws), e.seed,
 		func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%every != 0 {
 				return

@@ -43,7 +43,7 @@ func TestATMCFollowsItsEquations(t *testing.T) {
 		equation{name("D %s, m %g, c %g", friction.name, mass, speed), sgmcmc.ATMC{LR: lr.f, Temperature: temperature.f,
 			Friction: friction.f, Mass: mass, Speed: speed, Xi: 0.4, Momenta: torch.Of(vector(scaled(1.5, spread(9))))}, lr,
 			temperature, begin,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				h, temp := lr.value(step), temperature.value(step)
 				theta, p, xi := x["params"], x["momenta"], x["xi"]
 				for i, before := range theta {

@@ -49,7 +49,7 @@ func TestBAOAFollowsItsEquations(t *testing.T) {
 		rho := 1 / math.Pow(cmp.Or(sigma, 1), 2)
 		equation{name("alpha %s, sigma %g", friction.name, sigma), sgmcmc.BAOA{LR: lr.f, Temperature: temperature.f,
 			Alpha: friction.f, Sigma: sigma, Momenta: torch.Of(vector(scaled(0.5, spread(9))))}, lr, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, gamma := lr.value(step), temperature.value(step), friction.value(step)*rho
 				scale := math.Sqrt(temp * (1 - math.Exp(-2*gamma*eps)) / rho)
 				theta, m := x["params"], x["momenta"]

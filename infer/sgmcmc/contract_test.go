@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 	all["ATMC with given momenta"] = sgmcmc.ATMC{LR: infer.Constant(0.1), Momenta: momenta}
 	infertest.Contract(t, all, infertest.Ground{Posterior: infertest.Walled(q.logPosterior), Layout: q.layout,
 		Batch: q.batch(), Tolerance: 1e-11, Run: infer.Options{Warmup: 20, Draws: 13, Thin: 3},
-		Stops: []int64{1, 20, 34, 58}})
+		Stops: []int{1, 20, 34, 58}})
 }
 
 // Steps are small, so that all samplers have a longer warm-up than others, and keep every fifth update.

@@ -114,8 +114,8 @@ func TestTooLargeBeta(t *testing.T) {
 }
 
 // from is a schedule that is before until an update, and after from then on.
-func from(step int64, before, after float64) infer.Schedule {
-	return func(t int64) float64 {
+func from(step int, before, after float64) infer.Schedule {
+	return func(t int) float64 {
 		if t < step {
 			return before
 		}
@@ -167,7 +167,7 @@ func TestStartsThatDoNotFit(t *testing.T) {
 			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(8)))}, torch.NewStreams(0, 1),
 				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit",
 				infer.ErrLayout},
-			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(2*d), 1, 2, int64(d)))}, torch.NewStreams(0, 1),
+			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(2*d), 1, 2, int(d)))}, torch.NewStreams(0, 1),
 				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
 					"layout does not fit", infer.ErrLayout},
 			{infer.Params{Flat: torch.Of(vector(spread(d)))}, torch.NewStreams(0, 1),
@@ -193,9 +193,9 @@ func TestStartsThatDoNotFit(t *testing.T) {
 // Momenta that do not fit are an error that says so.
 func TestMomentaThatDoNotFit(t *testing.T) {
 	q := newQuartic()
-	d := int64(q.layout.Dim())
+	d := int(q.layout.Dim())
 	start := func(rows int) infer.Params { return params(q.layout, spread(max(rows, 1)*int(d)), rows) }
-	given := func(shape ...int64) torch.Tensor {
+	given := func(shape ...int) torch.Tensor {
 		n := 1
 		for _, s := range shape {
 			n *= int(s)

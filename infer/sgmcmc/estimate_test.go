@@ -78,7 +78,7 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 		for range max(rows, 1) - 1 {
 			want, mass = append(want, want[:3]...), append(mass, mass[:3]...)
 		}
-		estimate := &sgmcmc.Estimate{Batches: int64(len(linearData))}
+		estimate := &sgmcmc.Estimate{Batches: int(len(linearData))}
 		c := infer.Options{Warmup: 1, Draws: infer.None}
 		lr, cold := infer.Constant(0.1), infer.Constant(0)
 		check := func(m infer.Method, variance func(infer.State) torch.Tensor) {
@@ -119,7 +119,7 @@ func TestEstimatedNoiseGolden(t *testing.T) {
 	next, info := update(t, with, s, batch)
 
 	streams := torch.NewStreams(7, 1)
-	z := values(must(streams.Normal([]int64{3}, gotch.Double, torch.CPU)).T())
+	z := values(must(streams.Normal([]int{3}, gotch.Double, torch.CPU)).T())
 	x := values(batch.Get("x").T())[0]
 	v := values(s.Variance.T())
 	want := make([]float64, 3)
@@ -188,7 +188,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 	m := sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.01), EstimateMass: &sgmcmc.Estimate{Batches: 5},
 		EstimateBeta: &sgmcmc.Estimate{Batches: 5, Every: 7}}
 	dtype := gotch.Double
-	whole := func(c *infer.Checkpoint, steps int64) *infer.Result {
+	whole := func(c *infer.Checkpoint, steps int) *infer.Result {
 		p, b := linearRun(t, 2)
 		p, err := p.To(torch.CPU, dtype)
 		require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 	for _, dtype = range []gotch.DType{gotch.Double, gotch.Float} {
 		want := whole(nil, 30)
 		// within an epoch of 8 and at its end, between estimates of β and at one
-		for _, stop := range []int64{3, 8, 14, 17} {
+		for _, stop := range []int{3, 8, 14, 17} {
 			dir := dir + name("/%v %d", dtype, stop)
 			whole(&infer.Checkpoint{Dir: dir}, stop)
 			got := whole(&infer.Checkpoint{Dir: dir, Resume: true}, 30)
@@ -240,7 +240,7 @@ func TestTimeStepsOfBothParametrisations(t *testing.T) {
 	} {
 		transform := build(t, m, linear)
 		s := begin[infer.State](t, transform, p, 1)
-		for i := range int64(5) {
+		for i := range int(5) {
 			next, info := update(t, transform, s, must(b.Next()))
 			assert.InDelta(t, 0.2*cycle(i), info.TimeStep, 1e-15)
 			s = next

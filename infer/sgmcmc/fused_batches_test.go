@@ -18,9 +18,9 @@ import (
 // own are batches of the user's, in a row that begins anew: 50 data in parts of the given sizes.
 type own struct {
 	parts []infer.Batch
-	at    int64
-	fails int64 // the batch that is an error; 0 for none
-	asked int64
+	at    int
+	fails int // the batch that is an error; 0 for none
+	asked int
 
 	refill bool // hand out the same tensors again, with other numbers
 	room   map[string]torch.Tensor
@@ -29,15 +29,15 @@ type own struct {
 
 var errNoMore = errors.New("there are no more data")
 
-func ownBatches(t *testing.T, sizes ...int64) *own {
+func ownBatches(t *testing.T, sizes ...int) *own {
 	t.Helper()
 	_, batch := logistic(t, 1)
 	o := &own{room: map[string]torch.Tensor{}}
-	from := int64(0)
+	from := int(0)
 	for _, n := range sizes {
 		part := infer.Batch{}
 		for name, x := range batch {
-			part[name] = must(torch.Copy(torch.Of(x.T().MustNarrow(0, from, n, false))))
+			part[name] = must(torch.Copy(torch.Of(x.T().MustNarrow(0, int64(from), int64(n), false))))
 		}
 		o.parts = append(o.parts, part)
 		from += n
@@ -49,7 +49,7 @@ func (o *own) Next() (infer.Batch, error) {
 	if o.asked++; o.fails > 0 && o.at >= o.fails {
 		return nil, errNoMore
 	}
-	b := o.parts[o.at%int64(len(o.parts))]
+	b := o.parts[o.at%int(len(o.parts))]
 	o.at++
 	switch {
 	case o.turn:

@@ -20,9 +20,9 @@ import (
 func logistic(t testing.TB, chains int) (infer.Program, infer.Batch) {
 	t.Helper()
 	streams := torch.NewStreams(11, 1)
-	x, err := streams.Normal([]int64{50, 5}, torch.DTypeOf[float64](), torch.CPU)
+	x, err := streams.Normal([]int{50, 5}, torch.DTypeOf[float64](), torch.CPU)
 	require.NoError(t, err)
-	u, err := streams.Uniform([]int64{50}, torch.DTypeOf[float64](), torch.CPU)
+	u, err := streams.Uniform([]int{50}, torch.DTypeOf[float64](), torch.CPU)
 	require.NoError(t, err)
 	flip := u.T().MustRound(false).MustReshape([]int64{50}, false)
 	batch := infer.Batch{"x": x.Reshape(50, 5), "y": torch.Of(flip)}
@@ -56,7 +56,7 @@ var fusedMethods = map[string]infer.Method{
 }
 
 // fusedRun is a short run whose gradients are of a tier.
-func fusedRun(t *testing.T, m infer.Method, chains int, minibatches int64, tier native.Tier,
+func fusedRun(t *testing.T, m infer.Method, chains int, minibatches int, tier native.Tier,
 	more infer.Options) *infer.Result {
 	t.Helper()
 	program, batch := logistic(t, chains)
@@ -77,7 +77,7 @@ func fusedRun(t *testing.T, m infer.Method, chains int, minibatches int64, tier 
 func TestFusedUpdatesAreThoseWithTensors(t *testing.T) {
 	for method, m := range fusedMethods {
 		for _, chains := range []int{1, 3} {
-			for _, size := range []int64{0, 10, 16} { // 50 data: batches of 16 end with one of 2
+			for _, size := range []int{0, 10, 16} { // 50 data: batches of 16 end with one of 2
 				t.Run(name("%s, %d chains, batches of %d", method, chains, size), func(t *testing.T) {
 					have := fusedRun(t, m, chains, size, native.Require, infer.Options{})
 					want := fusedRun(t, m, chains, size, native.Eager, infer.Options{})
@@ -125,7 +125,7 @@ func (*seldom) Observe(p infer.Progress) { panic("it was not due") }
 func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
 	for _, method := range []string{"SGHMC", "ramp", "Adam"} {
 		m := fusedMethods[method]
-		for _, size := range []int64{0, 16} {
+		for _, size := range []int{0, 16} {
 			want := fusedRun(t, m, 2, size, native.Require, infer.Options{Observer: infer.Silent})
 			same := func(what string, have *infer.Result) {
 				t.Helper()
@@ -139,7 +139,7 @@ func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
 				}
 				identical(t, values(want.Last.Flat.T()), values(have.Last.Flat.T()), what)
 			}
-			var steps []int64
+			var steps []int
 			var lp []float64
 			same("watched", fusedRun(t, m, 2, size, native.Require, infer.Options{
 				Observer: infer.ObserverFunc(func(p infer.Progress) {
@@ -147,8 +147,8 @@ func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
 					lp = append(lp, p.Info.LogPosterior...)
 				})}))
 			require.Len(t, steps, 170)
-			assert.Equal(t, int64(1), steps[0])
-			assert.Equal(t, int64(170), steps[169])
+			assert.Equal(t, int(1), steps[0])
+			assert.Equal(t, int(170), steps[169])
 			for _, v := range lp {
 				require.Less(t, v, 0.0, "an observer is told the log posterior of every update")
 			}

@@ -34,7 +34,7 @@ type rate struct {
 }
 
 // value is the rate at a step; a nil schedule is a default of 1.
-func (r rate) value(step int64) float64 {
+func (r rate) value(step int) float64 {
 	if r.f == nil {
 		return 1
 	}
@@ -45,7 +45,7 @@ func fixed(v float64) rate { return rate{name("%g", v), infer.Constant(v)} }
 
 // varied halves at the second update and goes on changing: it tells whether the step counts from 0.
 func varied(v float64) rate {
-	return rate{name("%g/(1+t)", v), func(step int64) float64 { return v / float64(1+step) }}
+	return rate{name("%g/(1+t)", v), func(step int) float64 { return v / float64(1+step) }}
 }
 
 // noise is z of the next update: the streams are a value, so that drawing from the copy leaves the state alone.
@@ -94,7 +94,7 @@ type equation struct {
 	start func(s infer.State) infer.State
 	// next makes the tensors of the next state of those of a state, x, which is a copy: g is the gradient at its points, z
 	// the noise. It returns the scale of the noise, 0 where none is drawn, and the statistics that an update tells.
-	next func(step int64, x map[string][]float64, g, z []float64) (scale float64, stats map[string][]float64)
+	next func(step int, x map[string][]float64, g, z []float64) (scale float64, stats map[string][]float64)
 }
 
 // follow compares consecutive updates from every form of a point with the equations. No update may change its state,
@@ -110,7 +110,7 @@ func (e equation) follow(t *testing.T) {
 			if e.start != nil {
 				s = e.start(s)
 			}
-			for step := range int64(consecutive) {
+			for step := range int(consecutive) {
 				before, want := tensors(s), tensors(s)
 				streams := s.Save().Streams
 				_, g := q.rows(before["params"])
@@ -140,7 +140,7 @@ func (e equation) follow(t *testing.T) {
 func TestSGLDFollowsItsEquation(t *testing.T) {
 	check := func(lr, temperature rate, beta float64) {
 		equation{name("beta %g", beta), sgmcmc.SGLD{LR: lr.f, Temperature: temperature.f, Beta: beta}, lr, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp := lr.value(step), temperature.value(step)
 				scale := math.Sqrt(temp * eps * (2 - temp*eps*beta))
 				for i := range g {
@@ -164,7 +164,7 @@ func TestSGHMCFollowsItsEquations(t *testing.T) {
 		equation{name("alpha %s, beta %g, sigma %g", friction.name, beta, sigma), sgmcmc.SGHMC{LR: lr.f,
 			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma,
 			Momenta: torch.Of(vector(scaled(0.5, spread(9))))}, lr, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
 				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))
 				theta, m := x["params"], x["momenta"]
@@ -186,6 +186,6 @@ func TestSGHMCFollowsItsEquations(t *testing.T) {
 	}
 	check(fixed(0.1), rate{"default", nil}, rate{"default", nil}, 0.3, 0) // all defaults are 1
 	// Friction that starts at 0, with a beta that only T = 0 allows there.
-	check(fixed(0.1), rate{"t/4", func(t int64) float64 { return float64(t) / 4 }},
-		rate{"t", func(t int64) float64 { return float64(t) }}, 0.3, 1.5)
+	check(fixed(0.1), rate{"t/4", func(t int) float64 { return float64(t) / 4 }},
+		rate{"t", func(t int) float64 { return float64(t) }}, 0.3, 1.5)
 }

@@ -38,7 +38,7 @@ func update[S infer.State](t testing.TB, transform infer.Transform, s S, b infer
 }
 
 // run drives a transform for a number of updates and shows every state to observe. The result's state is freed.
-func run(t testing.TB, transform infer.Transform, p infer.Params, batches infer.Batches, steps int64, seed uint64,
+func run(t testing.TB, transform infer.Transform, p infer.Params, batches infer.Batches, steps int, seed uint64,
 	observe func(infer.State)) {
 	t.Helper()
 	result, err := infertest.Run(context.Background(), transform, p, batches,

@@ -123,7 +123,7 @@ func (l law) radius() float64 {
 
 // settle is a number of updates after which the start is forgotten: moments are within 1e-8 of the stationary ones,
 // relative to where they started.
-func (l law) settle() int64 { return int64(math.Ceil(math.Log(1e-8) / math.Log(l.radius()))) }
+func (l law) settle() int { return int(math.Ceil(math.Log(1e-8) / math.Log(l.radius()))) }
 
 // correlated is a precision with correlations and eigenvalues between about 0.5 and 2.4.
 func correlated() *mat.SymDense {

@@ -135,7 +135,7 @@ func TestTemperatureScheduleThatReachesZero(t *testing.T) {
 	sgd := build(t, optim.SGD{LR: lr}, q.logPosterior)
 	start, batch := params(q.layout, spread(rows*q.layout.Dim()), rows), q.batch()
 	s := begin[sgmcmc.SGLDState](t, transform, start, 1)
-	for step := range int64(cooled) {
+	for step := range int(cooled) {
 		before := s.Streams
 		var info infer.Info
 		s, info = update(t, transform, s, batch)

@@ -27,8 +27,8 @@ func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params
 		infer.Free(s)
 		s, info = next, i
 	}
-	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: int64(updates),
-		Held: int64(held * float64(updates*start.Chains())), Info: info, Layout: start.Layout, Batch: b})
+	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: int(updates),
+		Held: int(held * float64(updates*start.Chains())), Info: info, Layout: start.Layout, Batch: b})
 }
 
 func noteOf(notes []draws.Note, kind string) *draws.Note {
@@ -155,14 +155,14 @@ func symplecticVariance(h, gamma float64) float64 {
 // the precisions of all of them. Data are many by their number, or by the numbers in each, as pixels that a few weights
 // meet.
 func TestNotesOfManyDataTakeMinibatches(t *testing.T) {
-	for _, size := range []struct{ n, numbers, d int64 }{{600_000, 1, 200}, {2_000, 768, 200}} {
+	for _, size := range []struct{ n, numbers, d int }{{600_000, 1, 200}, {2_000, 768, 200}} {
 		manyData(t, size.n, size.numbers, size.d)
 	}
 }
 
 // manyData looks at a run with n data of so many numbers each, and d parameters.
-func manyData(t *testing.T, n, numbers, d int64) {
-	largest := int64(0)
+func manyData(t *testing.T, n, numbers, d int) {
+	largest := int(0)
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		largest = max(largest, b.Get("x").Shape()[0])
 		a := p.Get("a")
@@ -247,8 +247,8 @@ func TestDrawsAtZeroTemperature(t *testing.T) {
 		require.NotEmpty(t, r.Of(diag.CodeRHat), "%s: %v", name, r)
 		require.Equal(t, diag.Serious, r.Of(diag.CodeRHat)[0].Severity)
 	}
-	for first, want := range map[int64]string{1000: "0", 1001: "", 1 << 40: ""} { // updates at T = 1, then 0
-		attr, _ := run(one, sgmcmc.BAOA{LR: lr, Temperature: func(step int64) float64 {
+	for first, want := range map[int]string{1000: "0", 1001: "", 1 << 40: ""} { // updates at T = 1, then 0
+		attr, _ := run(one, sgmcmc.BAOA{LR: lr, Temperature: func(step int) float64 {
 			if step < first {
 				return 1
 			}

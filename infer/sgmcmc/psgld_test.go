@@ -18,7 +18,7 @@ func TestPSGLDFollowsItsEquations(t *testing.T) {
 		a, lambda := cmp.Or(decay, 0.99), cmp.Or(limit, 1e-5)
 		equation{name("a %g, eps %g", decay, limit), sgmcmc.PSGLD{LR: lr.f, Temperature: temperature.f, Decay: decay,
 			Eps: limit}, lr, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, theta, v := lr.value(step), temperature.value(step), x["params"], x["square"]
 				for i := range g {
 					if step == 0 {
@@ -117,7 +117,7 @@ func TestStationaryLawOfPSGLD(t *testing.T) {
 			method := sgmcmc.PSGLD{LR: infer.Constant(eps), Temperature: infer.Constant(temperature), Decay: 1 - 1e-13,
 				Eps: lambda}
 			transform := preconditioned{build(t, method, g.logPosterior), square}
-			settle, thin := l.settle(), int64(math.Ceil(-0.5/math.Log(l.radius())))
+			settle, thin := l.settle(), int(math.Ceil(-0.5/math.Log(l.radius())))
 			m, x := newMoments(3, copies), make([]float64, 3)
 			run(t, transform, params(g.layout, make([]float64, 3*copies), 0), g.batches(0, 0), settle+thin*300,
 				uint64(i), func(s infer.State) {

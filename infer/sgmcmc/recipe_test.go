@@ -71,7 +71,7 @@ func TestRecipe(t *testing.T) {
 	lr, temperature := infer.Polynomial(0.2, 1, 0.33), infer.Linear(1, 0.5, 0, 10)
 	infertest.Contract(t, map[string]infer.Method{"Matthews": Matthews{LR: lr, Temperature: temperature}},
 		infertest.Ground{Posterior: infertest.Walled(q.logPosterior), Layout: q.layout, Batch: q.batch(), Tolerance: 1e-11,
-			Run: infer.Options{Warmup: 20, Draws: 13, Thin: 3}, Stops: []int64{1, 20, 34}})
+			Run: infer.Options{Warmup: 20, Draws: 13, Thin: 3}, Stops: []int{1, 20, 34}})
 	assertSameDraws(t, fusedRun(t, Matthews{LR: lr}, 3, 16, native.Eager, infer.Options{}).Unconstrained,
 		fusedRun(t, Matthews{LR: lr}, 3, 16, native.Require, infer.Options{}).Unconstrained, 1e-11)
 

@@ -19,10 +19,10 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 		for _, chains := range shapesOfChains {
 			transform := build(t, sgmcmc.SGLRW{LR: varied(0.2).f, Temperature: temperature.f}, q.logPosterior)
 			s := begin[sgmcmc.SGLRWState](t, transform, params(q.layout, spread(max(chains.rows, 1)*d), chains.rows), 7)
-			for step := range int64(consecutive) {
+			for step := range int(consecutive) {
 				eps, temp := varied(0.2).value(step), temperature.value(step)
 				streams, theta := s.Streams, values(s.Params.Flat.T())
-				u := values(must(streams.Uniform([]int64{int64(d)}, s.Params.Flat.T().DType(), torch.CPU)).T())
+				u := values(must(streams.Uniform([]int{int(d)}, s.Params.Flat.T().DType(), torch.CPU)).T())
 				_, g := q.rows(theta)
 				delta := math.Sqrt(2 * temp * eps)
 				want := make([]float64, len(theta))

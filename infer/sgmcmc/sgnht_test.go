@@ -26,7 +26,7 @@ func TestSGNHTFollowsItsEquations(t *testing.T) {
 		equation{name("alpha %s, beta %g, sigma %g, each %v", friction.name, beta, sigma, each), sgmcmc.SGNHT{LR: lr.f,
 			Temperature: temperature.f, Alpha: friction.f, Beta: beta, Sigma: sigma, Xi: first, PerParameter: each,
 			Momenta: torch.Of(vector(scaled(0.5, spread(d))))}, lr, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				eps, temp, alpha := lr.value(step), temperature.value(step), friction.value(step)
 				scale := math.Sqrt(temp * eps * (2*alpha - temp*eps*beta))
 				theta, m, xi := x["params"], x["momenta"], x["xi"]
@@ -114,9 +114,9 @@ type thermo struct {
 	setting
 	each           bool // a thermostat for each parameter
 	chains, copies int
-	settle         int64
+	settle         int
 	draws          int
-	thin           int64
+	thin           int
 	blocks         int // time blocks as units, for a run of one chain
 	seed           uint64
 	balanced       float64 // what ξ is compared with: subtracted in the draws
@@ -177,7 +177,7 @@ func (e thermo) run(t testing.TB) *moments {
 	method := sgmcmc.SGNHT{LR: infer.Constant(e.eps), Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma,
 		Temperature: infer.Constant(e.temperature), PerParameter: e.each}
 	run(t, build(t, method, g.logPosterior), params(g.layout, start, e.chains), g.batches(e.noise, e.seed),
-		e.settle+e.thin*int64(e.draws), e.seed, func(state infer.State) {
+		e.settle+e.thin*int(e.draws), e.seed, func(state infer.State) {
 			s := state.(sgmcmc.SGNHTState)
 			if s.Step <= e.settle || (s.Step-e.settle)%e.thin != 0 {
 				return
@@ -411,19 +411,19 @@ func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 
 func TestStartOfSGNHT(t *testing.T) {
 	q := newQuartic()
-	d := int64(q.layout.Dim())
+	d := int(q.layout.Dim())
 	xi := 0.0
 	for _, c := range []struct {
 		method sgmcmc.SGNHT
 		rows   int
-		shape  []int64
+		shape  []int
 		want   float64
 	}{
-		{sgmcmc.SGNHT{}, 0, []int64{1}, 1},
-		{sgmcmc.SGNHT{Alpha: infer.Constant(0.3)}, 3, []int64{3, 1}, 0.3},
-		{sgmcmc.SGNHT{Alpha: infer.Constant(0.3), Xi: &xi}, 1, []int64{1, 1}, 0},
-		{sgmcmc.SGNHT{Xi: &xi, PerParameter: true}, 0, []int64{d}, 0},
-		{sgmcmc.SGNHT{PerParameter: true}, 3, []int64{3, d}, 1},
+		{sgmcmc.SGNHT{}, 0, []int{1}, 1},
+		{sgmcmc.SGNHT{Alpha: infer.Constant(0.3)}, 3, []int{3, 1}, 0.3},
+		{sgmcmc.SGNHT{Alpha: infer.Constant(0.3), Xi: &xi}, 1, []int{1, 1}, 0},
+		{sgmcmc.SGNHT{Xi: &xi, PerParameter: true}, 0, []int{d}, 0},
+		{sgmcmc.SGNHT{PerParameter: true}, 3, []int{3, d}, 1},
 	} {
 		c.method.LR = infer.Constant(0.1)
 		transform := build(t, c.method, q.logPosterior)

@@ -41,7 +41,7 @@ func measured(t testing.TB, m infer.Method, temperature float64, seed uint64) (d
 	gradient, err := infer.NewGradient(infer.Sum(diagonal, 1))
 	require.NoError(t, err)
 	thermometer := &infer.Thermometer{
-		When:     func(updates int64) bool { return updates > settle && updates%every == 0 },
+		When:     func(updates int) bool { return updates > settle && updates%every == 0 },
 		Gradient: gradient,
 		Next:     func() (infer.Batch, error) { return nil, nil },
 	}

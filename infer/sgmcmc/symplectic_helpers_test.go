@@ -32,7 +32,7 @@ func (e trial) String() string {
 func (e trial) run(t testing.TB) *moments {
 	t.Helper()
 	require.Less(t, e.law.radius(), 1.0)
-	settle, thin := e.law.settle(), int64(math.Ceil(-0.5/math.Log(e.law.radius())))
+	settle, thin := e.law.settle(), int(math.Ceil(-0.5/math.Log(e.law.radius())))
 	g := newGaussian(e.precision, e.copies)
 	d, size := e.dim(), g.layout.Dim()
 	units := e.chains * e.copies
@@ -42,7 +42,7 @@ func (e trial) run(t testing.TB) *moments {
 	m, x := newMoments(2*d, units), make([]float64, 2*d)
 	start := params(g.layout, make([]float64, e.chains*size), e.chains)
 	run(t, build(t, e.method, g.logPosterior), start, g.batches(e.noise, e.seed),
-		settle+thin*int64(e.draws), e.seed, func(s infer.State) {
+		settle+thin*int(e.draws), e.seed, func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return
 			}
@@ -63,7 +63,7 @@ func (e trial) run(t testing.TB) *moments {
 }
 
 // fallToMode checks that at T = 0 the chains follow x' = Ax exactly and end at the mode.
-func fallToMode(t *testing.T, e trial, updates int64) {
+func fallToMode(t *testing.T, e trial, updates int) {
 	t.Helper()
 	g, d := newGaussian(e.precision, 2), e.dim()
 	size := g.layout.Dim()

@@ -114,13 +114,13 @@ func TestSymplecticEulerIsStableBelowItsEdge(t *testing.T) {
 type symplecticForm struct {
 	name     string
 	c        sgmcmc.SymplecticSGHMC
-	h, damp  func(t int64) float64
-	unit, lr func(t int64) float64
+	h, damp  func(t int) float64
+	unit, lr func(t int) float64
 }
 
 func symplecticForms() []symplecticForm {
 	unit := infer.Constant(1)
-	momentum := func(t int64) float64 { return 0.9 - 0.1*float64(t) }
+	momentum := func(t int) float64 { return 0.9 - 0.1*float64(t) }
 	return []symplecticForm{
 		{"h, gamma", sgmcmc.SymplecticSGHMC{LR: infer.Constant(0.1), Gamma: infer.Constant(0.6)},
 			infer.Constant(0.1), infer.Constant(0.06), unit, infer.Constant(0.1)},
@@ -133,12 +133,12 @@ func symplecticForms() []symplecticForm {
 			infer.Constant(1), infer.Constant(0.1), infer.Constant(0.04), infer.Constant(0.04)},
 		{"schedules of l and mu, with a cycle", sgmcmc.SymplecticSGHMC{LR: varied(0.09).f, Momentum: momentum,
 			Cycle: infer.Cosine(1, 4)},
-			func(t int64) float64 { return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) },
-			func(t int64) float64 {
+			func(t int) float64 { return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) },
+			func(t int) float64 {
 				return infer.Cosine(1, 4)(t) / math.Sqrt(float64(1+t)) * (1 - momentum(t))
 			},
 			infer.Constant(0.09),
-			func(t int64) float64 { return math.Pow(infer.Cosine(1, 4)(t), 2) * 0.09 / float64(1+t) }},
+			func(t int) float64 { return math.Pow(infer.Cosine(1, 4)(t), 2) * 0.09 / float64(1+t) }},
 	}
 }
 
@@ -152,7 +152,7 @@ func TestSymplecticSGHMCFollowsItsEquations(t *testing.T) {
 		}
 		c.Temperature, c.Beta, c.Mass, c.Momenta = temperature.f, beta, mass, torch.Of(vector(scaled(0.5, spread(9))))
 		equation{name("%s, beta %g, mass %v", f.name, beta, mass), c, rate{"", f.lr}, temperature, nil,
-			func(step int64, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
+			func(step int, x map[string][]float64, g, z []float64) (float64, map[string][]float64) {
 				h, damp, temp := f.h(step), f.damp(step), temperature.value(step)
 				theta, m := x["params"], x["momenta"]
 				for i := range g {

@@ -29,19 +29,19 @@ func expectation(q, p dist.Distribution, w weights) (value torch.Tensor, ok bool
 	if n == 0 {
 		return value, true
 	}
-	var over []int64
+	var over []int
 	for d := range n {
-		over = append(over, int64(-1-d))
+		over = append(over, int(-1-d))
 	}
-	return torch.Of(value.T().MustSumDimIntlist(over, false, value.T().DType(), false)), true
+	return torch.Of(value.T().MustSumDimIntlist(torch.Int64s(over), false, value.T().DType(), false)), true
 }
 
 // broadcast is the common shape of two that fit, as the values of guide and model do.
-func broadcast(a, b []int64) []int64 {
+func broadcast(a, b []int) []int {
 	if len(a) < len(b) {
 		a, b = b, a
 	}
-	out := append([]int64{}, a...)
+	out := append([]int{}, a...)
 	for i, n := range b {
 		if at := len(a) - len(b) + i; out[at] == 1 {
 			out[at] = n

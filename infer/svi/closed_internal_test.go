@@ -63,7 +63,7 @@ func TestClosedForms(t *testing.T) {
 	p := dist.Independent(dist.Normal(0, 1).Expand(3), 1).Expand(2)
 	value, ok := expectation(q, p, weights{1, 1})
 	require.True(t, ok)
-	require.Equal(t, []int64{2}, value.T().MustSize())
+	require.Equal(t, []int{2}, value.T().MustSize())
 	_, ok = expectation(dist.Normal(0, 1), dist.Cauchy(0, 1), weights{1, 1})
 	require.False(t, ok)
 }

@@ -108,7 +108,7 @@ func TestScoreWithoutGradient(t *testing.T) {
 // number of data would have another posterior. A plate of size 0 has the size of the data also in minibatches: the fit
 // is that of a plate that says so.
 func TestProgramOfAnotherNumber(t *testing.T) {
-	model := func(size int64, o ...ppl.PlateOption) ppl.Model {
+	model := func(size int, o ...ppl.PlateOption) ppl.Model {
 		return func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 10))
 			c.Plate("data", size, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(mu, 1), c.Data("y")) }, o...)
@@ -141,7 +141,7 @@ func TestProgramOfAnotherNumber(t *testing.T) {
 		require.ErrorContains(t, err, c.words)
 	}
 	var bounds [2]float64
-	for i, size := range []int64{0, 12} {
+	for i, size := range []int{0, 12} {
 		program := must(svi.Compile(model(size), guide, of(12)))
 		r := must(infer.Run(context.Background(), program, svi.SVI{}, infer.Options{Chains: 1, Warmup: 1, Draws: infer.None,
 			Batches: split(12), Observer: infer.ObserverFunc(func(p infer.Progress) {
@@ -356,7 +356,7 @@ func TestDensityIsFittedByOneSample(t *testing.T) {
 // A program of all data has the variables of each datum in its draws, so that it takes no minibatches: the error says
 // which program does.
 func TestMinibatchesOfVariablesOfData(t *testing.T) {
-	model := func(size int64, o ...ppl.PlateOption) ppl.Model {
+	model := func(size int, o ...ppl.PlateOption) ppl.Model {
 		return func(c *ppl.Ctx) {
 			mu := c.Param("mu", 0.5, support.Real)
 			c.Plate("d", size, func(c *ppl.Ctx) {
@@ -364,7 +364,7 @@ func TestMinibatchesOfVariablesOfData(t *testing.T) {
 			}, o...)
 		}
 	}
-	guide := func(size int64, o ...ppl.PlateOption) ppl.Model {
+	guide := func(size int, o ...ppl.PlateOption) ppl.Model {
 		return func(c *ppl.Ctx) {
 			k := c.Param("k", 0.1, support.Real)
 			c.Plate("d", size, func(c *ppl.Ctx) { c.Sample("z", dist.Normal(c.Data("y").Mul(k), 1)) }, o...)

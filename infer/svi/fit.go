@@ -92,7 +92,7 @@ func (t *fit) phi(p infer.Params) (infer.Params, error) {
 		}
 		flat = append(flat, own...)
 	}
-	shape := []int64{int64(p.Chains()), int64(len(t.plan.start))}
+	shape := []int{int(p.Chains()), int(len(t.plan.start))}
 	if !p.Batched() {
 		shape = shape[1:]
 	}
@@ -181,7 +181,7 @@ func (t *fit) Notes(state infer.State, run infer.RunSummary) []draws.Note {
 	if len(notes) > 0 || t.KLWeight(max(s.Steps()-1, 0)) != 1 || t.plan.part != "" {
 		return notes // the fit is of another distribution, or what the program was made with is a part of the data
 	}
-	return approx.Closeness(approx.Fit{Name: name, Target: infer.Target{Data: int64(t.data)},
+	return approx.Closeness(approx.Fit{Name: name, Target: infer.Target{Data: int(t.data)},
 		Temperature: run.Info.Temperature, Mean: s.Point, Advice: far,
 		Draw: func(chains, n int) (torch.Tensor, []float64, error) {
 			return t.ratios(s, run.Batch, run.Info.Temperature, chains, n)
@@ -199,17 +199,17 @@ func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int)
 	const block = 250
 	n -= n % block
 	phi := s.Optimizer.Position()
-	d := int64(phi.Layout.Dim())
+	d := int(phi.Layout.Dim())
 	streams := torch.NewStreams(0, chains)
 	for k := range streams.Chains {
 		streams.Chains[k] += 1 << 40 // of its own
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		return torch.NoGrad(func() error {
-			flat := phi.Flat.Reshape(int64(phi.Chains()), 1, d).T()
+			flat := phi.Flat.Reshape(int(phi.Chains()), 1, d).T()
 			flat = flat.MustNarrow(0, 0, int64(chains), false)
-			flat = flat.MustExpand([]int64{int64(chains), block, d}, true, false)
-			flat = flat.MustReshape([]int64{int64(chains * block), d}, false)
+			flat = flat.MustExpand([]int64{int64(chains), block, int64(d)}, true, false)
+			flat = flat.MustReshape([]int64{int64(chains * block), int64(d)}, false)
 			var all []torch.Tensor
 			for range n / block {
 				f := func(phi infer.Params, source *torch.Source) []torch.Tensor {
@@ -290,8 +290,8 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	out := infer.Params{Layout: t.point}
 	err = torch.Do(func(scope *torch.Scope) error {
 		phi := s.Optimizer.Position()
-		k := int64(phi.Chains())
-		flat := phi.Flat.Reshape(k, -1).T().MustRepeat([]int64{(int64(n) + k - 1) / k, 1}, false)
+		k := int(phi.Chains())
+		flat := phi.Flat.Reshape(k, -1).T().MustRepeat([]int64{int64((int(n) + k - 1) / k), 1}, false)
 		own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset, Chains: streams.Chains[:1]}
 		pieces, err := mapped(torch.Of(flat.MustNarrow(0, 0, int64(n), false)), phi.Layout, &own, n,
 			func(phi infer.Params, source *torch.Source) []torch.Tensor {

@@ -24,7 +24,7 @@ func must[T any](v T, err error) T { return infertest.Must(v, err) }
 // which hardly moves: it tells how much ℓ varies, and many chains leave the guide's score out then.
 func gradients(t *testing.T, program infer.Program, method svi.SVI, n int) (*infer.Layout, [][]float64) {
 	t.Helper()
-	updates, steps := 2, func(step int64) float64 { return max(1e-12, min(float64(step), 1)) }
+	updates, steps := 2, func(step int) float64 { return max(1e-12, min(float64(step), 1)) }
 	if method.Samples == 1 { // from its second update on there is a baseline
 		updates, steps = 1, infer.Constant(1)
 	}

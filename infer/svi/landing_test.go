@@ -93,7 +93,7 @@ func TestDenseGuideThatStoppedEarly(t *testing.T) {
 }
 
 // rotatedNormal is a model of a normal vector, and its covariance.
-func rotatedNormal(d int64, condition float64, seed uint64) (ppl.Model, *mat.SymDense) {
+func rotatedNormal(d int, condition float64, seed uint64) (ppl.Model, *mat.SymDense) {
 	cov := rotated(int(d), condition, seed)
 	flat := make([]float64, 0, d*d)
 	for i := range int(d) {
@@ -103,7 +103,7 @@ func rotatedNormal(d int64, condition float64, seed uint64) (ppl.Model, *mat.Sym
 }
 
 // denseGuide fits a normal posterior of d dimensions at the defaults, and compares each variance with the right one.
-func denseGuide(t *testing.T, d int64, condition float64, seed uint64, tolerance float64) {
+func denseGuide(t *testing.T, d int, condition float64, seed uint64, tolerance float64) {
 	t.Helper()
 	model, cov := rotatedNormal(d, condition, seed)
 	r, err := infer.Run(context.Background(), must(ppl.Compile(model, nil)),

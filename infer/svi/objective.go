@@ -34,8 +34,8 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	k, s := int64(phi.Chains()), int64(o.samples)
-	d := int64(phi.Layout.Dim())
+	k, s := int(phi.Chains()), int(o.samples)
+	d := int(phi.Layout.Dim())
 	rows := leaf.Reshape(k, 1, d).Expand(k, s, d).Reshape(k*s, d).T()
 	landed := o.landed(int(k))
 	var scores int
@@ -91,7 +91,7 @@ func (o *objective) report(e infer.Evaluation, logp torch.Tensor, pieces []torch
 	if o.nelbo != nil {
 		return nil
 	}
-	k, s := int64(phi.Chains()), int64(o.samples)
+	k, s := int(phi.Chains()), int(o.samples)
 	o.evaluation, o.nelbo, o.logPosterior = e, make([]float64, k), make([]float64, k)
 	all, err := torch.ToSlice[float64](logp)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *objective) report(e infer.Evaluation, logp torch.Tensor, pieces []torch
 	}
 	for i, v := range e.Values {
 		o.nelbo[i] = -v * o.data
-		for _, x := range all[int64(i)*s : int64(i+1)*s] {
+		for _, x := range all[int(i)*s : int(i+1)*s] {
 			o.logPosterior[i] += x / float64(s) / o.data
 		}
 	}

@@ -113,7 +113,7 @@ func (p *Program) CheckFull(batch infer.Batch) error {
 // other is a batch with another number of data than the program counts.
 type other struct {
 	plate      string
-	used, size int64
+	used, size int
 }
 
 func (o *other) Error() string {
@@ -121,7 +121,7 @@ func (o *other) Error() string {
 }
 
 // Part is for package infer, which says so in its own words.
-func (o *other) Part() (plate string, used, size int64) { return o.plate, o.used, o.size }
+func (o *other) Part() (plate string, used, size int) { return o.plate, o.used, o.size }
 
 // Draws maps draws on unconstrained space to the variables and Params of the model, and to its deterministic values
 // where no variable is left out.
@@ -156,7 +156,7 @@ func (p *Program) block(in *draws.Draws, batch infer.Batch, chain, from, to int,
 		for i := from; i < to; i++ {
 			flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
 		}
-		rows, err := torch.FromSlice(flat, int64(to-from), int64(in.Dim()))
+		rows, err := torch.FromSlice(flat, int(to-from), int(in.Dim()))
 		if err != nil {
 			return err
 		}
@@ -217,7 +217,7 @@ func (h placer) Process(s *ppl.Site) {
 	}
 	q, l := h.plan.params[s.Name], h.plan.latents[s.Name]
 	if _, ok := h.layout.Site(s.Name); !ok && l != nil { // it has one value only
-		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(l.free, h.x.Flat.T().DType(), torch.Must(torch.DeviceOf(h.x.Flat)))))
+		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(torch.Int64s(l.free), h.x.Flat.T().DType(), torch.Must(torch.DeviceOf(h.x.Flat)))))
 		return
 	}
 	v := h.x.Get(s.Name)

@@ -78,7 +78,7 @@ func (p *Program) held(batch infer.Batch) ppl.Values {
 		}
 	}
 	for name, draws := range drawn {
-		values[name] = p.chosen(torch.Cat(int(int64(draws[0].T().Dim())+int64(p.plan.latents[name].along)), draws), name,
+		values[name] = p.chosen(torch.Cat(int(int(draws[0].T().Dim())+int(p.plan.latents[name].along)), draws), name,
 			batch)
 	}
 	return values
@@ -98,7 +98,7 @@ func (p *Program) chosen(drawn torch.Tensor, name string, batch infer.Batch) tor
 
 // numbered is a number for each row of a batch, which depends on the numbers of that row alone. The rows are those of
 // the tensors that had so many rows.
-func numbered(size int64, all []rows.Rows, batch infer.Batch) (out []int64) {
+func numbered(size int, all []rows.Rows, batch infer.Batch) (out []int) {
 	at := slices.IndexFunc(all, func(r rows.Rows) bool { return r.Size == size })
 	if at < 0 {
 		panic(&ppl.SiteError{Message: fmt.Sprintf("no tensor of the batch has %d rows", size)})
@@ -107,11 +107,11 @@ func numbered(size int64, all []rows.Rows, batch infer.Batch) (out []int64) {
 		x := torch.Must(torch.ToSlice[float64](torch.Of(batch[name].T().MustTotype(gotch.Double, false))))
 		n := int(batch[name].Shape()[0])
 		if out == nil {
-			out = make([]int64, n)
+			out = make([]int, n)
 		}
 		for i := range out {
 			for _, v := range x[i*len(x)/n : (i+1)*len(x)/n] {
-				out[i] = (out[i]*31 + int64(math.Float64bits(v)%1000003)) & (1<<40 - 1)
+				out[i] = (out[i]*31 + int(math.Float64bits(v)%1000003)) & (1<<40 - 1)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestDependentRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			program, err := svi.Compile(c.model, c.guide, c.on)
 			require.NoError(t, err)
-			for _, size := range []int64{3, 4, 5} {
+			for _, size := range []int{3, 4, 5} {
 				for _, told := range []bool{false, true} {
 					batches, err := infer.Minibatches(data, infer.MinibatchOptions{Size: size, Seed: 3})
 					require.NoError(t, err)

@@ -20,7 +20,7 @@ import (
 
 // falling is Adam whose step falls to a thousandth over some updates.
 func falling(lr float64, updates int) infer.Method {
-	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
+	return optim.Adam{Beta2: 0.99, LR: func(step int) float64 {
 		return lr * math.Pow(1e-3, min(float64(step)/float64(updates), 1))
 	}}
 }

@@ -9,7 +9,7 @@ import (
 
 // scoreFunction is a tensor, [K], whose gradient is what the variables without a gradient through their draws add to
 // that of the bound. parts are log q and the cost of each, [K·S, ...].
-func (o *objective) scoreFunction(l torch.Tensor, parts []torch.Tensor, k, s int64) torch.Tensor {
+func (o *objective) scoreFunction(l torch.Tensor, parts []torch.Tensor, k, s int) torch.Tensor {
 	var sum torch.Tensor
 	means := make([][]float64, len(parts)/2)
 	for i := range means {
@@ -21,7 +21,7 @@ func (o *objective) scoreFunction(l torch.Tensor, parts []torch.Tensor, k, s int
 			gain = o.weightGain(l, cost.T().Dim(), k, s)
 		}
 		value := logq.Mul(gain.T().MustDetach(false)).T()
-		value = value.MustReshape([]int64{k, -1}, false).MustSumDimIntlist([]int64{1}, false, value.DType(), false)
+		value = value.MustReshape([]int64{int64(k), -1}, false).MustSumDimIntlist([]int64{1}, false, value.DType(), false)
 		if sum == (torch.Tensor{}) {
 			sum = torch.Of(value)
 		} else {
@@ -35,12 +35,12 @@ func (o *objective) scoreFunction(l torch.Tensor, parts []torch.Tensor, k, s int
 }
 
 // split gives a tensor of rows the dimensions of the chains and of their samples.
-func split(x torch.Tensor, k, s int64) torch.Tensor {
-	return x.Reshape(append([]int64{k, s}, x.T().MustSize()[1:]...)...)
+func split(x torch.Tensor, k, s int) torch.Tensor {
+	return x.Reshape(append([]int{k, s}, torch.Ints(x.T().MustSize()[1:])...)...)
 }
 
 // advantage is (cost − baseline)/S. The baseline is the mean of the other samples, or of the updates before.
-func (o *objective) advantage(cost torch.Tensor, site int, k, s int64) (gain torch.Tensor, means []float64) {
+func (o *objective) advantage(cost torch.Tensor, site int, k, s int) (gain torch.Tensor, means []float64) {
 	if s > 1 { // c − (Σ − c)/(S − 1) = (S c − Σ)/(S − 1)
 		sum := cost.T().MustSumDimIntlist([]int64{1}, true, cost.T().DType(), false)
 		c := 1 / float64(s-1)
@@ -49,7 +49,7 @@ func (o *objective) advantage(cost torch.Tensor, site int, k, s int64) (gain tor
 	}
 	flat := cost.Reshape(k, -1).T()
 	means = torch.Must(torch.ToSlice[float64](torch.Of(flat.MustMeanDim([]int64{1}, false, flat.DType(), false))))
-	shape := []int64{k, 1}
+	shape := []int{k, 1}
 	for range cost.T().Dim() - 2 {
 		shape = append(shape, 1)
 	}
@@ -59,19 +59,19 @@ func (o *objective) advantage(cost torch.Tensor, site int, k, s int64) (gain tor
 
 // weightGain is L − L_s for a bound L of weights, where L_s is the bound with the mean of the other samples' ℓ in the
 // place of ℓ_s (Mnih and Rezende 2016).
-func (o *objective) weightGain(l torch.Tensor, dims uint64, k, s int64) torch.Tensor {
+func (o *objective) weightGain(l torch.Tensor, dims uint64, k, s int) torch.Tensor {
 	l = torch.Of(l.T().MustDetach(false))
 	whole := o.elbo.bound(l, o.temperature)
 	gains := make([]torch.Tensor, s)
 	sum := l.T().MustSumDimIntlist([]int64{1}, true, l.T().DType(), false)
 	for i := range s {
-		own := l.T().MustNarrow(1, i, 1, false)
+		own := l.T().MustNarrow(1, int64(i), 1, false)
 		others := sum.MustSub(own, false).MustMulScalar(ts.FloatScalar(1/float64(s-1)), false)
-		without := ts.MustCat([]*ts.Tensor{l.T().MustNarrow(1, 0, i, false), others,
-			l.T().MustNarrow(1, i+1, s-i-1, false)}, 1)
+		without := ts.MustCat([]*ts.Tensor{l.T().MustNarrow(1, 0, int64(i), false), others,
+			l.T().MustNarrow(1, int64(i+1), int64(s-i-1), false)}, 1)
 		gains[i] = whole.Sub(o.elbo.bound(torch.Of(without), o.temperature))
 	}
-	shape := []int64{k, s}
+	shape := []int{k, s}
 	for range dims - 2 {
 		shape = append(shape, 1)
 	}
@@ -81,7 +81,7 @@ func (o *objective) weightGain(l torch.Tensor, dims uint64, k, s int64) torch.Te
 // average is the costs of each variable and chain in the updates before, of which newer ones count more. It is not
 // changed once made.
 type average struct {
-	Updates int64
+	Updates int
 	Means   [][]float64 // of each variable, of each chain; with the weight of the start, which is 0, in it
 }
 

@@ -265,16 +265,16 @@ func (s shot) scores(terms []term) (out []score) {
 // places, counted from the end.
 func (t term) along(plates []ppl.Plate) torch.Tensor {
 	shape := t.value.Shape()
-	var over []int64
+	var over []int
 	for d := -1; d >= -len(shape); d-- {
 		if !shares(t.plates, plates, d) {
-			over = append(over, int64(d))
+			over = append(over, int(d))
 		}
 	}
 	if len(over) == 0 {
 		return t.value
 	}
-	return torch.Of(t.value.T().MustSumDimIntlist(over, true, t.value.T().DType(), false))
+	return torch.Of(t.value.T().MustSumDimIntlist(torch.Int64s(over), true, t.value.T().DType(), false))
 }
 
 // flush gives a tensor a number of dimensions: those in front that it has beyond it, or lacks, are 1.
@@ -283,7 +283,7 @@ func flush(x torch.Tensor, dims uint64) torch.Tensor {
 	if uint64(len(shape)) == dims {
 		return x
 	}
-	want := make([]int64, dims)
+	want := make([]int, dims)
 	for i := range want {
 		want[i] = 1
 		if at := len(shape) - int(dims) + i; at >= 0 {
@@ -321,7 +321,7 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []torch.Tensor)
 			x = s.plan.latents[site.Name].unconstrained(found)
 		}
 		x = torch.Of(x.T().MustDetach(false).MustTotype(gotch.Double, false))
-		if have := x.Shape(); size(have) != int64(site.Size) {
+		if have := x.Shape(); size(have) != int(site.Size) {
 			hint := ""
 			if found := s.model.byName[site.Name]; found != nil && len(found.Plates) > 0 {
 				hint = fmt.Sprintf("; a run with minibatches needs a program that svi.Compile made of a part of the data, of a "+
@@ -330,7 +330,7 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []torch.Tensor)
 			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first%s", have,
 				site.Shape, hint)
 		}
-		out = append(out, x.Reshape(int64(site.Size)))
+		out = append(out, x.Reshape(int(site.Size)))
 	}
 	return out
 }

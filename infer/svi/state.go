@@ -26,7 +26,7 @@ type State struct {
 func (s State) Position() infer.Params { return s.Point }
 
 // Steps is the number of updates so far.
-func (s State) Steps() int64 {
+func (s State) Steps() int {
 	if s.Optimizer == nil {
 		return 0
 	}
@@ -156,10 +156,10 @@ func (s State) Bound(elbo ELBO, batch infer.Batch, samples int, seed uint64) (va
 	err = torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
 			phi := s.Optimizer.Position()
-			k, n, d := int64(phi.Chains()), int64(samples), int64(phi.Layout.Dim())
+			k, n, d := int(phi.Chains()), int(samples), int(phi.Layout.Dim())
 			rows := phi.Flat.Reshape(k, 1, d).Expand(k, n, d).T()
 			streams := torch.NewStreams(seed, int(k))
-			out, err := mapped(torch.Of(rows.MustReshape([]int64{k * n, d}, false)), phi.Layout, &streams, samples,
+			out, err := mapped(torch.Of(rows.MustReshape([]int64{int64(k * n), int64(d)}, false)), phi.Layout, &streams, samples,
 				func(phi infer.Params, source *torch.Source) []torch.Tensor {
 					terms := s.plan.shoot(phi, batch, source).terms(weights{prior: 1, guide: 1}, elbo.closed())
 					return []torch.Tensor{total(terms)}

@@ -28,12 +28,12 @@ type plan struct {
 	start        []float64        // φ at the start
 	dtype        gotch.DType      // of φ
 	scored       map[string]bool  // variables of the guide whose draws have no gradient
-	data         int64            // N
+	data         int            // N
 	given        map[string]bool  // the observed variables and the factors of the model
-	outside      map[string]int64 // how many values the observed variables outside plates had
+	outside      map[string]int // how many values the observed variables outside plates had
 	part         string           // a plate of which the batch has a part; empty for none
 	short        ppl.Plate        // that plate
-	sizes        map[string]int64 // of the plates around observed variables
+	sizes        map[string]int // of the plates around observed variables
 
 	rows    []rows.Rows            // of the batch that the model was compiled on
 	factors []string               // of the model, outside plates
@@ -47,15 +47,15 @@ type plan struct {
 type param struct {
 	bijector bijector.Bijector
 	model    bool
-	shape    []int64 // on the constrained side
-	free     []int64
+	shape    []int // on the constrained side
+	free     []int
 	start    []float64
 }
 
 // latent is a latent variable of the model.
 type latent struct {
-	shape    []int64 // batch and event
-	free     []int64 // on unconstrained space; shape where the variable is discrete
+	shape    []int // batch and event
+	free     []int // on unconstrained space; shape where the variable is discrete
 	bijector bijector.Bijector
 	moving   bool // the support depends on other variables
 	discrete bool
@@ -78,7 +78,7 @@ func look(model, guide ppl.Model, batch infer.Batch) (*plan, error) {
 		return nil, fmt.Errorf("the guide is nil: %w", infer.ErrConfig)
 	}
 	p := &plan{model: model, guide: guide, params: map[string]*param{}, latents: map[string]*latent{},
-		scored: map[string]bool{}, given: map[string]bool{}, outside: map[string]int64{}, sizes: map[string]int64{},
+		scored: map[string]bool{}, given: map[string]bool{}, outside: map[string]int{}, sizes: map[string]int{},
 		likelihood: func(s *ppl.Site) bool { return !s.Prior() }}
 	err := torch.Do(func(*torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
@@ -287,7 +287,7 @@ func (f *finder) count(s *ppl.Site) {
 	if !s.Observed || !s.Counts() {
 		return
 	}
-	n := int64(1)
+	n := int(1)
 	for _, plate := range s.Plates {
 		n *= plate.Size
 		f.plan.sizes[plate.Name] = plate.Size
@@ -391,8 +391,8 @@ func fail(site, format string, args ...any) {
 }
 
 // size is the number of elements of a shape.
-func size(shape []int64) int64 {
-	n := int64(1)
+func size(shape []int) int {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}

@@ -44,7 +44,7 @@ func scaledRegression(t *testing.T, language bool) (infer.Program, infer.Batch) 
 }
 
 // tryRun makes 60 updates of two chains: where they lead, and who evaluated their gradients.
-func tryRun(t *testing.T, m infer.Method, language bool, size int64, o infer.Options) ([]float64, string, error) {
+func tryRun(t *testing.T, m infer.Method, language bool, size int, o infer.Options) ([]float64, string, error) {
 	t.Helper()
 	program, batch := scaledRegression(t, language)
 	o.Chains, o.Warmup, o.Draws, o.Seed, o.Observer = 2, 60, 2, 3, infer.Silent
@@ -58,7 +58,7 @@ func tryRun(t *testing.T, m infer.Method, language bool, size int64, o infer.Opt
 	return values(r.State.(vi.State).Variational().Flat.T()), r.Draws.Attrs()["gradient"], nil
 }
 
-func compiledRun(t *testing.T, m infer.Method, language bool, size int64, o infer.Options) ([]float64, string) {
+func compiledRun(t *testing.T, m infer.Method, language bool, size int, o infer.Options) ([]float64, string) {
 	t.Helper()
 	phi, gradient, err := tryRun(t, m, language, size, o)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestTiersGoTheSameWay(t *testing.T) {
 	}
 	for what, m := range cases {
 		for _, language := range []bool{false, true} {
-			for _, size := range []int64{0, 4} {
+			for _, size := range []int{0, 4} {
 				t.Run(name("%s, language %v, batches of %d", what, language, size), func(t *testing.T) {
 					want, _ := compiledRun(t, m, language, size, infer.Options{Native: native.Eager})
 					for _, tier := range []native.Tier{native.C, native.VM} {

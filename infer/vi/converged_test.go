@@ -19,14 +19,14 @@ import (
 
 // stops is the first update at which a rule stops a run with the given NELBOs, one row an update, or 0. The temperature
 // is 0.
-func stops(rule func(infer.Progress) bool, rows ...[]float64) int64 { return stopsAt(0, rule, rows...) }
+func stops(rule func(infer.Progress) bool, rows ...[]float64) int { return stopsAt(0, rule, rows...) }
 
 // stopsAt is the same at a temperature.
-func stopsAt(temperature float64, rule func(infer.Progress) bool, rows ...[]float64) int64 {
+func stopsAt(temperature float64, rule func(infer.Progress) bool, rows ...[]float64) int {
 	for i, row := range rows {
-		if rule(infer.Progress{Step: int64(i + 1), Info: infer.Info{Temperature: temperature,
+		if rule(infer.Progress{Step: int(i + 1), Info: infer.Info{Temperature: temperature,
 			Stats: map[string][]float64{"nelbo": row}}}) {
-			return int64(i + 1)
+			return int(i + 1)
 		}
 	}
 	return 0
@@ -82,7 +82,7 @@ func TestRunStopsWhenConverged(t *testing.T) {
 		infer.Full(lineData()),
 		infer.Options{Warmup: 20000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
 	require.NoError(t, err)
-	assert.Less(t, r.Updates, int64(5000))
+	assert.Less(t, r.Updates, int(5000))
 	assert.Zero(t, r.Updates%50)
 	require.Len(t, trace.NELBO, int(r.Updates))
 	assert.Equal(t, r.Updates, trace.Steps[len(trace.Steps)-1])
@@ -120,7 +120,7 @@ func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 		r, err := infertest.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
 			infer.Options{Warmup: 3000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.01))})
 		require.NoError(t, err)
-		assert.Less(t, r.Updates, int64(3000), "T = %g", temperature)
+		assert.Less(t, r.Updates, int(3000), "T = %g", temperature)
 		within(t, n.m, must(r.State.Position().Values()), 0.02, "the mean")
 	}
 }

@@ -42,7 +42,7 @@ type Dense struct {
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
 	InitScale       float64 // L is InitScale·I at the start; 0 means 0.1
 	// Memory is how many bytes L, [K, d, d], may take; an update takes a dozen times that for a while. 0 means 1 GiB.
-	Memory int64
+	Memory int
 }
 
 // Build checks the configuration and binds it to a target.
@@ -66,17 +66,17 @@ type dense struct{ lower *lower }
 
 func (dense) name() string { return "dense" }
 
-func (dense) sites(d int64) (infer.Shapes, error) {
+func (dense) sites(d int) (infer.Shapes, error) {
 	shapes := infer.Shapes{"log_diag": {d}, "mean": {d}}
 	if d > 1 {
-		shapes["lower"] = []int64{d * (d - 1) / 2}
+		shapes["lower"] = []int{d * (d - 1) / 2}
 	}
 	return shapes, nil
 }
 
-func (dense) noise(d int64) int64 { return d }
+func (dense) noise(d int) int { return d }
 
-func (dense) matrix(d int64) (what string, columns int64, instead string) {
+func (dense) matrix(d int) (what string, columns int, instead string) {
 	return "the scale factor L", d, "use vi.Diag, vi.LowRank, or fewer parameters by infer.Subspace"
 }
 
@@ -84,7 +84,7 @@ func (dense) start(mean torch.Tensor, scale float64, _ *torch.Streams) torch.Ten
 	k, d := mean.T().MustSize()[0], mean.T().MustSize()[1]
 	parts := []torch.Tensor{filled(mean, math.Log(scale)), mean}
 	if d > 1 {
-		lower := ts.MustZeros([]int64{k, d * (d - 1) / 2}, mean.T().DType(), torch.Must(torch.DeviceOf(mean)))
+		lower := ts.MustZeros([]int64{int64(k), int64(d * (d - 1) / 2)}, mean.T().DType(), torch.Must(torch.DeviceOf(mean)))
 		parts = []torch.Tensor{parts[0], torch.Of(lower), mean}
 	}
 	return torch.Cat(1, parts)
@@ -97,9 +97,9 @@ func (f dense) at(phi infer.Params) gaussian {
 	shape := q.diag.T().MustSize()
 	k, d := shape[0], shape[1]
 	if d > 1 {
-		q.below = f.lower.places(d, torch.Must(torch.DeviceOf(q.diag)))
-		flat := q.l.Reshape(k, d*d).T().MustIndexCopy(1, q.below.T(), phi.Get("lower").T(), false)
-		q.l = torch.Of(flat.MustReshape([]int64{k, d, d}, false))
+		q.below = f.lower.places(int(d), torch.Must(torch.DeviceOf(q.diag)))
+		flat := q.l.Reshape(int(k), int(d*d)).T().MustIndexCopy(1, q.below.T(), phi.Get("lower").T(), false)
+		q.l = torch.Of(flat.MustReshape([]int64{int64(k), int64(d), int64(d)}, false))
 	}
 	return q
 }
@@ -108,17 +108,17 @@ func (f dense) at(phi infer.Params) gaussian {
 // the last d and device: to find them takes longer than the rest of a small update.
 type lower struct {
 	mutex  sync.Mutex
-	d      int64
+	d      int
 	device gotch.Device
 	known  torch.Tensor // [d(d−1)/2]
 }
 
-func (l *lower) places(d int64, device gotch.Device) torch.Tensor {
+func (l *lower) places(d int, device gotch.Device) torch.Tensor {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if l.known == (torch.Tensor{}) || l.d != d || l.device != device {
-		at := ts.MustTrilIndices(d, d, -1, torch.DTypeOf[int64](), device)
-		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(d), false).MustAdd(at.MustSelect(0, 1, false),
+		at := ts.MustTrilIndices(int64(d), int64(d), -1, torch.DTypeOf[int](), device)
+		places := at.MustSelect(0, 0, false).MustMulScalar(ts.IntScalar(int64(d)), false).MustAdd(at.MustSelect(0, 1, false),
 			false)
 		torch.Detach(torch.Of(places)) // it outlives the scope of the update that happens to need it first
 		l.d, l.device, l.known = d, device, torch.Of(places)
@@ -146,7 +146,7 @@ func (q denseGaussian) path(a, eps torch.Tensor) torch.Tensor {
 	l := scaled(1/float64(s), torch.Of(a.T().MustTranspose(1, 2, false).MustMatmul(eps.T(), false))) // [K, d, d]
 	parts := []torch.Tensor{torch.Of(l.T().MustDiagonal(0, 1, 2, false).MustMul(q.diag.T(), false))}
 	if d > 1 {
-		parts = append(parts, torch.Of(l.Reshape(k, d*d).T().MustIndexSelect(1, q.below.T(), false)))
+		parts = append(parts, torch.Of(l.Reshape(int(k), int(d*d)).T().MustIndexSelect(1, q.below.T(), false)))
 	}
 	return torch.Cat(1, append(parts, average(a)))
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // below is where the elements below the diagonal are, row by row.
-func below(d int64) []int64 {
-	var out []int64
+func below(d int) []int {
+	var out []int
 	for i := range d {
 		for j := range i {
 			out = append(out, i*d+j)
@@ -29,9 +29,9 @@ func below(d int64) []int64 {
 // found.
 func TestPlacesAreRemembered(t *testing.T) {
 	var l lower
-	find := func(d int64) (found torch.Tensor) {
+	find := func(d int) (found torch.Tensor) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error { found = l.places(d, gotch.CPU); return nil }))
-		at, err := torch.ToSlice[int64](found)
+		at, err := torch.ToSlice[int](found)
 		require.NoError(t, err)
 		assert.Equal(t, below(d), at)
 		return found
@@ -42,12 +42,12 @@ func TestPlacesAreRemembered(t *testing.T) {
 	find(4) // again anew
 
 	var group sync.WaitGroup
-	for d := range int64(8) {
+	for d := range int(8) {
 		group.Add(1)
 		go func() {
 			defer group.Done()
 			assert.NoError(t, torch.Do(func(*torch.Scope) error {
-				at, err := torch.ToSlice[int64](l.places(d%2+2, gotch.CPU))
+				at, err := torch.ToSlice[int](l.places(d%2+2, gotch.CPU))
 				assert.Equal(t, below(d%2+2), at)
 				return err
 			}))

@@ -31,7 +31,7 @@ type Diag struct {
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
 	InitScale       float64 // the standard deviation of each element at the start; 0 means 0.1
-	Memory          int64   // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
+	Memory          int   // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
 }
 
 // Build checks the configuration and binds it to a target.
@@ -48,13 +48,13 @@ type diag struct{}
 
 func (diag) name() string { return "diag" }
 
-func (diag) sites(d int64) (infer.Shapes, error) {
+func (diag) sites(d int) (infer.Shapes, error) {
 	return infer.Shapes{"log_sd": {d}, "mean": {d}}, nil
 }
 
-func (diag) noise(d int64) int64 { return d }
+func (diag) noise(d int) int { return d }
 
-func (diag) matrix(int64) (what string, columns int64, instead string) { return "", 0, "" }
+func (diag) matrix(int) (what string, columns int, instead string) { return "", 0, "" }
 
 func (diag) start(mean torch.Tensor, scale float64, _ *torch.Streams) torch.Tensor {
 	return torch.Of(ts.MustCat([]*ts.Tensor{filled(mean, math.Log(scale)).T(), mean.T()}, 1))

@@ -172,7 +172,7 @@ func TestStartsAreChecked(t *testing.T) {
 
 // Schedules are checked as they go.
 func TestSchedulesAreCheckedAtEachUpdate(t *testing.T) {
-	falling := infer.Schedule(func(step int64) float64 { return 1 - float64(step) })
+	falling := infer.Schedule(func(step int) float64 { return 1 - float64(step) })
 	target := newConjugate().target()
 	start := params(newConjugate().prior.layout(), make([]float64, 3), 0)
 	for want, method := range map[string]vi.Diag{

@@ -46,7 +46,7 @@ func update(t testing.TB, transform infer.Transform, s vi.State, b infer.Batch) 
 var no = false
 
 // fitted is the state after a number of updates from p.
-func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int64, seed uint64) vi.State {
+func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int, seed uint64) vi.State {
 	t.Helper()
 	r, err := infertest.Run(context.Background(), transform, p, infer.Full(b),
 		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: seed})
@@ -96,7 +96,7 @@ func correlated(d int) normal {
 	return normal{m: spread(3 * d)[2*d:], precision: p}
 }
 
-func (n normal) layout() *infer.Layout { return layout(infer.Shapes{"x": {int64(len(n.m))}}) }
+func (n normal) layout() *infer.Layout { return layout(infer.Shapes{"x": {int(len(n.m))}}) }
 
 // logDet is log|Λ|.
 func (n normal) logDet() float64 {
@@ -116,7 +116,7 @@ func (n normal) covariance(temperature float64) []float64 {
 
 func (n normal) logPosterior() infer.LogPosterior {
 	d := len(n.m)
-	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int64(d), int64(d))
+	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int(d), int(d))
 	constant := 0.5*n.logDet() - 0.5*float64(d)*math.Log(2*math.Pi)
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Flat.Sub(must(torch.To(torch.Of(m), gotch.CPU, p.Flat.T().DType()))).T()

@@ -28,8 +28,8 @@ func TestLinearized(t *testing.T) {
 			place(t, s, phi)
 			mean, cov, err := s.Linearized(forward, b, curvature.LinearizedOptions{NoiseSD: noise})
 			require.NoError(t, err)
-			require.Equal(t, []int64{n, outputs}, mean.T().MustSize())
-			require.Equal(t, []int64{n, outputs, outputs}, cov.T().MustSize())
+			require.Equal(t, []int{n, outputs}, mean.T().MustSize())
+			require.Equal(t, []int{n, outputs, outputs}, cov.T().MustSize())
 			sigma := mat.NewDense(d, d, values(must(s.Covariance()).T()))
 			mu := mat.NewVecDense(d, values(s.Mean.Flat.T()))
 			for i := range n {

@@ -49,9 +49,9 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 			floats.AddTo(theta[row*d:][:d], own[site.Offset:][:d], delta[row*d:][:d])
 		}
 	}
-	shape, lead := []int64{int64(k * s), int64(d)}, []int64{int64(k)}
+	shape, lead := []int{int(k * s), int(d)}, []int{int(k)}
 	if !p.Batched() {
-		lead = []int64{}
+		lead = []int{}
 		if s == 1 {
 			shape = shape[1:] // one point does not need vmap
 		}
@@ -61,7 +61,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 	approx.Try(err)
 	slopes := torch.Must(torch.ToSlice[float64](model.Grad))
 	e := infer.Evaluation{Values: make([]float64, k), Norms: make([]float64, k),
-		Aux: shaped(model.Aux, int64(k), int64(s), p.Batched())}
+		Aux: shaped(model.Aux, int(k), int(s), p.Batched())}
 	logp, grad, u, share := make([]float64, k), make([]float64, k*width), make([]float64, d), 1/float64(s)
 	for i, q := range chains {
 		own := grad[i*width:][:width]
@@ -82,7 +82,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 		e.Norms[i] = floats.Norm(own, 2)
 	}
 	e.Value = torch.New(e.Values, lead...)
-	e.Grad = torch.New(grad, append(lead, int64(width))...)
+	e.Grad = torch.New(grad, append(lead, int(width))...)
 	o.report(e, logp)
 	return e
 }

@@ -39,7 +39,7 @@ type LowRank struct {
 	// means 0.1. The elements of W are drawn from N(0, c²/2r): at W = 0 there is no gradient in it.
 	InitScale float64
 	// Memory is how many bytes W, [K, d, r], may take; an update takes a dozen times that for a while. 0 means 1 GiB.
-	Memory int64
+	Memory int
 }
 
 // Build checks the configuration and binds it to a target.
@@ -50,25 +50,25 @@ func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	}
 	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
 		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
-		scale: c.InitScale, family: lowRank{int64(c.Rank)}}.build(target)
+		scale: c.InitScale, family: lowRank{int(c.Rank)}}.build(target)
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.
 func (LowRank) Defaults() infer.Options { return approx.Defaults() }
 
-type lowRank struct{ rank int64 }
+type lowRank struct{ rank int }
 
 // r is the rank for d parameters.
-func (f lowRank) r(d int64) int64 {
+func (f lowRank) r(d int) int {
 	if f.rank == 0 {
-		return max(1, int64(math.Round(math.Sqrt(float64(d)))))
+		return max(1, int(math.Round(math.Sqrt(float64(d)))))
 	}
 	return f.rank
 }
 
 func (lowRank) name() string { return "low_rank" }
 
-func (f lowRank) sites(d int64) (infer.Shapes, error) {
+func (f lowRank) sites(d int) (infer.Shapes, error) {
 	if f.rank > d {
 		return nil, &infer.FieldError{Type: "vi.LowRank", Field: "Rank", Value: f.rank,
 			Allowed: fmt.Sprintf("it must be at most the number of parameters, %d", d)}
@@ -76,18 +76,18 @@ func (f lowRank) sites(d int64) (infer.Shapes, error) {
 	return infer.Shapes{"factor": {d, f.r(d)}, "log_sd": {d}, "mean": {d}}, nil
 }
 
-func (f lowRank) noise(d int64) int64 { return f.r(d) + d }
+func (f lowRank) noise(d int) int { return f.r(d) + d }
 
-func (f lowRank) matrix(d int64) (what string, columns int64, instead string) {
+func (f lowRank) matrix(d int) (what string, columns int, instead string) {
 	return "the factor W", f.r(d), "use a smaller Rank, vi.Diag, or fewer parameters by infer.Subspace"
 }
 
 func (f lowRank) start(mean torch.Tensor, scale float64, streams *torch.Streams) torch.Tensor {
 	k, d := mean.T().MustSize()[0], mean.T().MustSize()[1]
-	r := f.r(d)
-	w := torch.Must(streams.Normal([]int64{d * r}, mean.T().DType(), torch.Must(torch.DeviceOf(mean))))
+	r := f.r(int(d))
+	w := torch.Must(streams.Normal([]int{int(d) * r}, mean.T().DType(), torch.Must(torch.DeviceOf(mean))))
 	sd := scale * math.Sqrt(0.5)
-	w = scaled(sd/math.Sqrt(float64(r)), w).Reshape(k, d*r)
+	w = scaled(sd/math.Sqrt(float64(r)), w).Reshape(int(k), int(d)*r)
 	return torch.Of(ts.MustCat([]*ts.Tensor{w.T(), filled(mean, math.Log(sd)).T(), mean.T()}, 1))
 }
 
@@ -153,7 +153,7 @@ func (q lowRankGaussian) score(u, _ torch.Tensor) torch.Tensor {
 
 // join puts parameters, or gradients in them, in the order of the layout.
 func (q lowRankGaussian) join(w, logSD, mean torch.Tensor) torch.Tensor {
-	return torch.Of(ts.MustCat([]*ts.Tensor{w.Reshape(w.T().MustSize()[0], -1).T(), logSD.T(), mean.T()}, 1))
+	return torch.Of(ts.MustCat([]*ts.Tensor{w.Reshape(int(w.T().MustSize()[0]), -1).T(), logSD.T(), mean.T()}, 1))
 }
 
 func (q lowRankGaussian) factor() torch.Tensor {

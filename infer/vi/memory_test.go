@@ -19,7 +19,7 @@ func flat(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 
 // zeros is a point of d zeros, for k > 0 with that many chains.
 func zeros(d, k int) infer.Params {
-	return params(layout(infer.Shapes{"x": {int64(d)}}), make([]float64, max(k, 1)*d), k)
+	return params(layout(infer.Shapes{"x": {int(d)}}), make([]float64, max(k, 1)*d), k)
 }
 
 // What does not fit is refused before any of it is made: libtorch would fail on the first of these, and the kernel
@@ -28,7 +28,7 @@ func TestLargeModelsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		method        infer.Method
 		d, k          int
-		bytes, limit  int64
+		bytes, limit  int
 		want, instead string
 	}{
 		{vi.Dense{Optimizer: adam}, 1e6, 0, 8e12, 1 << 30,
@@ -50,7 +50,7 @@ func TestLargeModelsAreRefused(t *testing.T) {
 		assert.ErrorIs(t, err, infer.ErrConfig)
 		assert.ErrorContains(t, err, c.want)
 		assert.ErrorContains(t, err, c.instead)
-		assert.Equal(t, []int64{c.bytes, c.limit}, []int64{memory.Bytes, memory.Allowed})
+		assert.Equal(t, []int{c.bytes, c.limit}, []int{memory.Bytes, memory.Allowed})
 	}
 }
 
@@ -58,11 +58,11 @@ func TestLargeModelsAreRefused(t *testing.T) {
 func TestMemoryIsALimit(t *testing.T) {
 	single := must(zeros(20, 0).To(gotch.CPU, gotch.Float))
 	for what, c := range map[string]struct {
-		of    func(memory int64) infer.Method
-		bytes int64
+		of    func(memory int) infer.Method
+		bytes int
 	}{
-		"Dense": {func(memory int64) infer.Method { return vi.Dense{Optimizer: adam, Memory: memory} }, 8 * 20 * 20},
-		"LowRank": {func(memory int64) infer.Method { return vi.LowRank{Optimizer: adam, Rank: 3, Memory: memory} },
+		"Dense": {func(memory int) infer.Method { return vi.Dense{Optimizer: adam, Memory: memory} }, 8 * 20 * 20},
+		"LowRank": {func(memory int) infer.Method { return vi.LowRank{Optimizer: adam, Rank: 3, Memory: memory} },
 			8 * 20 * 3},
 	} {
 		start := begin(t, build(t, c.of(c.bytes), flat), zeros(20, 0), 1)
@@ -98,7 +98,7 @@ func TestLargeMatricesOfAStateAreRefused(t *testing.T) {
 
 	// [20, 20] is 3200 bytes, [20, 3+20] is 3680, for each of two chains: also after an update, and restored.
 	for _, c := range []struct {
-		memory             int64
+		memory             int
 		covariance, factor bool
 	}{{7360, true, true}, {7359, true, false}, {6400, true, false}, {6399, false, false}} {
 		transform := build(t, vi.LowRank{Optimizer: adam, Rank: 3, Memory: c.memory}, flat)

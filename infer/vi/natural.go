@@ -26,7 +26,7 @@ const (
 
 // rate is ρ at an update of S samples in d dimensions. A sample tells of one direction: steps above 2S/(S+d) add more
 // noise than they take away. Over the second half of the updates they fall as 1/t, which averages the noise.
-func rate(step int64, samples, d int) float64 {
+func rate(step int, samples, d int) float64 {
 	s := float64(samples)
 	most := min(1.5*s/(s+float64(d)), 0.5)
 	return most / (1 + most*float64(max(0, step-naturalUpdates/2)))
@@ -135,7 +135,7 @@ func (q denseGaussian) moved(l, move torch.Tensor) torch.Tensor {
 	k, d := l.T().MustSize()[0], l.T().MustSize()[1]
 	parts := []torch.Tensor{torch.Of(l.T().MustDiagonal(0, 1, 2, false).MustLog(false).MustSub(q.logDiag.T(), false))}
 	if d > 1 {
-		change := l.Sub(q.l).Reshape(k, d*d).T()
+		change := l.Sub(q.l).Reshape(int(k), int(d*d)).T()
 		parts = append(parts, torch.Of(change.MustIndexSelect(1, q.below.T(), false)))
 	}
 	return torch.Cat(1, append(parts, move.Squeeze(2)))
@@ -165,7 +165,7 @@ func (n natural) middle(v torch.Tensor) torch.Tensor {
 			m[(s+i)*(2*s+1)] = n.rate / float64(s)
 		}
 	}
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.T().DType(), m, int64(2*s), int64(2*s)))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.T().DType(), m, int(2*s), int(2*s)))
 }
 
 // shortened are steps, [K, P], in the direction of step, after which the objective for the same noise is not much less

@@ -16,7 +16,7 @@ import (
 )
 
 // notes are those of a fit of a number of updates.
-func notes(t *testing.T, transform infer.Transform, start infer.Params, steps int64) []draws.Note {
+func notes(t *testing.T, transform infer.Transform, start infer.Params, steps int) []draws.Note {
 	t.Helper()
 	r, err := infertest.Run(context.Background(), transform, start, infer.Full(nil),
 		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: 1})
@@ -48,7 +48,7 @@ func TestNotesOfAFitThatHasNotSettled(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Contains(t, found[0].Text, "5 updates, too few to tell")
 
-	for _, steps := range []int64{4000, 3333} {
+	for _, steps := range []int{4000, 3333} {
 		assert.Empty(t, notes(t, build(t, vi.Dense{}, n.logPosterior()), start, steps))
 	}
 }

@@ -11,12 +11,12 @@ import (
 type family interface {
 	name() string
 	// sites are the variational parameters for d parameters of the model.
-	sites(d int64) (infer.Shapes, error)
+	sites(d int) (infer.Shapes, error)
 	// noise is n, how many standard normal numbers a sample takes.
-	noise(d int64) int64
+	noise(d int) int
 	// matrix is the largest thing that a state holds, of d rows, and what to do where it is too large. It has 0 columns
 	// where nothing is larger than the mean.
-	matrix(d int64) (what string, columns int64, instead string)
+	matrix(d int) (what string, columns int, instead string)
 	// start is the variational parameters to start with, [K, P], around means [K, d].
 	start(mean torch.Tensor, scale float64, streams *torch.Streams) torch.Tensor
 	// at is the distribution with variational parameters [K, P].
@@ -90,7 +90,7 @@ func (o *objective) inTensors(p infer.Params, b infer.Batch) infer.Evaluation {
 	if score != (torch.Tensor{}) {
 		grad = sum(1, grad, -o.entropy, score)
 	}
-	e := infer.Evaluation{Value: at.objective, Grad: grad, Aux: shaped(at.aux, k, s, p.Batched())}
+	e := infer.Evaluation{Value: at.objective, Grad: grad, Aux: shaped(at.aux, int(k), int(s), p.Batched())}
 	var err error
 	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k))
 	approx.Try(err)
@@ -116,17 +116,17 @@ type sampled struct {
 
 func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) sampled {
 	shape := o.noise.T().MustSize()
-	k, s, d := shape[0], shape[1], int64(o.layout.Dim())
+	k, s, d := shape[0], shape[1], int(o.layout.Dim())
 	at := sampled{q: o.family.at(phi)}
 	delta := at.q.apply(o.noise)
-	theta := delta.Add(phi.Get("mean").Unsqueeze(1).T()).Reshape(k*s, d).T()
+	theta := delta.Add(phi.Get("mean").Unsqueeze(1).T()).Reshape(int(k*s), d).T()
 	if !batched && s == 1 {
 		theta = theta.MustSelect(0, 0, false) // one point does not need vmap
 	}
 	model, err := o.model.ValueAndGrad(infer.Params{Layout: o.layout, Flat: torch.Of(theta)}, b, o.jacobian)
 	approx.Try(err)
 	at.aux = model.Aux
-	at.logp, at.grad = model.Value.Reshape(k, s), model.Grad.Reshape(k, s, d)
+	at.logp, at.grad = model.Value.Reshape(int(k), int(s)), model.Grad.Reshape(int(k), int(s), d)
 	objective := at.logp
 	// Where it has no weight log q does not count, and must not: it is infinite where the scale is gone.
 	if o.entropy != 0 {
@@ -152,21 +152,21 @@ func (o *objective) report(e infer.Evaluation, logp []float64) {
 }
 
 // shaped gives aux of single samples the dimensions of the chains, where there is one, and of the samples.
-func shaped(aux infer.Aux, k, s int64, batched bool) infer.Aux {
+func shaped(aux infer.Aux, k, s int, batched bool) infer.Aux {
 	if aux == nil {
 		return nil
 	}
 	out := infer.Aux{}
 	for name, x := range aux {
 		own := x.T().MustSize()
-		lead := []int64{s}
+		lead := []int{s}
 		if batched {
-			lead = []int64{k, s}
+			lead = []int{k, s}
 		}
 		if batched || s > 1 {
 			own = own[1:]
 		}
-		out[name] = x.Reshape(append(lead, own...)...)
+		out[name] = x.Reshape(append(lead, torch.Ints(own)...)...)
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // decaying is Adam with a step size that falls to zero.
-func decaying(peak float64, steps int64) infer.Method {
+func decaying(peak float64, steps int) infer.Method {
 	return optim.Adam{LR: infer.Linear(peak, 0, steps/2, steps)}
 }
 

@@ -24,7 +24,7 @@ type State struct {
 func (s State) Position() infer.Params { return s.Mean }
 
 // Steps is the number of updates so far.
-func (s State) Steps() int64 {
+func (s State) Steps() int {
 	if s.Optimizer == nil {
 		return 0
 	}
@@ -72,7 +72,7 @@ func (s State) SD() (infer.Params, error) {
 // Covariance is FFᵀ, of shape [d, d] or [K, d, d]. One that does not fit into the Memory of the method is an
 // [infer.MemoryError].
 func (s State) Covariance() (torch.Tensor, error) {
-	if err := s.fits("Covariance", func(d int64) int64 { return d }); err != nil {
+	if err := s.fits("Covariance", func(d int) int { return d }); err != nil {
 		return torch.Tensor{}, err
 	}
 	return s.read("Covariance", func(q gaussian) torch.Tensor {
@@ -85,18 +85,18 @@ func (s State) Covariance() (torch.Tensor, error) {
 // lower triangular for [Dense], and [W, diag e^s] of shape [d, r+d] for [LowRank]. One that does not fit into the
 // Memory of the method is an [infer.MemoryError].
 func (s State) ScaleFactor() (torch.Tensor, error) {
-	if err := s.fits("ScaleFactor", func(d int64) int64 { return s.family.noise(d) }); err != nil {
+	if err := s.fits("ScaleFactor", func(d int) int { return s.family.noise(d) }); err != nil {
 		return torch.Tensor{}, err
 	}
 	return s.read("ScaleFactor", func(q gaussian) torch.Tensor { return q.factor() })
 }
 
 // fits refuses a matrix that is too large, with a row for each parameter. An empty state is left to read.
-func (s State) fits(what string, columns func(d int64) int64) error {
+func (s State) fits(what string, columns func(d int) int) error {
 	if s.empty() {
 		return nil
 	}
-	d := int64(s.Mean.Layout.Dim())
+	d := int(s.Mean.Layout.Dim())
 	if err := s.limit.check("a matrix", s.Mean, d, columns(d),
 		"use SD, or Sample of the transform for draws"); err != nil {
 		return fmt.Errorf("vi.State: %s: %w", what, err)

@@ -47,7 +47,7 @@ func TestContract(t *testing.T) {
 	}
 	infertest.Contract(t, all, infertest.Ground{Posterior: infertest.Walled(line), Layout: lineLayout(),
 		Batch: lineData(), Updates: 30, Run: infer.Options{Warmup: 40, Draws: infer.None}, Minibatch: 7,
-		Stops: []int64{1, 23}})
+		Stops: []int{1, 23}})
 }
 
 // What an update tells of K chains is what it tells of each alone, with the aux of each sample.
@@ -58,15 +58,15 @@ func TestChainsTellWhatTheyTellAlone(t *testing.T) {
 		for what, method := range methods(adam, samples, 0.1, &no) {
 			transform := build(t, method, line)
 			_, info := update(t, transform, begin(t, transform, params(lineLayout(), flat, chains), 9), b)
-			assert.Equal(t, []int64{chains, int64(samples), 30}, info.Aux["residuals"].T().MustSize(), what)
+			assert.Equal(t, []int{chains, int(samples), 30}, info.Aux["residuals"].T().MustSize(), what)
 			for k := range chains {
 				s, err := transform.(infer.Seeded).InitStreams(params(lineLayout(), flat[k*d:(k+1)*d], 0),
 					torch.Streams{Seed: 9, Chains: []uint64{uint64(k)}})
 				require.NoError(t, err)
 				_, own := update(t, transform, s.(vi.State), b)
 				assert.InDelta(t, own.Stats["nelbo"][0], info.Stats["nelbo"][k], 1e-10, what)
-				assert.Equal(t, []int64{int64(samples), 30}, own.Aux["residuals"].T().MustSize(), what)
-				assert.Equal(t, []int64{int64(samples)}, own.Aux["prior"].T().MustSize(), what)
+				assert.Equal(t, []int{int(samples), 30}, own.Aux["residuals"].T().MustSize(), what)
+				assert.Equal(t, []int{int(samples)}, own.Aux["prior"].T().MustSize(), what)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type config struct {
 	klWeight        infer.Schedule
 	stickTheLanding *bool
 	antithetic      bool
-	memory          int64
+	memory          int
 	scale           float64 // to start with
 	family          family
 }
@@ -108,7 +108,7 @@ func level(temperature infer.Schedule) (first float64, stays bool) {
 		return 1, true
 	}
 	first = temperature(0)
-	for step := int64(1); step < 1<<20; step *= 2 {
+	for step := int(1); step < 1<<20; step *= 2 {
 		if temperature(step) != first {
 			return first, false
 		}
@@ -206,7 +206,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 
 // fits refuses a model whose matrices would be too large, before any is made; p has the chains and the type.
 func (t *fit) fits(model *infer.Layout, p infer.Params) error {
-	d := int64(model.Dim())
+	d := int(model.Dim())
 	what, columns, instead := t.family.matrix(d)
 	return t.limit().check(what, p, d, columns, instead)
 }
@@ -216,11 +216,11 @@ func (t *fit) limit() limit { return limit{field: t.name + ".Memory", bytes: t.m
 // limit is how many bytes a matrix may take, and the field that says so.
 type limit struct {
 	field string
-	bytes int64
+	bytes int
 }
 
 // check refuses a matrix for each of the chains of p, in its type.
-func (l limit) check(what string, p infer.Params, rows, columns int64, instead string) error {
+func (l limit) check(what string, p infer.Params, rows, columns int, instead string) error {
 	k, each := p.Chains(), ""
 	if k > 1 {
 		each = fmt.Sprintf(" for each of %d chains", k)
@@ -241,11 +241,11 @@ func (t *fit) own(state infer.State) (State, error) {
 
 // noise draws ε for an update: [K, S, n].
 func (t *fit) noise(mean infer.Params, streams *torch.Streams) torch.Tensor {
-	s := int64(t.count(mean))
+	s := int(t.count(mean))
 	if t.antithetic {
 		s /= 2
 	}
-	shape := []int64{s, t.family.noise(int64(mean.Layout.Dim()))}
+	shape := []int{s, t.family.noise(int(mean.Layout.Dim()))}
 	eps := torch.Must(streams.Normal(shape, mean.Flat.T().DType(), torch.Must(torch.DeviceOf(mean.Flat))))
 	if t.antithetic {
 		eps = torch.Of(ts.MustCat([]*ts.Tensor{eps.T(), eps.Neg().T()}, 1))
@@ -255,7 +255,7 @@ func (t *fit) noise(mean infer.Params, streams *torch.Streams) torch.Tensor {
 
 // layout is that of the variational parameters of a model with a layout.
 func (t *fit) layout(model *infer.Layout) (*infer.Layout, error) {
-	shapes, err := t.family.sites(int64(model.Dim()))
+	shapes, err := t.family.sites(int(model.Dim()))
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	if err := method.CheckDraws(t.name, n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	width := t.family.noise(int64(s.Mean.Layout.Dim()))
+	width := t.family.noise(int(s.Mean.Layout.Dim()))
 	apply := func(eps torch.Tensor) (torch.Tensor, error) { return s.gaussian().apply(eps), nil }
 	out, err := method.DrawGaussians(s.Mean, n, width, streams, apply)
 	if err != nil {

@@ -80,18 +80,18 @@ func (f *Function) Apply(x *ts.Tensor, check func(row []float64) error) (*ts.Ten
 			return nil, err
 		}
 	}
-	shape := []int64{}
+	shape := []int{}
 	for _, l := range levels {
-		shape = append(shape, l.Size)
+		shape = append(shape, int(l.Size))
 	}
 	if recorded != nil { // no operation may write what comes out
-		out, err := torch.Borrow(f.rows(values), int64(f.Out))
+		out, err := torch.Borrow(f.rows(values), f.Out)
 		if err != nil {
 			return nil, err
 		}
 		return out.T(), recorded.add(f, whole, out.T())
 	}
-	out, err := torch.FromSlice(f.rows(values), append(shape, int64(f.Out))...)
+	out, err := torch.FromSlice(f.rows(values), append(shape, f.Out)...)
 	if err != nil {
 		return nil, err
 	}

@@ -28,16 +28,16 @@ func Must[T any](v T, err error) T {
 func Values(x *ts.Tensor) []float64 { return Must(torch.ToSlice[float64](torch.Of(x))) }
 
 // Vector is a float64 tensor; without a shape it has one dimension.
-func Vector(v []float64, shape ...int64) *ts.Tensor { return Must(torch.FromSlice(v, shape...)).T() }
+func Vector(v []float64, shape ...int) *ts.Tensor { return Must(torch.FromSlice(v, shape...)).T() }
 
 // Layout is the layout of the given sites.
 func Layout(shapes infer.Shapes) *infer.Layout { return Must(infer.NewLayout(shapes)) }
 
 // Params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
 func Params(l *infer.Layout, flat []float64, rows int) infer.Params {
-	shape := []int64{int64(l.Dim())}
+	shape := []int{int(l.Dim())}
 	if rows > 0 {
-		shape = []int64{int64(rows), int64(l.Dim())}
+		shape = []int{int(rows), int(l.Dim())}
 	}
 	return infer.Params{Layout: l, Flat: torch.Of(Vector(flat, shape...))}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Normals are n standard normal numbers of a seed.
-func Normals(seed int64, n int) []float64 {
-	r := rand.New(rand.NewSource(seed))
+func Normals(seed int, n int) []float64 {
+	r := rand.New(rand.NewSource(int64(seed)))
 	v := make([]float64, n)
 	for i := range v {
 		v[i] = r.NormFloat64()

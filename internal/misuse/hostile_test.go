@@ -63,11 +63,11 @@ func hostile(t reflect.Type, depth int) (out []reflect.Value) {
 	add := func(x any) { out = append(out, reflect.ValueOf(x).Convert(t)) }
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64:
-		for _, x := range []int64{0, -1, -3, 1 << 40, math.MaxInt64, math.MinInt64} {
+		for _, x := range []int{0, -1, -3, 1 << 40, math.MaxInt64, math.MinInt64} {
 			add(x)
 		}
 	case reflect.Int8, reflect.Int16, reflect.Int32:
-		for _, x := range []int64{-1, 100} {
+		for _, x := range []int{-1, 100} {
 			add(x)
 		}
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

@@ -98,14 +98,14 @@ func random(t reflect.Type, rng *rand.Rand, tensor func(*rand.Rand) *ts.Tensor) 
 		return reflect.ValueOf(torch.CPU)
 	case of[*ts.Scalar]():
 		if rng.IntN(2) == 0 {
-			return reflect.ValueOf(ts.IntScalar(randomInt(rng)))
+			return reflect.ValueOf(ts.IntScalar(int64(randomInt(rng))))
 		}
 		return reflect.ValueOf(ts.FloatScalar(randomFloat(rng)))
 	}
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Int8, reflect.Int16:
-		v.SetInt(randomInt(rng))
+		v.SetInt(int64(randomInt(rng)))
 	case reflect.Float64, reflect.Float32:
 		v.SetFloat(randomFloat(rng))
 	case reflect.Bool:
@@ -120,11 +120,11 @@ func random(t reflect.Type, rng *rand.Rand, tensor func(*rand.Rand) *ts.Tensor) 
 	return v
 }
 
-func randomInt(rng *rand.Rand) int64 {
+func randomInt(rng *rand.Rand) int {
 	if rng.IntN(4) > 0 {
-		return rng.Int64N(5) - 1
+		return int(rng.Int64N(5) - 1)
 	}
-	return []int64{-100, 1000, 1 << 40, math.MaxInt64, math.MinInt64}[rng.IntN(5)]
+	return []int{-100, 1000, 1 << 40, math.MaxInt64, math.MinInt64}[rng.IntN(5)]
 }
 
 func randomFloat(rng *rand.Rand) float64 {
@@ -137,9 +137,9 @@ func randomFloat(rng *rand.Rand) float64 {
 // edges is a matrix of integers at which quotients and multiples overflow. All have one shape, so that any two of them
 // are operands of one operation.
 func edges(rng *rand.Rand) *ts.Tensor {
-	x := make([]int64, 4)
+	x := make([]int, 4)
 	for i := range x {
-		x[i] = []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 5, math.MaxInt64}[rng.IntN(7)]
+		x[i] = []int{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 5, math.MaxInt64}[rng.IntN(7)]
 	}
 	return torch.New(x, 2, 2).T()
 }
@@ -148,10 +148,10 @@ func randomTensor(rng *rand.Rand) *ts.Tensor {
 	if rng.IntN(20) == 0 {
 		return ts.NewTensor() // undefined
 	}
-	shape, size := []int64{}, 1
+	shape, size := []int{}, 1
 	for range rng.IntN(5) {
 		n := rng.Int64N(4)
-		shape, size = append(shape, n), size*int(n)
+		shape, size = append(shape, int(n)), size*int(n)
 	}
 	switch rng.IntN(5) {
 	case 0, 1:
@@ -167,7 +167,7 @@ func randomTensor(rng *rand.Rand) *ts.Tensor {
 		}
 		return torch.New(x, shape...).T()
 	case 3:
-		x := make([]int64, size)
+		x := make([]int, size)
 		for i := range x {
 			x[i] = randomInt(rng)
 		}

@@ -17,8 +17,8 @@ func timeGradients() (eager float64, tiers []setup.Tier, err error) {
 	const n, d = 1000, 25
 	streams := torch.NewStreams(1, 1)
 	err = torch.Do(func(*torch.Scope) error {
-		x := torch.Must(torch.Must(streams.Normal([]int64{n, d}, gotch.Double, torch.CPU)).T().Squeeze(false))
-		y := torch.Must(torch.Must(streams.Normal([]int64{n}, gotch.Double, torch.CPU)).T().Squeeze(false)).MustSign(false)
+		x := torch.Must(torch.Must(streams.Normal([]int{n, d}, gotch.Double, torch.CPU)).T().Squeeze(false))
+		y := torch.Must(torch.Must(streams.Normal([]int{n}, gotch.Double, torch.CPU)).T().Squeeze(false)).MustSign(false)
 		layout, err := infer.NewLayout(infer.Shapes{"w": {d}})
 		if err != nil {
 			return err

@@ -137,7 +137,7 @@ func TestBrowserDrawsIntervalsAndChecks(t *testing.T) {
 // The page of draws that WriteCSV wrote has plots of the parameters alone, and no warning: statistics are none.
 func TestBrowserOfStoredDraws(t *testing.T) {
 	t.Parallel()
-	sites := []draws.Site{scalar("mu", 0), {Name: "w", Shape: []int64{2}, Offset: 1, Size: 2}}
+	sites := []draws.Site{scalar("mu", 0), {Name: "w", Shape: []int{2}, Offset: 1, Size: 2}}
 	stats := []string{draws.StatLP, draws.StatGradNorm, draws.StatHeld}
 	d := container(t, sites, stats, []int{500, 500, 500, 500}, func(_, _ int, r *rand.Rand) ([]float64, []float64) {
 		return []float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}, []float64{-1 - r.Float64(), 1, 0}

@@ -42,7 +42,7 @@ func TestTableIsThatOfSummary(t *testing.T) {
 
 // The constants of a Cholesky factor have no row, no plot and no interval, and the rows behind them are their own.
 func TestStructuralConstantsAreLeftOut(t *testing.T) {
-	d, err := draws.New([]draws.Site{{Name: "l", Shape: []int64{2, 2}, Size: 4}, {Name: "z", Offset: 4, Size: 1}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: "l", Shape: []int{2, 2}, Size: 4}, {Name: "z", Offset: 4, Size: 1}}, nil, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

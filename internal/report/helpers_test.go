@@ -56,7 +56,7 @@ func scalar(name string, offset int) draws.Site {
 
 // funnel is like eight schools: mu, log_tau and theta[8] by a walk that sticks, diverging where tau is small.
 func funnel(t *testing.T, chains, n int) *draws.Draws {
-	sites := []draws.Site{scalar("mu", 0), scalar("log_tau", 1), {Name: "theta", Shape: []int64{8}, Offset: 2, Size: 8}}
+	sites := []draws.Site{scalar("mu", 0), scalar("log_tau", 1), {Name: "theta", Shape: []int{8}, Offset: 2, Size: 8}}
 	state := make([][2]float64, chains)
 	stats := []string{"lp", "divergent", "tree_depth", "step_size", "accept", "energy", "n_leapfrog"}
 	lengths := make([]int, chains)
@@ -89,7 +89,7 @@ func plain(t *testing.T, chains, n, dim int) *draws.Draws {
 	for c := range lengths {
 		lengths[c] = n
 	}
-	sites := []draws.Site{{Name: "theta", Shape: []int64{int64(dim)}, Size: dim}}
+	sites := []draws.Site{{Name: "theta", Shape: []int{int(dim)}, Size: dim}}
 	return container(t, sites, nil, lengths, func(_, _ int, r *rand.Rand) ([]float64, []float64) {
 		x := make([]float64, dim)
 		for k := range x {
@@ -127,7 +127,7 @@ func odd(t *testing.T, lengths ...int) *draws.Draws {
 
 // many is a large run: elements 0 to dim-1, of which every 97th has chains that disagree.
 func many(t *testing.T, chains, n, dim int) *draws.Draws {
-	sites := []draws.Site{{Name: "beta", Shape: []int64{int64(dim)}, Size: dim}}
+	sites := []draws.Site{{Name: "beta", Shape: []int{int(dim)}, Size: dim}}
 	lengths := make([]int, chains)
 	for c := range lengths {
 		lengths[c] = n

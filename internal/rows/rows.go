@@ -17,7 +17,7 @@ import (
 
 // Rows are the tensors of a batch that have one number of rows.
 type Rows struct {
-	Size  int64
+	Size  int
 	Names []string // sorted
 }
 
@@ -39,7 +39,7 @@ func Of(batch infer.Batch) (out []Rows) {
 }
 
 // count is the size of the first dimension, 0 where there is none.
-func count(t torch.Tensor) int64 {
+func count(t torch.Tensor) int {
 	if shape := t.Shape(); len(shape) > 0 {
 		return shape[0]
 	}
@@ -47,7 +47,7 @@ func count(t torch.Tensor) int64 {
 }
 
 // In is how many of the rows a batch has: all where one of the tensors has all.
-func (r Rows) In(batch infer.Batch) (n int64) {
+func (r Rows) In(batch infer.Batch) (n int) {
 	for _, name := range r.Names {
 		if n = count(batch[name]); n == r.Size {
 			return n
@@ -64,7 +64,7 @@ const Loops = "what is declared in a loop over the rows of the data needs all of
 // Differences says what is wrong with a plate that has used of its size data, where the batch has no such part of any
 // of its rows, and other parts: a plate of n - 1 differences of n rows has another one. A minibatch of rows in any
 // order is then no sample of what is in the plate. It is empty where nothing is wrong.
-func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) string {
+func Differences(all []Rows, batch infer.Batch, plate string, used, size int) string {
 	wrong := ""
 	for _, r := range all {
 		if r.In(batch) == r.Size {
@@ -90,7 +90,7 @@ func Differences(all []Rows, batch infer.Batch, plate string, used, size int64) 
 type Term struct {
 	Sum      float64 // NaN where it is not known
 	Rounding float64 // of the sum, relative
-	Size     int64   // how many values it has
+	Size     int   // how many values it has
 }
 
 // TermOf is the term that adds up values.
@@ -170,7 +170,7 @@ func (r Rows) parts(batch infer.Batch) (half infer.Batch, others []infer.Batch, 
 	for _, name := range r.Names {
 		all[name] = batch[name]
 	}
-	take := func(n int64) (infer.Batch, error) {
+	take := func(n int) (infer.Batch, error) {
 		parts, err := infer.Minibatches(all, infer.MinibatchOptions{Size: n})
 		if err != nil {
 			return nil, err

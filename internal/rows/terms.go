@@ -18,7 +18,7 @@ func RowTermOf(logp *ts.Tensor) infer.RowTerm {
 // InPlate says of a term what a plate around its site does, of which a batch has used of size data: rows add up where
 // that is a part. A plate that has all of its data at once, as many as there are rows, or the one of which the batch of
 // Compile had a part, has them on a smaller batch too.
-func InPlate(t *infer.RowTerm, all []Rows, batch infer.Batch, size, used int64, ofPart bool) {
+func InPlate(t *infer.RowTerm, all []Rows, batch infer.Batch, size, used int, ofPart bool) {
 	whole := used == size
 	t.AddsUp = t.AddsUp || !whole
 	t.AllInOne = !t.AddsUp && (t.AllInOne || whole && size > 1 && slices.ContainsFunc(all, func(r Rows) bool {

@@ -24,7 +24,7 @@ func TestGrown(t *testing.T) {
 	for i := range data {
 		data[i] = 1
 	}
-	assert.Greater(t, Resident(t)-before, int64(60<<20))
+	assert.Greater(t, Resident(t)-before, int(60<<20))
 	l := &listener{TB: t}
 	Grown(l, before, 8<<20)
 	assert.Equal(t, !watched, l.failed)

@@ -10,7 +10,7 @@ import (
 
 // LCG is the minimal standard generator of Park and Miller, s = 16807 s mod (2^31 - 1), as uniform numbers s / (2^31 -
 // 1): every language gives the same ones, so that inputs of golden values can be made again.
-type LCG int64
+type LCG int
 
 // Next is the next number.
 func (s *LCG) Next() float64 {

@@ -163,7 +163,7 @@ func inputs(x torch.Tensor) torch.Tensor {
 	return x
 }
 
-func rows(x torch.Tensor) int64 { return inputs(x).Shape()[0] }
+func rows(x torch.Tensor) int { return inputs(x).Shape()[0] }
 
 // apart are the differences of inputs, [n, m, d].
 func apart(x, y torch.Tensor) torch.Tensor {
@@ -200,7 +200,7 @@ func fail(what, value, allowed string, args ...any) {
 	panic(&dist.Error{Distribution: "gp", Parameter: what, Value: value, Allowed: fmt.Sprintf(allowed, args...)})
 }
 
-func sized(shape []int64) string { return fmt.Sprintf("a tensor of shape %v", shape) }
+func sized(shape []int) string { return fmt.Sprintf("a tensor of shape %v", shape) }
 
 // parameter is a number or a tensor; nil is the default.
 func parameter(what string, x any, def float64) torch.Tensor {

@@ -12,7 +12,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-func tensor(x []float64, shape ...int64) torch.Tensor {
+func tensor(x []float64, shape ...int) torch.Tensor {
 	return torch.New(x, shape...)
 }
 
@@ -38,7 +38,7 @@ func stacked(x [][]float64) torch.Tensor {
 	for _, row := range x {
 		flat = append(flat, row...)
 	}
-	return tensor(flat, int64(len(x)), int64(len(x[0])))
+	return tensor(flat, int(len(x)), int(len(x[0])))
 }
 
 type law func(x, y []float64) float64
@@ -110,7 +110,7 @@ func TestKernels(t *testing.T) {
 				c := kernels()[name]
 				between, within := c.kernel.Between(stacked(x), stacked(y)), c.kernel.Within(stacked(x))
 				variance := c.kernel.Variance(stacked(x)).Values()
-				require.Equal(t, []int64{6, 4}, between.Shape())
+				require.Equal(t, []int{6, 4}, between.Shape())
 				for i := range x {
 					for j := range y {
 						assert.InDelta(t, c.law(x[i], y[j]), between.At(i, j).Item(), 1e-12)
@@ -134,7 +134,7 @@ func TestKernels(t *testing.T) {
 // What is wrong is an error that names it.
 func TestRefuses(t *testing.T) {
 	se := gp.SquaredExponential{}
-	x := func(shape ...int64) torch.Tensor { return torch.Zeros(shape...) }
+	x := func(shape ...int) torch.Tensor { return torch.Zeros(shape...) }
 	h := gp.Hilbert{Center: []float64{0}, Half: []float64{1}, Functions: []int{3}}
 	for want, f := range map[string]func(){
 		"SquaredExponential.Length is 0": func() {

@@ -21,7 +21,7 @@ type Process struct {
 }
 
 // jitter is the Jitter of n inputs.
-func (p Process) jitter(n int64) float64 {
+func (p Process) jitter(n int) float64 {
 	if p.Jitter > 0 {
 		return p.Jitter
 	}
@@ -107,7 +107,7 @@ func (p Process) Given(y torch.Tensor, noise any, x torch.Tensor, mean any) dist
 		fail("mean", sized(shape), "there are %d new inputs: it must be a number or of shape [%d]", rows(x), rows(x))
 	}
 	n, m := int(rows(p.X)), int(rows(x))
-	jitter := p.jitter(int64(n + m))
+	jitter := p.jitter(int(n + m))
 	data := noisy(p.Kernel.Within(p.X), p.noise(noise), jitter)
 	new := noisy(p.Kernel.Within(x), torch.Of(0), jitter)
 	across := p.Kernel.Between(p.X, x)

@@ -31,7 +31,7 @@ import (
 // watches count by number of inputs. They live as long as the process: compiled code has their addresses.
 var watches struct {
 	sync.Mutex
-	of map[int64]*C.gp_watch
+	of map[int]*C.gp_watch
 }
 
 // watched is a covariance, [n, n], of the kernel's k and noise. An evaluation in which the noise is below the jitter is
@@ -42,7 +42,7 @@ func watched(k, noise torch.Tensor, jitter float64, covariance torch.Tensor) tor
 	w := watches.of[n]
 	if w == nil {
 		if watches.of == nil {
-			watches.of = map[int64]*C.gp_watch{}
+			watches.of = map[int]*C.gp_watch{}
 		}
 		w = C.kelvin_gp_watch_new(C.long(n))
 		watches.of[n] = w
@@ -61,7 +61,7 @@ func watched(k, noise torch.Tensor, jitter float64, covariance torch.Tensor) tor
 
 // counts are sums over all watches.
 type counts struct {
-	all, below, alike int64
+	all, below, alike int
 	ratio             float64
 }
 
@@ -69,9 +69,9 @@ func counted() (c counts) {
 	watches.Lock()
 	defer watches.Unlock()
 	for _, w := range watches.of {
-		c.all += int64(C.kelvin_gp_watch_all(w))
-		c.below += int64(C.kelvin_gp_watch_below(w))
-		c.alike += int64(C.kelvin_gp_watch_alike(w))
+		c.all += int(C.kelvin_gp_watch_all(w))
+		c.below += int(C.kelvin_gp_watch_below(w))
+		c.alike += int(C.kelvin_gp_watch_alike(w))
 		c.ratio += float64(C.kelvin_gp_watch_ratio(w))
 	}
 	return c

@@ -11,7 +11,7 @@ import (
 type Tanh struct{}
 
 // Plan takes any shape.
-func (Tanh) Plan(in []int64) (Plan, error) {
+func (Tanh) Plan(in []int) (Plan, error) {
 	return elementwise(in, torch.Tensor.Tanh)
 }
 
@@ -19,7 +19,7 @@ func (Tanh) Plan(in []int64) (Plan, error) {
 type ReLU struct{}
 
 // Plan takes any shape.
-func (ReLU) Plan(in []int64) (Plan, error) {
+func (ReLU) Plan(in []int) (Plan, error) {
 	return elementwise(in, torch.Tensor.Relu)
 }
 
@@ -29,7 +29,7 @@ func (ReLU) Plan(in []int64) (Plan, error) {
 type SELU struct{}
 
 // Plan takes any shape.
-func (SELU) Plan(in []int64) (Plan, error) {
+func (SELU) Plan(in []int) (Plan, error) {
 	return elementwise(in, func(x torch.Tensor) torch.Tensor { return torch.Of(x.T().MustSelu(false)) })
 }
 
@@ -37,7 +37,7 @@ func (SELU) Plan(in []int64) (Plan, error) {
 type Sigmoid struct{}
 
 // Plan takes any shape.
-func (Sigmoid) Plan(in []int64) (Plan, error) {
+func (Sigmoid) Plan(in []int) (Plan, error) {
 	return elementwise(in, torch.Tensor.Sigmoid)
 }
 
@@ -45,7 +45,7 @@ func (Sigmoid) Plan(in []int64) (Plan, error) {
 type Softmax struct{}
 
 // Plan takes any shape but [].
-func (Softmax) Plan(in []int64) (Plan, error) {
+func (Softmax) Plan(in []int) (Plan, error) {
 	if len(in) == 0 {
 		return Plan{}, misfit(in, "[..., classes]")
 	}
@@ -56,26 +56,26 @@ func (Softmax) Plan(in []int64) (Plan, error) {
 type LogSoftmax struct{}
 
 // Plan takes any shape but [].
-func (LogSoftmax) Plan(in []int64) (Plan, error) {
+func (LogSoftmax) Plan(in []int) (Plan, error) {
 	if len(in) == 0 {
 		return Plan{}, misfit(in, "[..., classes]")
 	}
 	return elementwise(in, func(x torch.Tensor) torch.Tensor { return x.LogSoftmax(-1) })
 }
 
-func elementwise(in []int64, f func(x torch.Tensor) torch.Tensor) (Plan, error) {
+func elementwise(in []int, f func(x torch.Tensor) torch.Tensor) (Plan, error) {
 	return Plan{Out: in, Forward: func(_ Call, x torch.Tensor) torch.Tensor { return f(x) }}, nil
 }
 
 // Func is any function without parameters, from [n, in...] to [n, out...].
 type Func struct {
 	F    func(x torch.Tensor) torch.Tensor // the function itself
-	Out  func(in []int64) ([]int64, error) // shape of one output; nil means that of the input
+	Out  func(in []int) ([]int, error) // shape of one output; nil means that of the input
 	Kind string                            // what [Network.String] calls it; "Func" where it is empty
 }
 
 // Plan asks Out for the shape.
-func (l Func) Plan(in []int64) (Plan, error) {
+func (l Func) Plan(in []int) (Plan, error) {
 	if l.F == nil {
 		return Plan{}, &infer.FieldError{Type: "nn.Func", Field: "F", Value: "nil", Allowed: "it must be a function"}
 	}

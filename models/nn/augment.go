@@ -17,7 +17,7 @@ import (
 // the images (Wenzel et al. 2020, appendix K).
 type Augment struct {
 	Flip bool  // left and right change places with probability 1/2
-	Pad  int64 // zeros put at each edge, before a crop to the old size at a random place; 0 for none
+	Pad  int // zeros put at each edge, before a crop to the old size at a random place; 0 for none
 }
 
 // Apply gives changed copies of images. An image takes three uniform numbers of the source, whatever the fields are: so
@@ -51,7 +51,7 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 			infer.ErrConfig)
 	}
 	n, channels, height, width := shape[0], shape[1], shape[2], shape[3]
-	u, err := source.Uniform([]int64{n, 3}, gotch.Double, torch.CPU)
+	u, err := source.Uniform([]int{n, 3}, gotch.Double, torch.CPU)
 	if err != nil {
 		return torch.Tensor{}, err
 	}
@@ -61,10 +61,10 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 	}
 	// Each pixel says which one of the padded image it is: one gather for all.
 	wide, places := width+2*o.Pad, float64(2*o.Pad+1)
-	index := make([]int64, 0, n*height*width)
+	index := make([]int, 0, n*height*width)
 	for i := range n {
 		flip := o.Flip && pick[3*i] < 0.5
-		top, left := int64(pick[3*i+1]*places), int64(pick[3*i+2]*places)
+		top, left := int(pick[3*i+1]*places), int(pick[3*i+2]*places)
 		for r := range height {
 			for c := range width {
 				if flip {
@@ -82,7 +82,7 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	padded := torch.Of(images.T().MustConstantPadNd([]int64{o.Pad, o.Pad, o.Pad, o.Pad}, false))
+	padded := torch.Of(images.T().MustConstantPadNd([]int64{int64(o.Pad), int64(o.Pad), int64(o.Pad), int64(o.Pad)}, false))
 	padded = padded.Reshape(n, channels, -1)
 	return padded.Gather(2, at.Expand(n, channels, height*width)).Reshape(shape...), nil
 }

@@ -17,7 +17,7 @@ import (
 func reference(o nn.Augment, x nntest.Array, u []float64) nntest.Array {
 	y := nntest.Zeros(x.Shape...)
 	for i := range x.Shape[0] {
-		top, left := int64(u[3*i+1]*float64(2*o.Pad+1))-o.Pad, int64(u[3*i+2]*float64(2*o.Pad+1))-o.Pad
+		top, left := int(u[3*i+1]*float64(2*o.Pad+1))-o.Pad, int(u[3*i+2]*float64(2*o.Pad+1))-o.Pad
 		for c := range x.Shape[1] {
 			for r := range x.Shape[2] {
 				for s := range x.Shape[3] {
@@ -37,9 +37,9 @@ func reference(o nn.Augment, x nntest.Array, u []float64) nntest.Array {
 
 func TestImages(t *testing.T) {
 	const n = 40
-	shape := []int64{n, 2, 5, 4}
+	shape := []int{n, 2, 5, 4}
 	x := nntest.New(shape, nntest.Normals(1, n*2*5*4))
-	u := nntest.Values(nntest.Must(torch.NewSource(7, 3).Uniform([]int64{n, 3}, gotch.Double, torch.CPU)))
+	u := nntest.Values(nntest.Must(torch.NewSource(7, 3).Uniform([]int{n, 3}, gotch.Double, torch.CPU)))
 	for _, o := range []nn.Augment{{}, {Flip: true}, {Pad: 2}, {Flip: true, Pad: 3}} {
 		y, err := o.Apply(nntest.Tensor(x.Data, shape...), torch.NewSource(7, 3))
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestBatchesAreAFunctionOfThePosition(t *testing.T) {
 		places = append(places, all.Position())
 		b := nntest.Must(all.Next())
 		seen = append(seen, nntest.Values(b["x"]))
-		require.Equal(t, []int64{4}, nntest.Shape(b["y"]))
+		require.Equal(t, []int{4}, nntest.Shape(b["y"]))
 	}
 	resumed := make(3)
 	require.NoError(t, resumed.Seek(places[5]))

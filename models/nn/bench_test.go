@@ -13,9 +13,9 @@ import (
 
 // Values and gradients of whole networks with their priors, at one point and at several, for batches of 32.
 func BenchmarkGradient(b *testing.B) {
-	tokens := make([]int64, 32*100)
+	tokens := make([]int, 32*100)
 	for i := range tokens {
-		tokens[i] = int64(i*7919) % 2000
+		tokens[i] = int(i*7919) % 2000
 	}
 	for _, c := range []struct {
 		name   string
@@ -23,7 +23,7 @@ func BenchmarkGradient(b *testing.B) {
 		x      torch.Tensor
 		chains []int
 	}{
-		{"MLP", nn.MLP{Sizes: []int64{2, 32, 32, 32, 1}}.Build, tensor(normals(1, 64), 32, 2), []int{0, 1, 10, 100}},
+		{"MLP", nn.MLP{Sizes: []int{2, 32, 32, 32, 1}}.Build, tensor(normals(1, 64), 32, 2), []int{0, 1, 10, 100}},
 		{"CNNLSTM", nn.CNNLSTM{Vocab: 2000}.Build, torch.New(tokens, 32, 100), []int{0, 1, 4}},
 	} {
 		n := must(c.build())

@@ -8,14 +8,14 @@ package nn
 // With all defaults it has 2 700 098 parameters, with Hidden 70, as in Wenzel et al., 2 638 966: the LSTM has one bias,
 // as in Keras. With TwoBiases, as in PyTorch, it has 4 Hidden more.
 type CNNLSTM struct {
-	Vocab     int64 // number of different tokens; 0 means 20000
-	Length    int64 // tokens of a text; 0 means 100
-	Embedding int64 // size of an embedding; 0 means 128
-	Filters   int64 // 0 means 64
-	Kernel    int64 // words that a filter sees; 0 means 5
-	Pool      int64 // 0 means 4
-	Hidden    int64 // size of the LSTM; 0 means 128
-	Classes   int64 // 0 means 2
+	Vocab     int // number of different tokens; 0 means 20000
+	Length    int // tokens of a text; 0 means 100
+	Embedding int // size of an embedding; 0 means 128
+	Filters   int // 0 means 64
+	Kernel    int // words that a filter sees; 0 means 5
+	Pool      int // 0 means 4
+	Hidden    int // size of the LSTM; 0 means 128
+	Classes   int // 0 means 2
 	TwoBiases bool
 }
 
@@ -23,7 +23,7 @@ type CNNLSTM struct {
 func (c CNNLSTM) Build() (*Network, error) {
 	for _, f := range []struct {
 		field string
-		value int64
+		value int
 	}{{"Vocab", c.Vocab}, {"Length", c.Length}, {"Embedding", c.Embedding}, {"Filters", c.Filters}, {"Kernel", c.Kernel},
 		{"Pool", c.Pool}, {"Hidden", c.Hidden}, {"Classes", c.Classes}} {
 		if err := least("CNNLSTM", f.field, f.value, 0); err != nil {

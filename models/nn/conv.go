@@ -14,17 +14,17 @@ import (
 //
 // Its sites are "weight", [Out, channels/Groups, Kernel], and "bias", [Out]. The fan-in is Kernel · channels/Groups.
 type Conv1d struct {
-	Out     int64
-	Kernel  int64
-	In      int64 // channels; 0 takes what comes
-	Stride  int64 // 0 means 1
-	Padding int64 // zeros at either end
-	Groups  int64 // into which channels and filters are split; 0 means 1
+	Out     int
+	Kernel  int
+	In      int // channels; 0 takes what comes
+	Stride  int // 0 means 1
+	Padding int // zeros at either end
+	Groups  int // into which channels and filters are split; 0 means 1
 	NoBias  bool
 }
 
 // Plan checks the sizes.
-func (l Conv1d) Plan(in []int64) (Plan, error) {
+func (l Conv1d) Plan(in []int) (Plan, error) {
 	if len(in) != 2 {
 		return Plan{}, misfit(in, "[channels, steps]; nn.Transpose turns [steps, channels] round")
 	}
@@ -32,10 +32,10 @@ func (l Conv1d) Plan(in []int64) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	stride, padding, dilation := []int64{or(l.Stride, 1)}, []int64{l.Padding}, []int64{1}
+	stride, padding, dilation := []int{or(l.Stride, 1)}, []int{l.Padding}, []int{1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call).T(), stride, padding, dilation,
-			or(l.Groups, 1)))
+		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride), torch.Int64s(padding), torch.Int64s(dilation),
+			int64(or(l.Groups, 1))))
 	}
 	return c, nil
 }
@@ -44,17 +44,17 @@ func (l Conv1d) Plan(in []int64) (Plan, error) {
 // with sizes as those of [Conv1d]. Its sites are "weight", [Out, channels/Groups, Kernel, Kernel], and "bias", [Out].
 // The fan-in is Kernel² · channels/Groups.
 type Conv2d struct {
-	Out     int64
-	Kernel  int64
-	In      int64 // channels; 0 takes what comes
-	Stride  int64 // 0 means 1
-	Padding int64 // zeros at each edge
-	Groups  int64 // into which channels and filters are split; 0 means 1
+	Out     int
+	Kernel  int
+	In      int // channels; 0 takes what comes
+	Stride  int // 0 means 1
+	Padding int // zeros at each edge
+	Groups  int // into which channels and filters are split; 0 means 1
 	NoBias  bool
 }
 
 // Plan checks the sizes.
-func (l Conv2d) Plan(in []int64) (Plan, error) {
+func (l Conv2d) Plan(in []int) (Plan, error) {
 	if len(in) != 3 {
 		return Plan{}, misfit(in, "[channels, height, width]")
 	}
@@ -62,10 +62,10 @@ func (l Conv2d) Plan(in []int64) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	stride, padding, dilation := []int64{or(l.Stride, 1), or(l.Stride, 1)}, []int64{l.Padding, l.Padding}, []int64{1, 1}
+	stride, padding, dilation := []int{or(l.Stride, 1), or(l.Stride, 1)}, []int{l.Padding, l.Padding}, []int{1, 1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call).T(), stride, padding, dilation,
-			or(l.Groups, 1)))
+		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride), torch.Int64s(padding), torch.Int64s(dilation),
+			int64(or(l.Groups, 1))))
 	}
 	return c, nil
 }
@@ -81,8 +81,8 @@ func biasOf(c Call) torch.Tensor {
 // convolution is the plan, without Forward, of a convolution of inputs [channels, size, ...].
 func convolution(
 	kind string,
-	in []int64,
-	out, channels, kernel, stride, padding, groups int64,
+	in []int,
+	out, channels, kernel, stride, padding, groups int,
 	bias bool,
 ) (Plan, error) {
 	groups = or(groups, 1)
@@ -95,13 +95,13 @@ func convolution(
 	if err != nil {
 		return Plan{}, err
 	}
-	shape, field := []int64{out, in[0] / groups}, int64(1)
+	shape, field := []int{out, in[0] / groups}, int(1)
 	for range sizes {
 		shape, field = append(shape, kernel), field*kernel
 	}
 	fanIn := in[0] / groups * field
 	return Plan{
-		Out: append([]int64{out}, sizes...),
+		Out: append([]int{out}, sizes...),
 		Params: withBias(bias, Param{Name: "weight", Shape: shape, FanIn: fanIn, FanOut: out * field,
 			Default: Uniform(1 / math.Sqrt(float64(fanIn)))}),
 	}, nil

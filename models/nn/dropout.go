@@ -23,7 +23,7 @@ type Dropout struct {
 }
 
 // Plan checks the probability.
-func (l Dropout) Plan(in []int64) (Plan, error) {
+func (l Dropout) Plan(in []int) (Plan, error) {
 	if !(l.Keep > 0 && l.Keep <= 1) {
 		return Plan{}, &infer.FieldError{Type: "nn.Dropout", Field: "Keep", Value: l.Keep,
 			Allowed: "it must be greater than 0 and at most 1: the probability that an element is kept"}
@@ -39,7 +39,7 @@ func (l Dropout) forward(c Call, x torch.Tensor) torch.Tensor {
 		}
 		d := torch.Must(x.T().KelvinDescribe())
 		dtype := gotch.CKind2DType(int32(d.DType))
-		mask = torch.Must(c.Source.Uniform(d.Shape, dtype, torch.Must(torch.DeviceOf(x)))).Lt(l.Keep)
+		mask = torch.Must(c.Source.Uniform(torch.Ints(d.Shape), dtype, torch.Must(torch.DeviceOf(x)))).Lt(l.Keep)
 	} else if shape, want := mask.Shape(), x.Shape(); !broadcasts(shape, want) {
 		torch.Must(x, fmt.Errorf("the mask has shape %v: expected %v, or one that broadcasts to it: %w", shape, want,
 			infer.ErrConfig))
@@ -48,7 +48,7 @@ func (l Dropout) forward(c Call, x torch.Tensor) torch.Tensor {
 }
 
 // broadcasts says whether a shape broadcasts to another without changing it.
-func broadcasts(shape, to []int64) bool {
+func broadcasts(shape, to []int) bool {
 	if len(shape) > len(to) {
 		return false
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 // doubled is 2x with dropout, so that there is a parameter.
-func doubled(t *testing.T, keep float64, width int64) (*nn.Network, infer.Params) {
+func doubled(t *testing.T, keep float64, width int) (*nn.Network, infer.Params) {
 	n := build(
 		t,
 		nn.Sequential{
 			nn.Dropout{Keep: keep},
 			nn.Func{F: func(x torch.Tensor) torch.Tensor { return x.Reshape(-1, width, 1) },
-				Out: func(in []int64) ([]int64, error) { return append(in, 1), nil }},
+				Out: func(in []int) ([]int, error) { return append(in, 1), nil }},
 			nn.Linear{Out: 1, NoBias: true},
 		},
 		width,
@@ -99,7 +99,7 @@ func TestDropoutMasks(t *testing.T) {
 
 // Mapped over points, each has the mask of its own stream, values and gradients, whatever the other points.
 func TestDropoutUnderVmap(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 8, 8, 2}, Activation: nn.Tanh{}, Keep: 0.6}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 8, 8, 2}, Activation: nn.Tanh{}, Keep: 0.6}.Build()
 	require.NoError(t, err)
 	do(t, func() {
 		const k = 4
@@ -127,14 +127,14 @@ func TestDropoutUnderVmap(t *testing.T) {
 // Monte-Carlo dropout: Predict's outputs are those of a loop over streams; their mean and variance at a linear network
 // are known.
 func TestMonteCarloDropout(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 6, 2}, Keep: 0.7}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 6, 2}, Keep: 0.7}.Build()
 	require.NoError(t, err)
 	do(t, func() {
 		x := tensor(normals(2, 6), 2, 3)
 		one, streams := point(n, 1, 1, 0), torch.NewStreams(5, 3)
 		y, err := n.Predict(one, x, &streams)
 		require.NoError(t, err)
-		require.Equal(t, []int64{3, 2, 2}, shape(y))
+		require.Equal(t, []int{3, 2, 2}, shape(y))
 		many, again := must(one.Repeat(3)), torch.NewStreams(5, 3)
 		z, err := n.Predict(many, x, &again)
 		require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestMonteCarloDropout(t *testing.T) {
 	w := must(infer.NewParams(n.Layout(), []float64{1, -2, 3}))
 	y, err := n.Predict(w, tensor([]float64{1, 1, 1}, 3), &streams)
 	require.NoError(t, err)
-	require.Equal(t, []int64{passes, 1}, shape(y))
+	require.Equal(t, []int{passes, 1}, shape(y))
 	centred := values(y)
 	for i := range centred {
 		centred[i] -= 2

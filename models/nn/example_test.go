@@ -116,7 +116,7 @@ func ExampleSequential_Build() {
 // Monte-Carlo dropout: 50 passes through one network, each with masks of its own.
 func ExampleNetwork_Predict() {
 	err := func() error {
-		net, err := nn.MLP{Sizes: []int64{2, 64, 1}, Keep: 0.9}.Build()
+		net, err := nn.MLP{Sizes: []int{2, 64, 1}, Keep: 0.9}.Build()
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func ExampleNetwork_Predict() {
 // Kronecker-factored curvature of a network: the linear layers are left to the method, which sees what goes in and out.
 func ExampleNetwork_ForwardLinear() {
 	err := func() error {
-		net, err := nn.MLP{Sizes: []int64{1, 10, 1}, Activation: nn.Tanh{}}.Build()
+		net, err := nn.MLP{Sizes: []int{1, 10, 1}, Activation: nn.Tanh{}}.Build()
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func ExampleNetwork_ForwardLinear() {
 
 // The hook shows what goes through the network.
 func ExampleRun() {
-	net, err := nn.MLP{Sizes: []int64{4, 3, 2}}.Build()
+	net, err := nn.MLP{Sizes: []int{4, 3, 2}}.Build()
 	if err != nil {
 		fmt.Println(err)
 		return

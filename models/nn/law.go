@@ -21,7 +21,7 @@ type Law struct {
 		// LogDensity is the log density of each of n rows [n, d], with its constants: [n]. It is part of a model.
 		LogDensity(rows torch.Tensor) torch.Tensor
 		// Draw is n rows of d elements for each of K chains, float64 in main memory: [K, n, d].
-		Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error)
+		Draw(streams *torch.Streams, n, d int) (torch.Tensor, error)
 		String() string
 	}
 }
@@ -117,16 +117,16 @@ func (l Law) check(site string) error {
 }
 
 // draw is size elements of a site with so many rows for each of K chains, [K, size].
-func (l Law) draw(streams *torch.Streams, size, rows int64) torch.Tensor {
+func (l Law) draw(streams *torch.Streams, size, rows int) torch.Tensor {
 	if l.Rows != nil {
 		return torch.Must(l.Rows.Draw(streams, rows, size/rows)).Reshape(-1, size)
 	}
-	shape, scale := []int64{size}, ts.FloatScalar(l.scale)
+	shape, scale := []int{size}, ts.FloatScalar(l.scale)
 	if l.family == normal {
 		return torch.Of(torch.Must(streams.Normal(shape, gotch.Double, gotch.CPU)).T().MustMulScalar(scale, false))
 	}
 	if l.family == constant {
-		return torch.Of(ts.MustFull([]int64{int64(len(streams.Chains)), size}, scale, gotch.Double, gotch.CPU))
+		return torch.Of(ts.MustFull([]int64{int64(len(streams.Chains)), int64(size)}, scale, gotch.Double, gotch.CPU))
 	}
 	// Uniform on (−1, 1).
 	u := torch.Must(streams.Uniform(shape, gotch.Double, gotch.CPU)).T().

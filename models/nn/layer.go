@@ -11,12 +11,12 @@ import (
 // Layer is one step of a network. The layers of this package are plain structs; another layer needs only a Plan.
 type Layer interface {
 	// Plan checks the shape of one input, without the axis of the data, and says what the layer makes of it.
-	Plan(in []int64) (Plan, error)
+	Plan(in []int) (Plan, error)
 }
 
 // Plan is what a layer does with inputs of one shape.
 type Plan struct {
-	Out     []int64 // shape of one output, without the axis of the data
+	Out     []int // shape of one output, without the axis of the data
 	Params  []Param // the parameters; nil for none
 	Random  bool    // Forward reads Call.Mask
 	AnyType bool    // Forward takes inputs of another type than the parameters'
@@ -27,10 +27,10 @@ type Plan struct {
 // Param is a parameter of a layer.
 type Param struct {
 	Name  string  // of the parameter, such as "weight"
-	Shape []int64 // of the tensor
+	Shape []int // of the tensor
 	// FanIn is how many numbers are summed in one output, FanOut how many outputs one input goes to. A bias has those of
 	// the weight that it goes with.
-	FanIn, FanOut int64
+	FanIn, FanOut int
 	Bias          bool
 	// Gain marks a factor of normalised values: initialisers leave its Default.
 	Gain bool
@@ -63,7 +63,7 @@ type named struct {
 }
 
 // Plan is that of the layer.
-func (n named) Plan(in []int64) (Plan, error) {
+func (n named) Plan(in []int) (Plan, error) {
 	if n.Layer == nil {
 		return Plan{}, fmt.Errorf("nn: the layer %q is nil: %w", n.name, infer.ErrConfig)
 	}
@@ -89,7 +89,7 @@ func kind(l Layer) string {
 }
 
 // least is the error of a field below its least value, or nil.
-func least(kind, field string, value, min int64) error {
+func least(kind, field string, value, min int) error {
 	if value < min {
 		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value,
 			Allowed: fmt.Sprintf("it must be at least %d", min)}
@@ -98,7 +98,7 @@ func least(kind, field string, value, min int64) error {
 }
 
 // matches is an error unless a field that may be left out, 0, is what the inputs have.
-func matches(kind, field string, value, have int64, in []int64) error {
+func matches(kind, field string, value, have int, in []int) error {
 	if value != 0 && value != have {
 		return &infer.FieldError{Type: "nn." + kind, Field: field, Value: value,
 			Allowed: fmt.Sprintf("inputs have shape %v, so it must be %d, or 0 to take what comes", in, have)}
@@ -107,11 +107,11 @@ func matches(kind, field string, value, have int64, in []int64) error {
 }
 
 // misfit is the error of inputs that the layer cannot take.
-func misfit(in []int64, expected string) error {
+func misfit(in []int, expected string) error {
 	return fmt.Errorf("inputs have shape %v: expected %s: %w", in, expected, infer.ErrConfig)
 }
 
-func or(v, byDefault int64) int64 {
+func or(v, byDefault int) int {
 	if v == 0 {
 		return byDefault
 	}

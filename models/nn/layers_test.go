@@ -35,7 +35,7 @@ func transposed(x nntest.Array) nntest.Array {
 	return y
 }
 
-func maxPool(x nntest.Array, kh, kw, sh, sw, ph, pw int64) nntest.Array {
+func maxPool(x nntest.Array, kh, kw, sh, sw, ph, pw int) nntest.Array {
 	y := nntest.Zeros(x.Shape[0], (x.Shape[1]+2*ph-kh)/sh+1, (x.Shape[2]+2*pw-kw)/sw+1)
 	for c := range y.Shape[0] {
 		for r := range y.Shape[1] {
@@ -55,9 +55,9 @@ func maxPool(x nntest.Array, kh, kw, sh, sw, ph, pw int64) nntest.Array {
 	return y
 }
 
-func maxPool1d(x nntest.Array, kernel, stride, padding int64) nntest.Array {
-	y := maxPool(nntest.New([]int64{x.Shape[0], 1, x.Shape[1]}, x.Data), 1, kernel, 1, stride, 0, padding)
-	return nntest.New([]int64{y.Shape[0], y.Shape[2]}, y.Data)
+func maxPool1d(x nntest.Array, kernel, stride, padding int) nntest.Array {
+	y := maxPool(nntest.New([]int{x.Shape[0], 1, x.Shape[1]}, x.Data), 1, kernel, 1, stride, 0, padding)
+	return nntest.New([]int{y.Shape[0], y.Shape[2]}, y.Data)
 }
 
 // lstm is the hidden states of all steps.
@@ -75,10 +75,10 @@ func lstm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
 				sum += bh.Data[g]
 			}
 			for i := range x.Shape[1] {
-				sum += *wi.At(int64(g), i) * *x.At(t, i)
+				sum += *wi.At(int(g), i) * *x.At(t, i)
 			}
 			for i := range hidden {
-				sum += *wh.At(int64(g), i) * h[i]
+				sum += *wh.At(int(g), i) * h[i]
 			}
 			gates[g] = sum
 		}
@@ -101,13 +101,13 @@ func lstm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
 }
 
 func last(x nntest.Array) nntest.Array {
-	return nntest.New(x.Shape[1:], x.Data[int64(len(x.Data))-x.Shape[1]:])
+	return nntest.New(x.Shape[1:], x.Data[int(len(x.Data))-x.Shape[1]:])
 }
 
 func softmax(x nntest.Array) nntest.Array {
 	y := x.Each(math.Exp)
 	width := x.Shape[len(x.Shape)-1]
-	for r := int64(0); r < int64(len(x.Data)); r += width {
+	for r := int(0); r < int(len(x.Data)); r += width {
 		var sum float64
 		for _, v := range y.Data[r : r+width] {
 			sum += v
@@ -120,10 +120,10 @@ func softmax(x nntest.Array) nntest.Array {
 }
 
 func embedding(w, x nntest.Array) nntest.Array {
-	y := nntest.Zeros(append(append([]int64{}, x.Shape...), w.Shape[1])...)
+	y := nntest.Zeros(append(append([]int{}, x.Shape...), w.Shape[1])...)
 	for i, v := range x.Data {
 		for j := range w.Shape[1] {
-			y.Data[int64(i)*w.Shape[1]+j] = *w.At(int64(v), j)
+			y.Data[int(i)*w.Shape[1]+j] = *w.At(int(v), j)
 		}
 	}
 	return y
@@ -134,7 +134,7 @@ func layerCases() []nntest.Case {
 		return nntest.Case{
 			Name:   name,
 			Layers: nn.Sequential{nn.Linear{Out: 4}, l, nn.Linear{Out: 2}},
-			In:     []int64{3},
+			In:     []int{3},
 			Kinked: kinked,
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Linear(p, "2", nntest.Linear(p, "0", x).Each(f))
@@ -150,34 +150,34 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "linear without bias, on two axes",
 			Layers: nn.Sequential{nn.Linear{Out: 4, In: 3, NoBias: true}, nn.Tanh{}, nn.Linear{Out: 2}},
-			In:     []int64{5, 3},
+			In:     []int{5, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Linear(p, "2", nntest.Linear(p, "0", x).Each(math.Tanh))
 			},
 		},
-		{Name: "softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.Softmax{}}, In: []int64{2, 3},
+		{Name: "softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.Softmax{}}, In: []int{2, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return softmax(nntest.Linear(p, "0",
 					x))
 			}},
-		{Name: "log softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.LogSoftmax{}}, In: []int64{3},
+		{Name: "log softmax", Layers: nn.Sequential{nn.Linear{Out: 4}, nn.LogSoftmax{}}, In: []int{3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return softmax(nntest.Linear(p, "0", x)).Each(math.Log)
 			}},
 		{
 			Name:   "embedding",
 			Layers: nn.Sequential{nn.Embedding{Num: 6, Dim: 3}, nn.Tanh{}, nn.Flatten{}, nn.Linear{Out: 2}},
-			In:     []int64{4},
+			In:     []int{4},
 			Tokens: 6,
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				e := embedding(p["0.weight"], x).Each(math.Tanh)
-				return nntest.Linear(p, "3", nntest.New([]int64{12}, e.Data))
+				return nntest.Linear(p, "3", nntest.New([]int{12}, e.Data))
 			},
 		},
 		{
 			Name:   "conv1d",
 			Layers: nn.Sequential{nn.Conv1d{Out: 4, Kernel: 3, Stride: 2, Padding: 1, In: 3}, nn.Tanh{}},
-			In:     []int64{3, 8},
+			In:     []int{3, 8},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Conv1d(p["0.weight"], p["0.bias"].Data, x, 2, 1, 1).Each(math.Tanh)
 			},
@@ -185,7 +185,7 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "conv1d in groups",
 			Layers: nn.Sequential{nn.Conv1d{Out: 6, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}},
-			In:     []int64{4, 5},
+			In:     []int{4, 5},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Conv1d(p["0.weight"], nil, x, 1, 0, 2).Each(math.Tanh)
 			},
@@ -193,7 +193,7 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "conv2d",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2}, nn.Sigmoid{}},
-			In:     []int64{2, 5, 6},
+			In:     []int{2, 5, 6},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Conv2d(p["0.weight"], p["0.bias"].Data, x, 2, 1, 1, false).Each(logistic)
 			},
@@ -201,7 +201,7 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "conv2d in groups",
 			Layers: nn.Sequential{nn.Conv2d{Out: 4, Kernel: 2, Groups: 2, NoBias: true}, nn.Tanh{}},
-			In:     []int64{4, 3, 4},
+			In:     []int{4, 3, 4},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Conv2d(p["0.weight"], nil, x, 1, 0, 2, false).Each(math.Tanh)
 			},
@@ -209,7 +209,7 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "max pool 1d",
 			Layers: nn.Sequential{nn.Transpose{}, nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3}, nn.Tanh{}},
-			In:     []int64{5, 3},
+			In:     []int{5, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return maxPool1d(nntest.Linear(p, "1", transposed(x)), 3, 3, 0).Each(math.Tanh)
 			},
@@ -217,7 +217,7 @@ func layerCases() []nntest.Case {
 		{
 			Name:   "max pool 1d with overlap",
 			Layers: nn.Sequential{nn.Linear{Out: 7}, nn.MaxPool1d{Kernel: 3, Stride: 2, Padding: 1}},
-			In:     []int64{2, 3},
+			In:     []int{2, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return maxPool1d(nntest.Linear(p, "0", x), 3, 2, 1)
 			},
@@ -232,42 +232,42 @@ func layerCases() []nntest.Case {
 				nn.Flatten{},
 				nn.Linear{Out: 2},
 			},
-			In: []int64{1, 6, 5},
+			In: []int{1, 6, 5},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				y := maxPool(nntest.Conv2d(p["0.weight"], p["0.bias"].Data, x, 1, 0, 1, false), 2, 2, 2, 2, 0,
 					0).Each(math.Tanh)
-				return nntest.Linear(p, "4", nntest.New([]int64{8}, y.Data))
+				return nntest.Linear(p, "4", nntest.New([]int{8}, y.Data))
 			},
 		},
 		{
 			Name:   "max pool 2d with overlap",
 			Layers: nn.Sequential{nn.Linear{Out: 5}, nn.MaxPool2d{Kernel: 3, Stride: 1, Padding: 1}},
-			In:     []int64{2, 4, 3},
+			In:     []int{2, 4, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return maxPool(nntest.Linear(p, "0", x), 3, 3, 1, 1, 1, 1)
 			},
 			Kinked: true,
 		},
-		{Name: "dropout without random numbers", In: []int64{3},
+		{Name: "dropout without random numbers", In: []int{3},
 			Layers: nn.Sequential{nn.Linear{Out: 4}, nn.Dropout{Keep: 0.5}, nn.Tanh{}},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Linear(p, "0", x).Each(math.Tanh)
 			}},
-		{Name: "a name", In: []int64{3}, Layers: nn.Sequential{nn.Named("hidden", nn.Linear{Out: 4}), nn.Tanh{}},
+		{Name: "a name", In: []int{3}, Layers: nn.Sequential{nn.Named("hidden", nn.Linear{Out: 4}), nn.Tanh{}},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array {
 				return nntest.Linear(p, "hidden", x).Each(math.Tanh)
 			}},
-		{Name: "lstm", Layers: nn.Sequential{nn.LSTM{Hidden: 3}}, In: []int64{4, 2},
+		{Name: "lstm", Layers: nn.Sequential{nn.LSTM{Hidden: 3}}, In: []int{4, 2},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array { return last(lstm(p, "0", x)) }},
 		{
 			Name:   "lstm with one bias, all steps",
 			Layers: nn.Sequential{nn.LSTM{Hidden: 3, In: 2, OneBias: true, All: true}},
-			In:     []int64{4, 2},
+			In:     []int{4, 2},
 			Want:   func(p map[string]nntest.Array, x nntest.Array) nntest.Array { return lstm(p, "0", x) },
 		},
-		{Name: "lstm of one step", Layers: nn.Sequential{nn.LSTM{Hidden: 2}}, In: []int64{1, 3},
+		{Name: "lstm of one step", Layers: nn.Sequential{nn.LSTM{Hidden: 2}}, In: []int{1, 3},
 			Want: func(p map[string]nntest.Array, x nntest.Array) nntest.Array { return last(lstm(p, "0", x)) }},
-		{Name: "cnn-lstm", Tokens: 9, In: []int64{11}, Kinked: true,
+		{Name: "cnn-lstm", Tokens: 9, In: []int{11}, Kinked: true,
 			Layers: nn.Sequential{
 				nn.Embedding{Num: 9, Dim: 3},
 				nn.Transpose{},

@@ -15,13 +15,13 @@ import (
 // Linear is y = W x + b along the last axis: inputs [..., In] become [..., Out]. Its sites are "weight", [Out, In], and
 // "bias", [Out].
 type Linear struct {
-	Out    int64
-	In     int64 // 0 takes what comes
+	Out    int
+	In     int // 0 takes what comes
 	NoBias bool
 }
 
 // Plan checks the sizes.
-func (l Linear) Plan(in []int64) (Plan, error) {
+func (l Linear) Plan(in []int) (Plan, error) {
 	if len(in) == 0 {
 		return Plan{}, misfit(in, "[..., features]")
 	}
@@ -36,7 +36,7 @@ func (l Linear) Plan(in []int64) (Plan, error) {
 		Out: out,
 		Params: withBias(
 			!l.NoBias,
-			Param{Name: "weight", Shape: []int64{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start},
+			Param{Name: "weight", Shape: []int{l.Out, features}, FanIn: features, FanOut: l.Out, Default: start},
 		),
 		Forward: func(c Call, x torch.Tensor) torch.Tensor {
 			if l.NoBias {
@@ -63,19 +63,19 @@ func withBias(bias bool, weight Param) []Param {
 // A token is a vector with one 1 among zeros, so that the fan-in is 1. A token outside the range is an error of
 // libtorch; on a GPU it ends the use of the device, so check data from outside first.
 type Embedding struct {
-	Num int64 // of different tokens
-	Dim int64
+	Num int // of different tokens
+	Dim int
 }
 
 // Plan checks the sizes.
-func (l Embedding) Plan(in []int64) (Plan, error) {
+func (l Embedding) Plan(in []int) (Plan, error) {
 	if err := cmp.Or(least("Embedding", "Num", l.Num, 1), least("Embedding", "Dim", l.Dim, 1)); err != nil {
 		return Plan{}, err
 	}
 	return Plan{
 		Out: append(slices.Clone(in), l.Dim),
 		Params: []Param{
-			{Name: "weight", Shape: []int64{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)},
+			{Name: "weight", Shape: []int{l.Num, l.Dim}, FanIn: 1, FanOut: l.Dim, Table: true, Default: Normal(1)},
 		},
 		AnyType: true,
 		Forward: func(c Call, x torch.Tensor) torch.Tensor {

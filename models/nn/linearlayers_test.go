@@ -33,7 +33,7 @@ func product(n *nn.Network, p infer.Params) laplace.Linear {
 // embeds is a layer that is more than the Linear in it: it doubles what comes out.
 type embeds struct{ nn.Linear }
 
-func (e embeds) Plan(in []int64) (nn.Plan, error) {
+func (e embeds) Plan(in []int) (nn.Plan, error) {
 	p, err := e.Linear.Plan(in)
 	f := p.Forward
 	p.Forward = func(c nn.Call, x torch.Tensor) torch.Tensor { return f(c, x).Mul(2) }
@@ -64,22 +64,22 @@ func TestLinearLayers(t *testing.T) {
 func TestForwardLinearIsForward(t *testing.T) {
 	for name, c := range map[string]struct {
 		layers nn.Sequential
-		in     []int64
+		in     []int
 	}{
 		"perceptron": {nn.Sequential{nn.Linear{Out: 5}, nn.Tanh{}, nn.Dropout{Keep: 0.5}, nn.Linear{Out: 3, NoBias: true},
-			nn.Softmax{}}, []int64{4}},
-		"sequences": {nn.Sequential{nn.LSTM{Hidden: 3}, nn.Linear{Out: 4}, nn.SELU{}}, []int64{5, 2}},
-		"each step": {nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, []int64{5, 4}},
+			nn.Softmax{}}, []int{4}},
+		"sequences": {nn.Sequential{nn.LSTM{Hidden: 3}, nn.Linear{Out: 4}, nn.SELU{}}, []int{5, 2}},
+		"each step": {nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, []int{5, 4}},
 		"images": {nn.Sequential{nn.Conv2d{Out: 2, Kernel: 2}, nn.Flatten{}, embeds{nn.Linear{Out: 2}},
-			nn.Linear{Out: 2}}, []int64{1, 3, 3}},
+			nn.Linear{Out: 2}}, []int{1, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := build(t, c.layers, c.in...)
-			size := int64(1)
+			size := int(1)
 			for _, s := range c.in {
 				size *= s
 			}
-			x := tensor(normals(2, int(3*size)), append([]int64{3}, c.in...)...)
+			x := tensor(normals(2, int(3*size)), append([]int{3}, c.in...)...)
 			p := point(n, 1, 0.7, 0)
 			do(t, func() {
 				want := n.Forward(p, x)
@@ -96,7 +96,7 @@ func TestForwardLinearIsForward(t *testing.T) {
 				closeTo(t, values(want), values(y), 1e-5, "float32")
 
 				shapes := n.Shapes()
-				shapes["extra"] = []int64{2}
+				shapes["extra"] = []int{2}
 				larger := must(infer.Zeros(must(infer.NewLayout(shapes))))
 				for _, s := range n.Sites() {
 					larger.Get(s.Name).T().Copy_(p.Get(s.Name).T())
@@ -121,7 +121,7 @@ func TestForwardLinearTakesWhatIsReturned(t *testing.T) {
 	do(t, func() {
 		y := n.ForwardLinear(p, tensor(make([]float64, 6), 2, 3), func(weight string, x torch.Tensor) torch.Tensor {
 			if weight == "0.weight" {
-				assert.Equal(t, []int64{2, 3}, x.Shape())
+				assert.Equal(t, []int{2, 3}, x.Shape())
 				return tensor([]float64{-1, 2, 3, -4}, 2, 2)
 			}
 			assert.Equal(t, []float64{0, 2, 3, 0}, x.Values())
@@ -195,22 +195,22 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		h := make([]float64, 3)
 		for j := range h {
 			h[j] = math.Tanh(
-				*at["a.weight"].At(int64(j), 0)*a[0] + *at["a.weight"].At(int64(j),
-					1)*a[1] + *at["a.bias"].At(int64(j)),
+				*at["a.weight"].At(int(j), 0)*a[0] + *at["a.weight"].At(int(j),
+					1)*a[1] + *at["a.bias"].At(int(j)),
 			)
 		}
-		for c := range int64(2) {
+		for c := range int(2) {
 			z := 0.0
 			for j := range h {
-				z += *at["b.weight"].At(c, int64(j)) * h[j]
+				z += *at["b.weight"].At(c, int(j)) * h[j]
 			}
 			logLik -= (y[2*i+int(c)] - z) * (y[2*i+int(c)] - z) / (2 * variance)
 		}
-		for j := range int64(3) {
-			for k := range int64(3) {
+		for j := range int(3) {
+			for k := range int(3) {
 				*in.At(j, k) += a[j] * a[k]
 				*hidden.At(j, k) += h[j] * h[k]
-				for c := range int64(2) {
+				for c := range int(2) {
 					*out.At(j, k) += *at["b.weight"].At(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].At(c,
 						k) * (1 - h[k]*h[k]) / variance
 				}
@@ -220,26 +220,26 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 	assert.InDelta(t, logLik, info.LogPosterior[0], 1e-12)
 	// Where each parameter is in the flat vector: a.bias [3], a.weight [3, 2], b.weight [2, 3].
 	require.Equal(t, []string{"a.bias", "a.weight", "b.weight"}, net.Layout().Names())
-	first := func(j, m int64) int64 { // W₁'s row j and column m, of which the last is b
+	first := func(j, m int) int { // W₁'s row j and column m, of which the last is b
 		if m == 2 {
 			return j
 		}
 		return 3 + 2*j + m
 	}
 	want := nntest.Zeros(15, 15)
-	for j := range int64(3) {
-		for m := range int64(3) {
-			for k := range int64(3) {
-				for l := range int64(3) {
+	for j := range int(3) {
+		for m := range int(3) {
+			for k := range int(3) {
+				for l := range int(3) {
 					*want.At(first(j, m), first(k, l)) = *out.At(j, k) * *in.At(m, l) / n
 				}
-				for c := range int64(2) {
+				for c := range int(2) {
 					*want.At(9+3*c+m, 9+3*c+k) = *hidden.At(m, k) / variance
 				}
 			}
 		}
 	}
-	for i := range int64(15) {
+	for i := range int(15) {
 		*want.At(i, i) += lambda
 	}
 	closeTo(t, want.Data, have, 1e-12, "the precision")

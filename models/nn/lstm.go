@@ -20,14 +20,14 @@ import (
 // in the order i, f, g, o: PyTorch's. Only the sum of the two biases matters; with OneBias there is "bias_ih" alone, as
 // in Keras, which is 4 Hidden parameters fewer.
 type LSTM struct {
-	Hidden  int64
-	In      int64 // 0 takes what comes
+	Hidden  int
+	In      int // 0 takes what comes
 	OneBias bool
 	All     bool // give the hidden states of all steps
 }
 
 // Plan checks the sizes.
-func (l LSTM) Plan(in []int64) (Plan, error) {
+func (l LSTM) Plan(in []int) (Plan, error) {
 	if len(in) != 2 {
 		return Plan{}, misfit(in, "[steps, features]; nn.Transpose turns [features, steps] round")
 	}
@@ -35,7 +35,7 @@ func (l LSTM) Plan(in []int64) (Plan, error) {
 		return Plan{}, err
 	}
 	start, gates := Uniform(1/math.Sqrt(float64(l.Hidden))), 4*l.Hidden
-	param := func(name string, fanIn int64, bias bool, shape ...int64) Param {
+	param := func(name string, fanIn int, bias bool, shape ...int) Param {
 		return Param{Name: name, Shape: shape, FanIn: fanIn, FanOut: gates, Bias: bias, Default: start}
 	}
 	params := []Param{
@@ -46,9 +46,9 @@ func (l LSTM) Plan(in []int64) (Plan, error) {
 	if !l.OneBias {
 		params = append(params, param("bias_hh", l.Hidden, true, gates))
 	}
-	out := []int64{l.Hidden}
+	out := []int{l.Hidden}
 	if l.All {
-		out = []int64{in[0], l.Hidden}
+		out = []int{in[0], l.Hidden}
 	}
 	return Plan{Out: out, Params: params, Forward: l.forward}, nil
 }

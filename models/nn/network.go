@@ -16,19 +16,19 @@ import (
 // Network is a function of a point and an input. It holds no tensors and never changes; any number of goroutines may
 // use it.
 type Network struct {
-	in, out []int64
+	in, out []int
 	layers  []layer
 	layout  *infer.Layout
 	sites   []Site // in the order of the layout
 	params  []int  // the place in the layout of each layer's parameters, in the order of the layers
-	sizes   []int64
+	sizes   []int
 }
 
 // Site is a site of a network, with what initialisers and priors need to know of it.
 type Site struct {
 	infer.Site
 	Layer, Kind   string // the name and type of its layer: "hidden", "Linear"
-	FanIn, FanOut int64  // these and the next are those of [Param]
+	FanIn, FanOut int  // these and the next are those of [Param]
 	Bias, Table   bool
 	Gain          bool
 	Branch        struct{ Place, Of int }
@@ -36,7 +36,7 @@ type Site struct {
 }
 
 // rows is the size of the first axis.
-func (s Site) rows() int64 {
+func (s Site) rows() int {
 	if len(s.Shape) == 0 {
 		return 1
 	}
@@ -45,9 +45,9 @@ func (s Site) rows() int64 {
 
 // Build checks that the layers fit one another, from the shape of one input, without the axis of the data: Build(28,
 // 28) for images, Build(5) for five features, Build(100) for a hundred tokens. An error names the layer.
-func (s Sequential) Build(in ...int64) (*Network, error) {
+func (s Sequential) Build(in ...int) (*Network, error) {
 	n := &Network{in: slices.Clone(in)}
-	if slices.ContainsFunc(in, func(size int64) bool { return size < 1 }) {
+	if slices.ContainsFunc(in, func(size int) bool { return size < 1 }) {
 		return nil, fmt.Errorf("nn: the input shape is %v: its sizes must be at least 1: %w", in, infer.ErrConfig)
 	}
 	var err error
@@ -77,7 +77,7 @@ func (s Sequential) Build(in ...int64) (*Network, error) {
 	for _, at := range n.layout.Sites {
 		site := sites[at.Name]
 		site.Site = at
-		n.sites, n.sizes = append(n.sites, site), append(n.sizes, int64(at.Size))
+		n.sites, n.sizes = append(n.sites, site), append(n.sizes, int(at.Size))
 	}
 	for _, name := range order {
 		n.params = append(n.params, slices.Index(n.layout.Names(), name))
@@ -104,10 +104,10 @@ func (n *Network) Sites() []Site { return slices.Clone(n.sites) }
 func (n *Network) NumParams() int { return n.layout.Dim() }
 
 // In is the shape of one input.
-func (n *Network) In() []int64 { return slices.Clone(n.in) }
+func (n *Network) In() []int { return slices.Clone(n.in) }
 
 // Out is the shape of one output.
-func (n *Network) Out() []int64 { return slices.Clone(n.out) }
+func (n *Network) Out() []int { return slices.Clone(n.out) }
 
 // String is a table of the layers, with the shapes of their outputs and their numbers of parameters.
 func (n *Network) String() string {
@@ -115,9 +115,9 @@ func (n *Network) String() string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "layer\tkind\toutput\tparameters\n\tinput\t%v\t\n", n.in)
 	for _, l := range n.layers {
-		count := int64(0)
+		count := int(0)
 		for _, p := range l.Params {
-			size := int64(1)
+			size := int(1)
 			for _, n := range p.Shape {
 				size *= n
 			}
@@ -181,9 +181,9 @@ func (n *Network) forward(p infer.Params, x torch.Tensor, run Run, linear laplac
 		case other:
 			params[i] = value
 		case site.Table: // of any number of rows
-			params[i] = torch.Of(params[i].T().MustView(append([]int64{-1}, site.Shape[1:]...), false))
+			params[i] = torch.Of(params[i].T().MustView(torch.Int64s(append([]int{-1}, site.Shape[1:]...)), false))
 		case len(site.Shape) != 1:
-			params[i] = torch.Of(params[i].T().MustView(site.Shape, false))
+			params[i] = torch.Of(params[i].T().MustView(torch.Int64s(site.Shape), false))
 		}
 	}
 	places := n.params
@@ -243,7 +243,7 @@ func (n *Network) Predict(p infer.Params, x torch.Tensor, streams *torch.Streams
 					f,
 					[]torch.Tensor{p.Flat, each},
 					streams,
-					&torch.VmapOptions{InDims: []int64{torch.NotMapped, 0}},
+					&torch.VmapOptions{InDims: []int{torch.NotMapped, 0}},
 				)
 			}
 			if err != nil {
@@ -269,7 +269,7 @@ func (n *Network) check(p infer.Params, x torch.Tensor) (single bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if len(flat.Shape) != 1 || flat.Shape[0] != int64(p.Layout.Dim()) {
+	if len(flat.Shape) != 1 || int(flat.Shape[0]) != int(p.Layout.Dim()) {
 		return false, fmt.Errorf("nn: params of shape %v: expected one point, [%d]; Network.Predict takes K points: %w",
 			flat.Shape, p.Layout.Dim(), infer.ErrLayout)
 	}
@@ -277,8 +277,9 @@ func (n *Network) check(p infer.Params, x torch.Tensor) (single bool, err error)
 	if err != nil {
 		return false, err
 	}
-	single = slices.Equal(in.Shape, n.in)
-	if !single && !(len(in.Shape) == len(n.in)+1 && slices.Equal(in.Shape[1:], n.in)) {
+	shape := torch.Ints(in.Shape)
+	single = slices.Equal(shape, n.in)
+	if !single && !(len(shape) == len(n.in)+1 && slices.Equal(shape[1:], n.in)) {
 		one := strings.Trim(fmt.Sprint(n.in), "[]")
 		return false, fmt.Errorf(
 			"nn: the input has shape %v: expected [n %s] for n data, or [%s] for one: %w",

@@ -19,7 +19,7 @@ import (
 
 // The numbers of parameters of published networks.
 func TestNumbersOfParameters(t *testing.T) {
-	for want, sizes := range map[int][]int64{2241: {2, 32, 32, 32, 1}, 203: {5, 10, 10, 3}, 13970: {256, 40, 40, 40, 10},
+	for want, sizes := range map[int][]int{2241: {2, 32, 32, 32, 1}, 203: {5, 10, 10, 3}, 13970: {256, 40, 40, 40, 10},
 		10690: {256, 40, 10}} {
 		n, err := nn.MLP{Sizes: sizes}.Build()
 		require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestNumbersOfParameters(t *testing.T) {
 		n, err := c.Build()
 		require.NoError(t, err)
 		assert.Equal(t, want, n.NumParams())
-		assert.Equal(t, []int64{2}, n.Out())
+		assert.Equal(t, []int{2}, n.Out())
 	}
 }
 
@@ -47,13 +47,13 @@ func TestCNNLSTMRuns(t *testing.T) {
 	}.Build()
 	require.NoError(t, err)
 	do(t, func() {
-		tokens := make([]int64, 60)
+		tokens := make([]int, 60)
 		for i := range tokens {
-			tokens[i] = int64(i*i) % 11
+			tokens[i] = int(i*i) % 11
 		}
 		y, err := n.Predict(point(n, 1, 0.3, 4), torch.New(tokens, 2, 30), nil)
 		require.NoError(t, err)
-		assert.Equal(t, []int64{4, 2, 3}, shape(y))
+		assert.Equal(t, []int{4, 2, 3}, shape(y))
 	})
 	assert.Equal(
 		t,
@@ -72,13 +72,13 @@ func TestCNNLSTMRuns(t *testing.T) {
 }
 
 func TestMLPHasItsParts(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{2, 3, 4, 1}, Activation: nn.Tanh{}, Keep: 0.5, Output: nn.Sigmoid{}}.Build()
+	n, err := nn.MLP{Sizes: []int{2, 3, 4, 1}, Activation: nn.Tanh{}, Keep: 0.5, Output: nn.Sigmoid{}}.Build()
 	require.NoError(t, err)
 	assert.Equal(t, "layer  kind     output  parameters\n       input    [2]\n0      Linear   [3]     9\n"+
 		"1      Tanh     [3]     0\n2      Dropout  [3]     0\n3      Linear   [4]     16\n4      Tanh     [4]     0\n"+
 		"5      Dropout  [4]     0\n6      Linear   [1]     5\n7      Sigmoid  [1]     0\n                total   30\n",
 		n.String())
-	assert.Equal(t, []int64{2}, n.In())
+	assert.Equal(t, []int{2}, n.In())
 }
 
 func TestNames(t *testing.T) {
@@ -125,18 +125,18 @@ func TestNames(t *testing.T) {
 func TestFans(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Conv2d{Out: 6, Kernel: 3, Groups: 2}, nn.Flatten{}, nn.Linear{Out: 5}}, 4, 5, 5)
 	for _, s := range n.Sites() {
-		want := [2]int64{9 * 2, 9 * 6}
+		want := [2]int{9 * 2, 9 * 6}
 		if s.Layer == "2" {
-			want = [2]int64{54, 5}
+			want = [2]int{54, 5}
 		}
-		assert.Equal(t, want, [2]int64{s.FanIn, s.FanOut}, s.Name)
+		assert.Equal(t, want, [2]int{s.FanIn, s.FanOut}, s.Name)
 	}
 	n = build(t, nn.Sequential{nn.Embedding{Num: 50, Dim: 8}, nn.LSTM{Hidden: 3}}, 7)
-	fans := map[string][2]int64{}
+	fans := map[string][2]int{}
 	for _, s := range n.Sites() {
-		fans[s.Name] = [2]int64{s.FanIn, s.FanOut}
+		fans[s.Name] = [2]int{s.FanIn, s.FanOut}
 	}
-	assert.Equal(t, map[string][2]int64{"0.weight": {1, 8},
+	assert.Equal(t, map[string][2]int{"0.weight": {1, 8},
 		"1.weight_ih": {8, 12}, "1.weight_hh": {3, 12}, "1.bias_ih": {8, 12}, "1.bias_hh": {3, 12}}, fans)
 }
 
@@ -144,11 +144,11 @@ func TestFans(t *testing.T) {
 func TestNetworkInALargerLayout(t *testing.T) {
 	n := build(t, nn.Sequential{nn.Linear{Out: 3}, nn.Tanh{}, nn.Linear{Out: 2}}, 2)
 	shapes := n.Shapes()
-	shapes["sigma"], shapes["%"], shapes["1.extra"] = []int64{}, []int64{2}, []int64{3}
+	shapes["sigma"], shapes["%"], shapes["1.extra"] = []int{}, []int{2}, []int{3}
 	l, err := infer.NewLayout(shapes)
 	require.NoError(t, err)
 	do(t, func() {
-		p := infer.Params{Layout: l, Flat: tensor(normals(1, l.Dim()), int64(l.Dim()))}
+		p := infer.Params{Layout: l, Flat: tensor(normals(1, l.Dim()), int(l.Dim()))}
 		var own []float64
 		for _, s := range n.Layout().Sites {
 			own = append(own, must(p.Site(s.Name))...)
@@ -165,7 +165,7 @@ func TestNetworkInALargerLayout(t *testing.T) {
 	var missing *infer.ModelError
 	require.True(t, errors.As(err, &missing))
 	assert.Equal(t, "0.bias", missing.Name)
-	shapes["0.weight"] = []int64{2, 3}
+	shapes["0.weight"] = []int{2, 3}
 	l, err = infer.NewLayout(shapes)
 	require.NoError(t, err)
 	err = failing(t, func() { n.Forward(must(infer.Zeros(l)), tensor([]float64{1, 2}, 2)) })
@@ -241,7 +241,7 @@ func TestHookGivesGradientsOfPreActivations(t *testing.T) {
 // Swapping hidden units with their weights in and out is another point with the same function; so is, for ReLU, c times
 // the weights in and 1/c times those out.
 func TestSymmetries(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 4, 2}}.Build()
 	require.NoError(t, err)
 	do(t, func() {
 		p, x := point(n, 1, 1, 0), tensor(normals(2, 30), 10, 3)
@@ -256,27 +256,27 @@ func TestSymmetries(t *testing.T) {
 			return values(n.Forward(must(infer.NewParams(n.Layout(), flat)), x))
 		}
 		swapped := with(func(s map[string]nntest.Array) {
-			order := []int64{2, 0, 3, 1}
+			order := []int{2, 0, 3, 1}
 			w, b, v := s["0.weight"].Each(id), s["0.bias"].Each(id), s["2.weight"].Each(id)
 			for i, j := range order {
-				*s["0.bias"].At(int64(i)) = *b.At(j)
-				for k := range int64(3) {
-					*s["0.weight"].At(int64(i), k) = *w.At(j, k)
+				*s["0.bias"].At(int(i)) = *b.At(j)
+				for k := range int(3) {
+					*s["0.weight"].At(int(i), k) = *w.At(j, k)
 				}
-				for k := range int64(2) {
-					*s["2.weight"].At(k, int64(i)) = *v.At(k, j)
+				for k := range int(2) {
+					*s["2.weight"].At(k, int(i)) = *v.At(k, j)
 				}
 			}
 		})
 		closeTo(t, want, swapped, 1e-13, "permuted")
 		scaled := with(func(s map[string]nntest.Array) {
 			for i, c := range []float64{0.2, 1, 3, 10} {
-				*s["0.bias"].At(int64(i)) *= c
-				for k := range int64(3) {
-					*s["0.weight"].At(int64(i), k) *= c
+				*s["0.bias"].At(int(i)) *= c
+				for k := range int(3) {
+					*s["0.weight"].At(int(i), k) *= c
 				}
-				for k := range int64(2) {
-					*s["2.weight"].At(k, int64(i)) /= c
+				for k := range int(2) {
+					*s["2.weight"].At(k, int(i)) /= c
 				}
 			}
 		})
@@ -303,7 +303,7 @@ func TestNestedMaps(t *testing.T) {
 				}, []torch.Tensor{p.Flat}, nil))[0]
 				want, err := n.Predict(p, x, nil)
 				require.NoError(t, err)
-				require.Equal(t, append([]int64{2, 3}, n.Out()...), shape(y))
+				require.Equal(t, append([]int{2, 3}, n.Out()...), shape(y))
 				closeTo(t, values(want), values(y), 1e-12, "outputs")
 				for k := range 2 {
 					one, err := n.Predict(row(p, k), x, nil)
@@ -317,7 +317,7 @@ func TestNestedMaps(t *testing.T) {
 
 // Gradients of float32 points are float32, and what a log posterior of a network costs goes through infer.Gradient.
 func TestNetworkInALogPosterior(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 4, 2}, Activation: nn.SELU{}}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 4, 2}, Activation: nn.SELU{}}.Build()
 	require.NoError(t, err)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		return n.Forward(p, b.Get("x")).Sum(), nil
@@ -344,7 +344,7 @@ func TestNetworkInALogPosterior(t *testing.T) {
 // A network reads the sites of a point that has them as tensors of their own, not the flat vector, and has no more of a
 // point than it reads: one whose layout was replaced is read by the new one, and a layer may drop its parameter.
 func TestNetworkReadsSites(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 4, 2}}.Build()
 	require.NoError(t, err)
 	p, x := point(n, 1, 1, 0), tensor(normals(2, 6), 2, 3)
 	do(t, func() {
@@ -367,7 +367,7 @@ func TestNetworkReadsSites(t *testing.T) {
 	other.Layout = n.Layout()
 	require.Equal(t, values(must(n.Predict(p, x, nil))), values(must(n.Predict(other, x, nil))))
 
-	n, err = nn.Sequential{&bare{nn.Plan{Out: []int64{3}, Params: []nn.Param{{Name: "b", Shape: []int64{3},
+	n, err = nn.Sequential{&bare{nn.Plan{Out: []int{3}, Params: []nn.Param{{Name: "b", Shape: []int{3},
 		Default: nn.Normal(1)}}, Forward: func(c nn.Call, x torch.Tensor) torch.Tensor {
 		return torch.Of(c.Params[0].T().MustNeg(true)).Add(x)
 	}}}}.Build(3)

@@ -65,7 +65,7 @@ func priors() map[string]struct {
 }
 
 func TestPriorIsTheSumOfLogDensities(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 4, 2}}.Build()
 	require.NoError(t, err)
 	const k = 3
 	for name, c := range priors() {
@@ -109,7 +109,7 @@ func TestPriorIsTheSumOfLogDensities(t *testing.T) {
 }
 
 func TestUniformPriorEnds(t *testing.T) {
-	n, err := nn.MLP{Sizes: []int64{3, 4, 2}}.Build()
+	n, err := nn.MLP{Sizes: []int{3, 4, 2}}.Build()
 	require.NoError(t, err)
 	for name, scheme := range map[string]nn.Scheme{"alone": nn.Same(nn.Uniform(2)),
 		"with others": nn.PerSite(map[string]nn.Law{"0.weight": nn.Uniform(2)}, nn.HePrior(1))} {
@@ -134,7 +134,7 @@ func TestUniformPriorEnds(t *testing.T) {
 // The uniform prior of Baldock & Marzari (2019, Bayesian neural networks at finite temperature): |w| < 50/√k, with k
 // the fan-in and the bias. Its log density within is −Σ log(100/√k), which they give for two networks.
 func TestPriorOfBaldockAndMarzari(t *testing.T) {
-	for want, sizes := range map[float64][]int64{28960.4: {256, 40, 40, 40, 10}, 19945.7: {256, 40, 10}} {
+	for want, sizes := range map[float64][]int{28960.4: {256, 40, 40, 40, 10}, 19945.7: {256, 40, 10}} {
 		n, err := nn.MLP{Sizes: sizes, Activation: nn.Sigmoid{}}.Build()
 		require.NoError(t, err)
 		prior, err := nn.NewPrior(

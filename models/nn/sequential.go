@@ -20,7 +20,7 @@ type layer struct {
 }
 
 // Plan joins the plans of the layers.
-func (s Sequential) Plan(in []int64) (Plan, error) {
+func (s Sequential) Plan(in []int) (Plan, error) {
 	layers, out, err := s.layers(in)
 	if err != nil {
 		return Plan{}, err
@@ -43,7 +43,7 @@ func (s Sequential) Plan(in []int64) (Plan, error) {
 }
 
 // layers plans the layers one after another, and gives the shape of the last one's outputs.
-func (s Sequential) layers(in []int64) (layers []layer, out []int64, err error) {
+func (s Sequential) layers(in []int) (layers []layer, out []int, err error) {
 	out = in
 	width := len(fmt.Sprint(max(len(s)-1, 0)))
 	for i, l := range s {
@@ -79,7 +79,7 @@ func (l layer) check() error {
 	if l.Forward == nil {
 		return fmt.Errorf("its Plan has no Forward: %w", infer.ErrConfig)
 	}
-	if slices.ContainsFunc(l.Out, func(size int64) bool { return size < 1 }) {
+	if slices.ContainsFunc(l.Out, func(size int) bool { return size < 1 }) {
 		return fmt.Errorf("its outputs have shape %v: sizes must be at least 1: %w", l.Out, infer.ErrConfig)
 	}
 	return nil
@@ -109,12 +109,12 @@ func (c Call) in(name string, params []torch.Tensor) Call {
 type Flatten struct{}
 
 // Plan takes any shape.
-func (Flatten) Plan(in []int64) (Plan, error) {
-	size := int64(1)
+func (Flatten) Plan(in []int) (Plan, error) {
+	size := int(1)
 	for _, s := range in {
 		size *= s
 	}
-	return Plan{Out: []int64{size}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+	return Plan{Out: []int{size}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
 		return x.Reshape(-1, size)
 	}}, nil
 }
@@ -124,11 +124,11 @@ func (Flatten) Plan(in []int64) (Plan, error) {
 type Transpose struct{}
 
 // Plan checks that there are two axes.
-func (Transpose) Plan(in []int64) (Plan, error) {
+func (Transpose) Plan(in []int) (Plan, error) {
 	if len(in) != 2 {
 		return Plan{}, misfit(in, "two axes")
 	}
-	return Plan{Out: []int64{in[1], in[0]}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
+	return Plan{Out: []int{in[1], in[0]}, AnyType: true, Forward: func(_ Call, x torch.Tensor) torch.Tensor {
 		return x.Transpose()
 	}}, nil
 }

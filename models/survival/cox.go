@@ -28,7 +28,7 @@ func (m Cox) LogPartial(eta torch.Tensor) torch.Tensor {
 	top := torch.Of(sorted.T().MustDetach(false).MustAmax([]int64{0}, true, false))
 	r := sorted.Sub(top).Exp()
 	sums := torch.Cat(0, torch.New([]float64{0}), torch.Of(r.T().MustCumsum(0, r.T().DType(), false)))
-	at := func(index []int64) torch.Tensor { return sums.IndexSelect(0, torch.New(index)) }
+	at := func(index []int) torch.Tensor { return sums.IndexSelect(0, torch.New(index)) }
 	tied := at(terms.tiedEnd).Sub(at(terms.tiedStart)).Mul(torch.New(terms.share))
 	risk := at(terms.riskEnd).Sub(tied)
 	events := sorted.IndexSelect(0, torch.New(terms.event))
@@ -38,21 +38,21 @@ func (m Cox) LogPartial(eta torch.Tensor) torch.Tensor {
 // coxTerms has, for each event, its place among the sorted, the ends of those at risk and of those tied with it, and
 // the share of the latter that is taken off.
 type coxTerms struct {
-	event, riskEnd, tiedStart, tiedEnd []int64
+	event, riskEnd, tiedStart, tiedEnd []int
 	share                              []float64
 }
 
 // plan sorts by time, the last first, and events first among equals.
-func (m Cox) plan(eta torch.Tensor) (order []int64, terms coxTerms) {
+func (m Cox) plan(eta torch.Tensor) (order []int, terms coxTerms) {
 	n := len(m.Time)
-	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != int64(n) {
+	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != int(n) {
 		panic(&dist.Error{Distribution: "Cox", Parameter: "eta", Value: fmt.Sprintf("of shape %v", shape),
 			Allowed: fmt.Sprintf("there are %d times and %d events: all are of one length", n, len(m.Event))})
 	}
 	for i := range n {
-		order = append(order, int64(i))
+		order = append(order, int(i))
 	}
-	slices.SortStableFunc(order, func(a, b int64) int {
+	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
 		case m.Time[a] != m.Time[b]:
 			return map[bool]int{true: -1, false: 1}[m.Time[a] > m.Time[b]]
@@ -70,9 +70,9 @@ func (m Cox) plan(eta torch.Tensor) (order []int64, terms coxTerms) {
 			to++
 		}
 		for l := range d {
-			terms.event = append(terms.event, int64(from+l))
-			terms.riskEnd = append(terms.riskEnd, int64(to))
-			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, int64(from)), append(terms.tiedEnd, int64(from+d))
+			terms.event = append(terms.event, int(from+l))
+			terms.riskEnd = append(terms.riskEnd, int(to))
+			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, int(from)), append(terms.tiedEnd, int(from+d))
 			terms.share = append(terms.share, float64(l)/float64(d))
 		}
 		from = to

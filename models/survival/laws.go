@@ -83,7 +83,7 @@ func (h hazard) DomainEventDims() int { return 0 }
 func (h hazard) CodomainEventDims() int { return 0 }
 
 // ForwardShape is the shape with that of the rates.
-func (h hazard) ForwardShape(shape []int64) []int64 {
+func (h hazard) ForwardShape(shape []int) []int {
 	rates := h.rates.Shape()
 	if len(rates) < 2 || len(shape) > 0 {
 		return shape
@@ -92,7 +92,7 @@ func (h hazard) ForwardShape(shape []int64) []int64 {
 }
 
 // InverseShape is the same.
-func (h hazard) InverseShape(shape []int64) []int64 { return h.ForwardShape(shape) }
+func (h hazard) InverseShape(shape []int) []int { return h.ForwardShape(shape) }
 
 // Image is the support of an exponential number.
 func (h hazard) Image(s support.Support) support.Support { return s }

@@ -103,12 +103,12 @@ func (d *Data) row(name string, v []*float64, n int) []float64 {
 }
 
 // tensor is numbers as a tensor that lives until nothing refers to it.
-func (d *Data) tensor(v []float64, shape ...int64) torch.Tensor { return keep(d, v, shape...) }
+func (d *Data) tensor(v []float64, shape ...int) torch.Tensor { return keep(d, v, shape...) }
 
 // indices is numbers of elements as a tensor.
-func (d *Data) indices(v []int64) torch.Tensor { return keep(d, v, int64(len(v))) }
+func (d *Data) indices(v []int) torch.Tensor { return keep(d, v, int(len(v))) }
 
-func keep[T torch.Number](d *Data, v []T, shape ...int64) torch.Tensor {
+func keep[T torch.Number](d *Data, v []T, shape ...int) torch.Tensor {
 	t, err := torch.FromSlice(v, shape...)
 	if err != nil {
 		d.fail("%v", err)
@@ -119,5 +119,5 @@ func keep[T torch.Number](d *Data, v []T, shape ...int64) torch.Tensor {
 
 // vectorTensor is n numbers as a tensor of shape [n].
 func (d *Data) vectorTensor(name string, n int) torch.Tensor {
-	return d.tensor(d.vector(name, n), int64(n))
+	return d.tensor(d.vector(name, n), int(n))
 }

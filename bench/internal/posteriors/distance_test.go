@@ -15,7 +15,7 @@ func TestDistance(t *testing.T) {
 	require.InDelta(t, 3/0.5, wasserstein([]float64{3, 4}, []float64{0, 1}), 1e-15) // the standard deviation is ½
 	require.InDelta(t, 1, wasserstein([]float64{0, 2}, []float64{1, 0}), 1e-15)     // ½ over a standard deviation of ½
 
-	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int64{2}, Size: 2}}, nil, 2)
+	d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{2}, Size: 2}}, nil, 2)
 	require.NoError(t, err)
 	require.NoError(t, d.AppendChain(0, []float64{0, 5}, nil))
 	require.NoError(t, d.AppendChain(1, []float64{2, 6}, nil))

@@ -28,9 +28,9 @@ func gpPoisRegr(d *Data) Posterior {
 	x, k := d.vector("x", n), d.vector("k", n)
 	order := farFirst(x)
 	squares, jitter, counts := make([]float64, n*n), make([]float64, n*n), make([]float64, n)
-	back := make([]int64, n)
+	back := make([]int, n)
 	for i, a := range order {
-		jitter[i*n+i], counts[i], back[a] = 1e-10, k[a], int64(i)
+		jitter[i*n+i], counts[i], back[a] = 1e-10, k[a], int(i)
 		for j, b := range order {
 			squares[i*n+j] = -0.5 * (x[a] - x[b]) * (x[a] - x[b])
 		}
@@ -41,7 +41,7 @@ func gpPoisRegr(d *Data) Posterior {
 			free[i] = true
 		}
 	}
-	m := int64(n)
+	m := int(n)
 	apart, diagonal := d.tensor(squares, m, m), d.tensor(jitter, m, m)
 	uncentred, inOrder := keep(d, free, m), d.indices(back)
 	return Posterior{

@@ -27,13 +27,13 @@ func arK(d *Data) Posterior {
 	return Posterior{
 		Model: func(c *ppl.Ctx) {
 			alpha := c.Sample("alpha", dist.Normal(0, 10))
-			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int64(k)))
+			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int(k)))
 			sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
-			c.Plate("time", int64(n), func(c *ppl.Ctx) {
+			c.Plate("time", int(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("lags"), beta, alpha, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"y": d.tensor(y[k:], int64(n)), "lags": d.tensor(lags, int64(n), int64(k))},
+		Batch: infer.Batch{"y": d.tensor(y[k:], int(n)), "lags": d.tensor(lags, int(n), int(k))},
 		// The coefficients depend on each other: a diagonal metric takes ten times the gradients.
 		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
@@ -66,11 +66,11 @@ func garch11(d *Data) Posterior {
 			news := previous.Sub(mu).Square()
 			a := torch.Of(first.T().MustAddcmul(counts.T(), news.Mul(alpha1).Add(alpha0).T(), false))
 			sigma := r.solve(a, beta1).Sqrt()
-			c.Plate("time", int64(n), func(c *ppl.Ctx) {
+			c.Plate("time", int(n), func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"y": d.tensor(y, int64(n))},
+		Batch: infer.Batch{"y": d.tensor(y, int(n))},
 		// alpha0 and beta1 are correlated: a diagonal metric takes 1.7 times the gradients.
 		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
@@ -84,8 +84,8 @@ func garch11(d *Data) Posterior {
 //
 // in a dozen operations whatever n is.
 type recurrence struct {
-	n, size int64 // size is rows·m, n rounded up
-	rows, m int64 // of the grid
+	n, size int // size is rows·m, n rounded up
+	rows, m int // of the grid
 	// exponents of b: in the product within rows, [m, m], in that over rows, [rows, rows], and of the ends, [m]
 	exponents torch.Tensor
 	mask      torch.Tensor // 1 where the power counts, 0 above the diagonal
@@ -118,20 +118,20 @@ func newRecurrence(d *Data, n int) recurrence {
 	for c := range m {
 		put(c + 1)
 	}
-	k := int64(len(mask))
-	return recurrence{int64(n), int64(rows * m), int64(rows), int64(m), d.tensor(exponents, k), d.tensor(mask, k)}
+	k := int(len(mask))
+	return recurrence{int(n), int(rows * m), int(rows), int(m), d.tensor(exponents, k), d.tensor(mask, k)}
 }
 
 // solve is v, [n], from a, [size], whose numbers after the first n do not matter.
 func (r recurrence) solve(a, b torch.Tensor) torch.Tensor {
 	powers := r.exponents.Mul(b.Log()).Exp().Mul(r.mask)
-	square := func(from, side int64) torch.Tensor {
+	square := func(from, side int) torch.Tensor {
 		return powers.Slice(0, int(from), int(from+side*side)).Reshape(side, side)
 	}
 	inside, over := square(0, r.m), square(r.m*r.m, r.rows)
 	tail := powers.Slice(0, int(r.m*r.m+r.rows*r.rows), int(r.m*r.m+r.rows*r.rows+r.m))
 	w := a.Reshape(r.rows, r.m).MatMul(inside)
-	ends := over.MatMul(w.T().MustSelect(1, r.m-1, false))
+	ends := over.MatMul(w.T().MustSelect(1, int64(r.m-1), false))
 	v := torch.Of(w.T().MustAddcmul(ends.Unsqueeze(1).T(), tail.T(), false)).Reshape(r.size)
 	return v.Slice(0, 0, int(r.n))
 }
@@ -150,9 +150,9 @@ func hmmExample(d *Data) Posterior {
 	centres := d.tensor([]float64{3, 10}, 2)
 	return Posterior{
 		Model: func(c *ppl.Ctx) {
-			theta1 := c.Sample("theta1", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
-			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int64{2}))
-			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int64{2}))
+			theta1 := c.Sample("theta1", dist.ImproperUniform(support.Simplex, nil, []int{2}))
+			theta2 := c.Sample("theta2", dist.ImproperUniform(support.Simplex, nil, []int{2}))
+			mu := c.Sample("mu", dist.ImproperUniform(support.PositiveOrdered, nil, []int{2}))
 			c.Factor("mu_prior", sum(dist.Normal(centres, 1).LogProb(mu)))
 			states := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
 			c.Factor("y", forward(c, torch.Stack(0, theta1, theta2), states, n))

@@ -42,19 +42,19 @@ func SumLast(t torch.Tensor, n int) torch.Tensor {
 	if n <= 0 {
 		return t
 	}
-	dims := make([]int64, n)
+	dims := make([]int, n)
 	for i := range dims {
-		dims[i] = int64(-1 - i)
+		dims[i] = int(-1 - i)
 	}
-	return torch.Of(t.T().MustSumDimIntlist(dims, false, t.T().DType(), false))
+	return torch.Of(t.T().MustSumDimIntlist(torch.Int64s(dims), false, t.T().DType(), false))
 }
 
 // Broadcast is the common shape of several; not ok says that they have none.
-func Broadcast(shapes ...[]int64) (out []int64, ok bool) {
-	out = []int64{}
+func Broadcast(shapes ...[]int) (out []int, ok bool) {
+	out = []int{}
 	for _, s := range shapes {
 		if missing := len(s) - len(out); missing > 0 {
-			out = append(slices.Repeat([]int64{1}, missing), out...)
+			out = append(slices.Repeat([]int{1}, missing), out...)
 		}
 		for i, n := range s {
 			at := len(out) - len(s) + i

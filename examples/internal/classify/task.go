@@ -24,7 +24,7 @@ type Task struct {
 	Net    *nn.Network
 	Prior  *nn.Prior
 	Train  infer.Batch // "x", [N, in...], and "y", [N]
-	N      int64
+	N      int
 	Test   torch.Tensor // [cases, in...]
 	Labels []int        // of the test data
 	DType  gotch.DType
@@ -34,7 +34,7 @@ type Task struct {
 // New makes a task on the device of the training inputs, where the test inputs must be too; without any it is in main
 // memory. Points have a type of their own, because inputs may be tokens.
 func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (*Task, error) {
-	t := &Task{Net: net, N: int64(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
+	t := &Task{Net: net, N: int(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
 	var err error
 	if train.X != (torch.Tensor{}) {
 		if t.device, err = torch.DeviceOf(train.X); err != nil {
@@ -47,9 +47,9 @@ func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (
 	if t.Prior, err = t.Prior.To(t.device, dtype); err != nil {
 		return nil, err
 	}
-	y := make([]int64, t.N)
+	y := make([]int, t.N)
 	for i, label := range train.Labels {
-		y[i] = int64(label)
+		y[i] = int(label)
 	}
 	t.Train = infer.Batch{"x": train.X}
 	t.Train["y"], err = torch.FromSliceOn(t.device, gotch.Int64, y)
@@ -95,13 +95,13 @@ func (t *Task) Logits(flat []float64) ([][]float64, error) { return t.LogitsOf(f
 // LogitsOf are those of other inputs.
 func (t *Task) LogitsOf(flat []float64, x torch.Tensor) (rows [][]float64, err error) {
 	n := x.T().MustSize()[0]
-	for from := int64(0); from < n; from += block {
+	for from := int(0); from < int(n); from += block {
 		err = torch.Do(func(*torch.Scope) error {
 			p := torch.Must(t.Point(flat))
-			part := x.T().MustNarrow(0, from, min(block, n-from), false)
+			part := x.T().MustNarrow(0, int64(from), int64(min(block, int(n)-from)), false)
 			out := torch.Must(t.Net.Predict(p, torch.Of(part), nil))
 			values := out.Values()
-			for classes := len(values) / int(min(block, n-from)); len(values) > 0; values = values[classes:] {
+			for classes := len(values) / int(min(block, int(n)-from)); len(values) > 0; values = values[classes:] {
 				rows = append(rows, values[:classes])
 			}
 			return nil

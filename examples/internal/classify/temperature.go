@@ -13,7 +13,7 @@ import (
 )
 
 // Thermometer reads the temperatures of a run at the ends of cycles; configurational ones are of all training data.
-func (t *Task) Thermometer(when func(updates int64) bool) (infer.Thermometer, error) {
+func (t *Task) Thermometer(when func(updates int) bool) (infer.Thermometer, error) {
 	sum := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		mean, aux := t.LogPosterior(p, b)
 		return mean.Mul(float64(t.N)), aux

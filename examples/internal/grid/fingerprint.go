@@ -9,7 +9,7 @@ import (
 
 // Fingerprint tells data apart in the settings of a study: the first 16 hexadecimal digits of the SHA-256 of the number
 // of inputs, the inputs, and the labels, in their order.
-func Fingerprint[T int64 | float32 | float64](inputs []T, labels []int) string {
+func Fingerprint[T int | int64 | float32 | float64](inputs []T, labels []int) string {
 	hash := sha256.New()
 	// A hash takes all that is written: there are no errors.
 	_ = binary.Write(hash, binary.LittleEndian, int64(len(inputs)))

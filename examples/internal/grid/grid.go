@@ -31,7 +31,7 @@ type Grid[R any] struct {
 // Cell is a part of a study with a result of its own.
 type Cell[R any] struct {
 	Name    string // of its file
-	Updates int64  // of all its runs
+	Updates int  // of all its runs
 	// Run computes it. Its checkpoints belong into dir, and identity is the model's name in them.
 	Run func(ctx context.Context, dir, identity string, observer infer.Observer) (R, error)
 }
@@ -184,13 +184,13 @@ func orNothing(s string) string {
 // counter makes one progress of those of all cells.
 type counter struct {
 	mu          sync.Mutex
-	done, steps int64
+	done, steps int
 	then        infer.Observer
 }
 
 // of is the observer of one cell.
 func (c *counter) of() infer.Observer {
-	last := int64(0)
+	last := int(0)
 	return infer.ObserverFunc(func(p infer.Progress) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -23,13 +23,13 @@ func TestFingerprint(t *testing.T) {
 		bytes = binary.LittleEndian.AppendUint64(bytes, v)
 	}
 	sum := sha256.Sum256(bytes)
-	require.Equal(t, hex.EncodeToString(sum[:8]), Fingerprint([]int64{1, 2}, []int{1}))
+	require.Equal(t, hex.EncodeToString(sum[:8]), Fingerprint([]int{1, 2}, []int{1}))
 	many := make([]float32, 1<<16+3) // more than a chunk
 	changed := slices.Clone(many)
 	changed[1<<16+1] = 1
 	seen := map[string]bool{}
-	for _, print := range []string{Fingerprint([]int64{1, 2}, []int{1}), Fingerprint([]int64{1, 2}, []int{0}),
-		Fingerprint([]int64{2, 1}, []int{1}), Fingerprint([]int64{1}, []int{2, 1}), Fingerprint([]float32{1, 2}, []int{1}),
+	for _, print := range []string{Fingerprint([]int{1, 2}, []int{1}), Fingerprint([]int{1, 2}, []int{0}),
+		Fingerprint([]int{2, 1}, []int{1}), Fingerprint([]int{1}, []int{2, 1}), Fingerprint([]float32{1, 2}, []int{1}),
 		Fingerprint(many, []int{0, 1}), Fingerprint(many, []int{1, 0}), Fingerprint(changed, []int{0, 1})} {
 		require.Len(t, print, 16)
 		seen[print] = true

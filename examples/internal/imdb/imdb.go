@@ -30,7 +30,7 @@ const (
 
 // Data are reviews, and whether they are positive.
 type Data struct {
-	Tokens []int64 // of one review after the other, [n · Length]
+	Tokens []int // of one review after the other, [n · Length]
 	Labels []int   // 1 is positive, [n]
 }
 
@@ -83,9 +83,9 @@ func readTokens(dir, part string, n int) (Data, error) {
 	if err != nil {
 		return Data{}, err
 	}
-	d := Data{Tokens: make([]int64, n*Length), Labels: make([]int, n)}
+	d := Data{Tokens: make([]int, n*Length), Labels: make([]int, n)}
 	for i := range d.Tokens {
-		if d.Tokens[i] = int64(binary.LittleEndian.Uint16(raw[2*i:])); d.Tokens[i] >= Words {
+		if d.Tokens[i] = int(binary.LittleEndian.Uint16(raw[2*i:])); d.Tokens[i] >= Words {
 			return Data{}, fmt.Errorf("imdb: word %d of review %d in %s is %d: expected tokens from 0 to %d",
 				i%Length, i/Length,
 				filepath.Join(dir, name), d.Tokens[i], Words-1)
@@ -116,7 +116,7 @@ func unpacked(dir, name string, n, each int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("imdb: %s is no file of gzip: %w", path, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(z, int64(size)+1))
+	data, err := io.ReadAll(io.LimitReader(z, int64(int(size)+1)))
 	read := fmt.Sprintf("%d bytes, %d whole reviews", len(data), len(data)/each)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -148,15 +148,15 @@ func (d Data) Shuffled(n int, seed uint64) (Data, error) {
 // of the hundred that say what its class is. Half of them are positive.
 func Synthetic(n int, seed uint64) Data {
 	random := rand.New(rand.NewPCG(seed, 1))
-	d := Data{Tokens: make([]int64, n*Length), Labels: make([]int, n)}
+	d := Data{Tokens: make([]int, n*Length), Labels: make([]int, n)}
 	for i := range n {
 		d.Labels[i] = i % 2
 		review := d.Tokens[i*Length : (i+1)*Length]
 		for j := 20 + random.IntN(40); j < Length; j++ {
-			review[j] = 200 + random.Int64N(800)
+			review[j] = int(200 + random.Int64N(800))
 		}
 		for range 12 {
-			review[60+random.IntN(40)] = 2 + 50*int64(d.Labels[i]) + random.Int64N(50)
+			review[60+random.IntN(40)] = 2 + 50*int(d.Labels[i]) + int(random.Int64N(50))
 		}
 	}
 	return d

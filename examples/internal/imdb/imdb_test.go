@@ -44,7 +44,7 @@ func TestTokenFiles(t *testing.T) {
 	d, err := readTokens(dir, "train", 2)
 	require.NoError(t, err)
 	require.Len(t, d.Tokens, 2*Length)
-	assert.Equal(t, int64(19999), d.Tokens[Length-1])
+	assert.Equal(t, int(19999), d.Tokens[Length-1])
 	assert.Equal(t, []int{0, 1}, d.Labels)
 
 	write(t, labelsPath, packed(t, []byte{0, 2}))
@@ -142,11 +142,11 @@ func TestTexts(t *testing.T) {
 	train, test, err := Read(dir)
 	require.NoError(t, err)
 	// good 3, bad and film 2, isn't and it 1: tokens 2 to 6.
-	tail := func(d Data, i, n int) []int64 { return d.Tokens[(i+1)*Length-n : (i+1)*Length] }
-	assert.Equal(t, []int64{0, 3, 3, 4, 6, 5, 2}, tail(train, 0, 7))
-	assert.Equal(t, []int64{0, 2, 4, 2}, tail(train, 1, 4))
-	assert.Equal(t, []int64{0, 3, 4}, tail(test, 0, 3))
-	assert.Equal(t, []int64{0, 1, 2, 4}, tail(test, 1, 4), "a word that training does not have is 1")
+	tail := func(d Data, i, n int) []int { return d.Tokens[(i+1)*Length-n : (i+1)*Length] }
+	assert.Equal(t, []int{0, 3, 3, 4, 6, 5, 2}, tail(train, 0, 7))
+	assert.Equal(t, []int{0, 2, 4, 2}, tail(train, 1, 4))
+	assert.Equal(t, []int{0, 3, 4}, tail(test, 0, 3))
+	assert.Equal(t, []int{0, 1, 2, 4}, tail(test, 1, 4), "a word that training does not have is 1")
 	assert.Equal(t, []int{0, 1}, train.Labels)
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "test", "pos")))
 	_, _, err = Read(dir)
@@ -167,7 +167,7 @@ func TestShuffledAndSynthetic(t *testing.T) {
 		for _, token := range s.Tokens[i*Length : (i+1)*Length] {
 			require.True(t, token >= 0 && token < Words)
 			if token >= 2 && token < 102 {
-				require.Equal(t, int64(label), (token-2)/50, "a word of its class")
+				require.Equal(t, int(label), (token-2)/50, "a word of its class")
 				says++
 			}
 		}

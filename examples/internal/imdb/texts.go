@@ -49,19 +49,19 @@ func readTexts(dir string) (train, test Data, err error) {
 	order := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})
-	tokens := map[string]int64{}
+	tokens := map[string]int{}
 	for i, w := range order[:min(len(order), Words-2)] {
-		tokens[w] = int64(i) + 2
+		tokens[w] = int(i) + 2
 	}
 	return tokenised(parts["train"], tokens), tokenised(parts["test"], tokens), nil
 }
 
 // tokenised is the last words of each review, negative ones first.
-func tokenised(classes [2][][]string, tokens map[string]int64) (d Data) {
+func tokenised(classes [2][][]string, tokens map[string]int) (d Data) {
 	for label, reviews := range classes {
 		for _, review := range reviews {
 			last := review[max(0, len(review)-Length):]
-			row := make([]int64, Length)
+			row := make([]int, Length)
 			for i, w := range last {
 				t, ok := tokens[w]
 				if !ok {

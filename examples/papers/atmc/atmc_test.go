@@ -328,7 +328,7 @@ func TestFrictions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cell")
 	h, err := newThermostat(dir, 10, 2)
 	require.NoError(t, err)
-	at := func(step int64, v float64) {
+	at := func(step int, v float64) {
 		h.Observe(infer.Progress{Step: step, State: sgmcmc.SGNHTState{Xi: xi(v, 4)}})
 		require.NoError(t, h.err)
 	}

@@ -76,16 +76,16 @@ func main() {
 		"normalisation with the moments of the minibatch, which has no posterior) or none, which needs small learning "+
 		"rates; frn by default")
 	flag.BoolVar(&s.PSGLD, "psgld", false, "PSGLD as a fifth method; its step is a hundredth of its learning rate")
-	flag.Int64Var(&s.Depth, "depth", 8, "layers of the network, 6 k + 2")
-	flag.Int64Var(&s.Filters, "filters", 8, "filters of its first stage")
+	flag.IntVar(&s.Depth, "depth", 8, "layers of the network, 6 k + 2")
+	flag.IntVar(&s.Filters, "filters", 8, "filters of its first stage")
 	flag.BoolVar(&s.Whole, "whole", false, "images of 32 by 32 pixels instead of 16 by 16")
 	flag.IntVar(&s.Images, "images", 5000, "training images")
 	flag.IntVar(&s.Tests, "tests", 2000, "test images")
-	flag.Int64Var(&s.Epochs, "epochs", 24, "passes over the training images")
-	flag.Int64Var(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
-	flag.Int64Var(&s.Batch, "batch", 64, "images of a batch")
-	flag.Int64Var(&s.Start, "start", 0, "passes before the first cycle that leaves a network; 0 is half of them")
-	flag.Int64Var(&s.SGDEpochs, "sgd-epochs", 0, "passes of SGD; 0 is -epochs")
+	flag.IntVar(&s.Epochs, "epochs", 24, "passes over the training images")
+	flag.IntVar(&s.Cycle, "cycle", 3, "passes in a cycle; each leaves a network, but for the first half of them")
+	flag.IntVar(&s.Batch, "batch", 64, "images of a batch")
+	flag.IntVar(&s.Start, "start", 0, "passes before the first cycle that leaves a network; 0 is half of them")
+	flag.IntVar(&s.SGDEpochs, "sgd-epochs", 0, "passes of SGD; 0 is -epochs")
 	flag.Float64Var(&s.Temperature, "temperature", 0, "temperature of SGHMC, SGNHT and ATMC; 0 is 1, the Bayes posterior")
 	flag.BoolVar(&s.Prepared, "prepared", false, "SGHMC as Wenzel et al. have it: masses, T = 0 and constant steps until "+
 		"-start, and a temperature that rises in the cycle before")
@@ -186,17 +186,17 @@ type settings struct {
 	Net      string `json:"net"`
 	Norm     string `json:"norm"` // of resnet20
 	PSGLD    bool   `json:"psgld"`
-	Depth    int64  `json:"depth"`
-	Filters  int64  `json:"filters"`
+	Depth    int  `json:"depth"`
+	Filters  int  `json:"filters"`
 	Whole    bool   `json:"whole"`
 	Images   int    `json:"images"`
 	Tests    int    `json:"tests"`
-	Epochs   int64  `json:"epochs"`
-	Cycle    int64  `json:"cycle"`
-	Batch    int64  `json:"batch"`
+	Epochs   int  `json:"epochs"`
+	Cycle    int  `json:"cycle"`
+	Batch    int  `json:"batch"`
 	// Presets have these.
-	Start       int64   `json:"start,omitempty"`
-	SGDEpochs   int64   `json:"sgd_epochs,omitempty"`
+	Start       int   `json:"start,omitempty"`
+	SGDEpochs   int   `json:"sgd_epochs,omitempty"`
 	Temperature float64 `json:"temperature,omitempty"`
 	Prepared    bool    `json:"prepared,omitempty"`
 	Only        string  `json:"only,omitempty"`
@@ -330,10 +330,10 @@ const (
 func check(s settings, seeds, workers int) error {
 	for _, v := range []struct {
 		flag        string
-		value, most int64
-	}{{"images", int64(s.Images), mostTraining}, {"tests", int64(s.Tests), mostTests}, {"filters", s.Filters, mostFilters},
+		value, most int
+	}{{"images", int(s.Images), mostTraining}, {"tests", int(s.Tests), mostTests}, {"filters", s.Filters, mostFilters},
 		{"epochs", s.Epochs, most}, {"cycle", s.Cycle, most}, {"batch", s.Batch, mostTraining},
-		{"seeds", int64(seeds), most}, {"workers", int64(workers), most}} {
+		{"seeds", int(seeds), most}, {"workers", int(workers), most}} {
 		if v.value < 1 || v.value > v.most {
 			return fmt.Errorf("-%s is %d: it must be from 1 to %d", v.flag, v.value, v.most)
 		}

@@ -26,7 +26,7 @@ var methods = []string{"SGD", "SGHMC", "SGNHT", "ATMC"}
 type task struct {
 	*classify.Task
 	settings settings
-	side     int64          // of the images
+	side     int          // of the images
 	start    nn.Scheme      // of a chain
 	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
@@ -37,12 +37,12 @@ func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, er
 	for i, d := range []cifar.Data{train, test} {
 		var err error
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, int64(d.Len()), cifar.Channels,
-			int64(d.Side), int64(d.Side)); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, int(d.Len()), cifar.Channels,
+			int(d.Side), int(d.Side)); err != nil {
 			return nil, err
 		}
 	}
-	t := &task{settings: s, side: int64(train.Side)}
+	t := &task{settings: s, side: int(train.Side)}
 	if s.Net != twenty {
 		net, err := layers.ResNetPlusPlus{Size: t.side, Depth: s.Depth, Filters: s.Filters}.Build()
 		if err != nil {
@@ -85,7 +85,7 @@ func (t *task) predictions(d *draws.Draws) ([][][]float64, error) {
 	if t.frozen == nil {
 		return t.Predictions(d, 0)
 	}
-	x := t.Train["x"].T().MustNarrow(0, 0, min(momentsOf, t.N), false)
+	x := t.Train["x"].T().MustNarrow(0, 0, int64(min(momentsOf, t.N)), false)
 	all := make([][][]float64, d.Len(0))
 	for i := range all {
 		p, err := t.Point(d.Row(0, i))
@@ -111,7 +111,7 @@ type result struct {
 	Method   string `json:"method"`
 	Seed     uint64 `json:"seed"`
 	Networks int    `json:"networks"`
-	Updates  int64  `json:"updates"`
+	Updates  int  `json:"updates"`
 
 	Single     classify.Metrics `json:"single"` // of the last network
 	Predictive classify.Metrics `json:"predictive"`
@@ -122,7 +122,7 @@ type result struct {
 	Friction float64 `json:"least_friction"`
 	Xi       float64 `json:"least_xi"`
 	Negative float64 `json:"negative_friction"` // the share of elements and readings
-	Held     int64   `json:"held"`
+	Held     int   `json:"held"`
 	Unstable bool    `json:"unstable,omitempty"` // of -tune: most updates were not finite, and there is nothing else
 }
 
@@ -142,7 +142,7 @@ type setting struct {
 // The samplers have the numbers of SGD with momentum: with ε = √ℓ and mass 1 momenta lose 1 − μ in a step, and an
 // element moves by √(ℓ/N) on average when it is only noise. ATMC's limit is 10/3 of that, as in the paper. PSGLD moves
 // an element with a constant gradient by ℓ/100.
-func (t *task) method(s setting, cycles infer.Cycles, updates int64) (infer.Method, float64, error) {
+func (t *task) method(s setting, cycles infer.Cycles, updates int) (infer.Method, float64, error) {
 	step := math.Sqrt(s.LR)
 	friction := -math.Log(s.Momentum) / step
 	temperature := infer.Constant(cmp.Or(t.settings.Temperature, 1))
@@ -181,7 +181,7 @@ func (t *task) cell(how setting, name string, seed uint64) grid.Cell[*result] {
 }
 
 // epoch is how many batches have seen all images; what is left of them is dropped.
-func (t *task) epoch() int64 { return t.N / min(t.settings.Batch, t.N) }
+func (t *task) epoch() int { return t.N / min(t.settings.Batch, t.N) }
 
 // run makes the run of a method, or goes on with it, in a folder of its own.
 func (t *task) run(ctx context.Context, dir, identity string, how setting, seed uint64) (*result, error) {

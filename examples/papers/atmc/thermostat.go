@@ -19,7 +19,7 @@ import (
 
 // reading is what the thermostats were after an update. Frictions are over the one that was set, D.
 type reading struct {
-	Update   int64   `json:"update"`
+	Update   int   `json:"update"`
 	Friction float64 `json:"friction"` // the least that the sampler applies to an element
 	Xi       float64 `json:"xi"`       // the least thermostat ξ
 	Negative float64 `json:"negative"` // the share of elements whose friction is below 0
@@ -30,13 +30,13 @@ type reading struct {
 // is written, before there is a checkpoint of it.
 type thermostat struct {
 	path     string
-	every    int64
+	every    int
 	friction float64 // D
 	readings []reading
 	err      error
 }
 
-func newThermostat(dir string, every int64, friction float64) (*thermostat, error) {
+func newThermostat(dir string, every int, friction float64) (*thermostat, error) {
 	h := &thermostat{path: filepath.Join(dir, "frictions.json"), every: every, friction: friction}
 	text, err := os.ReadFile(h.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,7 @@ func read(state infer.State, friction float64) (r reading, ok bool, err error) {
 // update takes momenta p to e⁻ᵇʰ p, so that b = −log(p'/p)/h is what the sampler applies, whatever it should.
 func applies(friction float64, xi []float64) (b []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		n := int64(len(xi))
+		n := int(len(xi))
 		layout, err := infer.NewLayout(infer.Shapes{"x": {n}})
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func applies(friction float64, xi []float64) (b []float64, err error) {
 		if err != nil {
 			return err
 		}
-		ones := ts.MustOnes([]int64{n}, gotch.Double, torch.CPU)
+		ones := ts.MustOnes([]int64{int64(n)}, gotch.Double, torch.CPU)
 		h := 0.1 / friction
 		flat := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			return p.Flat.Sum().Mul(0), nil

@@ -16,7 +16,7 @@ type result struct {
 	Temperature float64              `json:"temperature"`
 	Lines       map[string]estimate  `json:"lines"`
 	Simulation  *classify.Simulation `json:"simulation"` // nil at temperature 0
-	Diverged    int64                `json:"diverged"`   // updates of single chains that were held
+	Diverged    int                `json:"diverged"`   // updates of single chains that were held
 }
 
 // The ways to predict from the draws of a cell.
@@ -29,7 +29,7 @@ const (
 )
 
 // runCell runs a cell, or goes on with it, in a folder of its own.
-func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, identity string, every int64,
+func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, identity string, every int,
 	observer infer.Observer) (*result, error) {
 	cycles := s.cycles(c)
 	r := &result{Sampler: c.sampler.name, Temperature: c.temperature, Lines: map[string]estimate{}}
@@ -41,7 +41,7 @@ func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, id
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			return nil, err
 		}
-		thermometer, err := newThermometer(t, func(updates int64) bool {
+		thermometer, err := newThermometer(t, func(updates int) bool {
 			return updates > s.burnIn(c) &&
 				cycles.Ends(updates)
 		}, filepath.Join(own, "temperatures.json"))

@@ -23,8 +23,8 @@ type reviewSettings struct {
 	Reviews    int          `json:"training_reviews"`
 	Validation int          `json:"validation_reviews"`
 	Tests      int          `json:"test_reviews"`
-	Epochs     int64        `json:"epochs"`
-	Batch      int64        `json:"batch"`
+	Epochs     int        `json:"epochs"`
+	Batch      int        `json:"batch"`
 	LR         float64      `json:"learning_rate"`
 	Variance   float64      `json:"prior_variance"`
 	Embedding  float64      `json:"embedding_start"` // standard deviation of the embeddings at the start
@@ -41,7 +41,7 @@ const held = 10
 // reviewScores is the result.
 type reviewScores struct {
 	Settings   reviewSettings     `json:"settings"`
-	Updates    int64              `json:"updates"`
+	Updates    int              `json:"updates"`
 	Validation []classify.Metrics `json:"validation"` // after each epoch
 	Best       int                `json:"best_epoch"` // from 1
 	Scores     classify.Metrics   `json:"scores"`     // of the best epoch, on the test reviews
@@ -110,7 +110,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	if err != nil {
 		return nil, err
 	}
-	n := int64(s.Reviews)
+	n := int(s.Reviews)
 	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		logLik := dist.CategoricalLogits(net.Forward(p, b.Get("x"))).LogProb(b.Get("y")).Mean()
 		return logLik.Add(prior.LogDensity(p).Div(float64(n))), nil
@@ -119,9 +119,9 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	if train["x"], err = torch.FromSlice(s.data[0].Tokens, n, imdb.Length); err != nil {
 		return nil, err
 	}
-	labels := make([]int64, n)
+	labels := make([]int, n)
 	for i, label := range s.data[0].Labels {
-		labels[i] = int64(label)
+		labels[i] = int(label)
 	}
 	if train["y"], err = torch.FromSlice(labels); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	// The last half of the updates has steps that fall to nothing: a mode, not a walk around it.
 	half := updates / 2
 	program := infer.Handwritten(infer.Mean(logPosterior, n), start, train)
-	adam := optim.Adam{Eps: s.Eps, LR: func(step int64) float64 {
+	adam := optim.Adam{Eps: s.Eps, LR: func(step int) float64 {
 		return s.LR * min(1, float64(updates-step)/float64(max(1, updates-half)))
 	}}
 	r := &reviewScores{Settings: s, Updates: updates}
@@ -175,7 +175,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 type chooser struct {
 	net    *nn.Network
 	data   imdb.Data
-	every  int64 // updates of an epoch
+	every  int // updates of an epoch
 	scores *reviewScores
 	then   infer.Observer
 	best   []float64 // its point
@@ -215,7 +215,7 @@ func reviewPredictions(net *nn.Network, last infer.Params, d imdb.Data) (rows []
 	for from := 0; from < d.Len(); from += block {
 		n := min(block, d.Len()-from)
 		err = torch.Do(func(*torch.Scope) error {
-			x, err := torch.FromSlice(d.Tokens[from*imdb.Length:(from+n)*imdb.Length], int64(n), imdb.Length)
+			x, err := torch.FromSlice(d.Tokens[from*imdb.Length:(from+n)*imdb.Length], int(n), imdb.Length)
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func TestReviews(t *testing.T) {
 	require.NoError(t, run(context.Background(), &out, o))
 	var r reviewScores
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
-	assert.Equal(t, int64(8*(360/32)), r.Updates, "a tenth of the 400 is for validation")
+	assert.Equal(t, int(8*(360/32)), r.Updates, "a tenth of the 400 is for validation")
 	require.Len(t, r.Validation, 8)
 	for _, m := range r.Validation {
 		assert.GreaterOrEqual(t, m.NLL, r.Validation[r.Best-1].NLL)

@@ -78,7 +78,7 @@ func main() {
 	flag.StringVar(&o.data, "data", "", "folder of the reviews, for -problem imdb; none are made-up reviews")
 	flag.IntVar(&o.reviews, "reviews", 10000, "reviews to train with, for -problem imdb; with -methods they are 5000 "+
 		"where the flag is not given")
-	flag.Int64Var(&o.epochs, "epochs", 2, "passes over them, for -problem imdb; with -methods those to a mode, of which "+
+	flag.IntVar(&o.epochs, "epochs", 2, "passes over them, for -problem imdb; with -methods those to a mode, of which "+
 		"a variational fit makes half, and a cycle of a sampler is a quarter")
 	flag.Float64Var(&o.variance, "variance", 1, "variance of the prior of the weights, for -problem imdb")
 	flag.BoolVar(&o.methods, "methods", false, "all methods at some temperatures, over seeds, as one table: nine "+
@@ -124,7 +124,7 @@ type options struct {
 	dir         string
 	workers     int
 	seed        uint64
-	every       int64 // updates between checkpoints; 0 is the default
+	every       int // updates between checkpoints; 0 is the default
 	observer    infer.Observer
 
 	preset, temperatures string
@@ -133,7 +133,7 @@ type options struct {
 	methods             bool // all methods
 	problem, data       string
 	reviews             int
-	epochs              int64
+	epochs              int
 	variance, embedding float64
 	given               map[string]bool // the flags that were
 }
@@ -234,7 +234,7 @@ func compute(ctx context.Context, o options) (*summary, error) {
 func (s *summary) sweep(o options) *grid.Grid[*result] {
 	g := &grid.Grid[*result]{Settings: s.Settings, Dir: s.dir, Workers: o.workers, Observer: o.observer}
 	for _, c := range s.Settings.cells() {
-		g.Cells = append(g.Cells, grid.Cell[*result]{Name: c.name(), Updates: s.Settings.updates(c) * int64(c.runs),
+		g.Cells = append(g.Cells, grid.Cell[*result]{Name: c.name(), Updates: s.Settings.updates(c) * int(c.runs),
 			Run: func(ctx context.Context, dir, identity string, observer infer.Observer) (*result, error) {
 				return s.Settings.runCell(ctx, s.task, c, dir, identity, o.every, observer)
 			}})

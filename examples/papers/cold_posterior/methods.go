@@ -10,22 +10,22 @@ import (
 // settings are everything that the results depend on.
 type settings struct {
 	Version      int       `json:"version"` // of this program: raised when the same settings give other results
-	Hidden       []int64   `json:"hidden"`
+	Hidden       []int   `json:"hidden"`
 	Train        int       `json:"training_images"`
-	Batch        int64     `json:"batch"`
+	Batch        int     `json:"batch"`
 	LR           float64   `json:"learning_rate"`
 	Momentum     float64   `json:"momentum"`
-	Cycle        int64     `json:"cycle"` // updates
+	Cycle        int     `json:"cycle"` // updates
 	Temperatures []float64 `json:"temperatures"`
 	Ensembles    int       `json:"ensembles"`
 	Members      int       `json:"members"` // chains of an ensemble, and of the cyclical method
 	Seed         uint64    `json:"seed"`
 	// In cycles: warm-up, time at the temperature without draws, and draws.
-	CyclicalWarmup int64 `json:"cyclical_warmup"`
-	CyclicalSettle int64 `json:"cyclical_settle"`
-	CyclicalDraws  int64 `json:"cyclical_draws"`
-	ConstantWarmup int64 `json:"constant_warmup"`
-	ConstantDraws  int64 `json:"constant_draws"`
+	CyclicalWarmup int `json:"cyclical_warmup"`
+	CyclicalSettle int `json:"cyclical_settle"`
+	CyclicalDraws  int `json:"cyclical_draws"`
+	ConstantWarmup int `json:"constant_warmup"`
+	ConstantDraws  int `json:"constant_draws"`
 }
 
 // whole are the settings of the sweep, a few minutes of two cores; quick is a look at whether it works.
@@ -34,7 +34,7 @@ type settings struct {
 // updates and the slowest directions, those of the prior alone, in about 350. At a learning rate of 0.1 parameters are
 // clearly too hot.
 func whole(seed uint64) settings {
-	return settings{Version: 1, Hidden: []int64{32, 32}, Train: 500, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 300,
+	return settings{Version: 1, Hidden: []int{32, 32}, Train: 500, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 300,
 		Ensembles: 4, Members: 8,
 		Seed: seed, CyclicalWarmup: 5, CyclicalSettle: 10, CyclicalDraws: 20, ConstantWarmup: 4, ConstantDraws: 8,
 		Temperatures: []float64{0.001, 0.0032, 0.01, 0.032, 0.1, 0.32, 1, 3.2}}
@@ -42,7 +42,7 @@ func whole(seed uint64) settings {
 
 func quick(seed uint64) settings {
 	s := whole(seed)
-	s.Hidden, s.Train, s.Batch, s.Cycle, s.Ensembles, s.Members = []int64{8}, 100, 20, 20, 2, 2
+	s.Hidden, s.Train, s.Batch, s.Cycle, s.Ensembles, s.Members = []int{8}, 100, 20, 20, 2, 2
 	s.Temperatures = []float64{0.1, 1}
 	s.CyclicalWarmup, s.CyclicalSettle, s.CyclicalDraws, s.ConstantWarmup, s.ConstantDraws = 2, 1, 5, 2, 4
 	return s
@@ -52,8 +52,8 @@ func quick(seed uint64) settings {
 type sampler struct {
 	name          string
 	cyclical      bool  // steps in cycles and estimated masses
-	warmup        int64 // cycles
-	settle, draws int64
+	warmup        int // cycles
+	settle, draws int
 	runs, chains  int // runs, each with chains of its own and batches in an order of its own
 }
 
@@ -84,8 +84,8 @@ func (s settings) cells() (all []cell) {
 }
 
 // updates of one run of a cell, and those before its draws.
-func (s settings) updates(c cell) int64 { return s.burnIn(c) + c.draws*s.Cycle }
-func (s settings) burnIn(c cell) int64  { return (c.warmup + c.settle) * s.Cycle }
+func (s settings) updates(c cell) int { return s.burnIn(c) + c.draws*s.Cycle }
+func (s settings) burnIn(c cell) int  { return (c.warmup + c.settle) * s.Cycle }
 
 // cycles are those at the temperature of the cell; when it has settled a draw is taken, and temperatures are read, at
 // the end of each. Without cyclical steps they are just intervals.

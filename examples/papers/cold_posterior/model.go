@@ -12,16 +12,16 @@ import (
 const dtype = gotch.Float
 
 // newTask is classification by a perceptron with ReLU and the prior N(0, I) on all weights and biases.
-func newTask(hidden []int64, classes int64, train, test digits.Data) (*classify.Task, error) {
-	inputs := int64(len(train.Pixels) / train.Len())
-	net, err := nn.MLP{Sizes: append(append([]int64{inputs}, hidden...), classes)}.Build()
+func newTask(hidden []int, classes int, train, test digits.Data) (*classify.Task, error) {
+	inputs := int(len(train.Pixels) / train.Len())
+	net, err := nn.MLP{Sizes: append(append([]int{inputs}, hidden...), classes)}.Build()
 	if err != nil {
 		return nil, err
 	}
 	var sets [2]classify.Set
 	for i, d := range []digits.Data{train, test} {
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSliceOn(torch.CPU, dtype, d.Pixels, int64(d.Len()), inputs); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(torch.CPU, dtype, d.Pixels, int(d.Len()), inputs); err != nil {
 			return nil, err
 		}
 	}

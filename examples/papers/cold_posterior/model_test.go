@@ -38,7 +38,7 @@ func TestModel(t *testing.T) {
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)
 	const hidden = 5
-	k, err := newTask([]int64{hidden}, digits.Classes, train, test)
+	k, err := newTask([]int{hidden}, digits.Classes, train, test)
 	require.NoError(t, err)
 	require.Equal(t, (64+1)*hidden+(hidden+1)*10, k.Net.NumParams())
 	streams := torch.NewStreams(1, 2)
@@ -81,7 +81,7 @@ func TestModel(t *testing.T) {
 func TestStarts(t *testing.T) {
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)
-	k, err := newTask([]int64{4}, digits.Classes, train, test)
+	k, err := newTask([]int{4}, digits.Classes, train, test)
 	require.NoError(t, err)
 	values := func(seed uint64) []float64 {
 		p, err := k.Starts(start, seed, 2)

@@ -118,7 +118,7 @@ func printTable(w io.Writer, s settings, t *classify.Task, results []*result) er
 			p.f("\n")
 		}
 	}
-	diverged := int64(0)
+	diverged := int(0)
 	for _, r := range results {
 		diverged += r.Diverged
 	}

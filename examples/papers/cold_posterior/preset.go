@@ -47,7 +47,7 @@ var duffieldIMDB = duffield{Network: network(128), TrainingReviews: 25_000, Test
 	Epochs: 60, BurnIn: 20_000, Thin: 1000, Samples: 27, ParallelEpochs: 30, ParallelChains: 35, EnsembleSize: 15,
 	Seeds: 5, Temperatures: []float64{0.03, 0.1, 0.3, 1, 3}}
 
-func network(units int64) nn.CNNLSTM {
+func network(units int) nn.CNNLSTM {
 	return nn.CNNLSTM{Vocab: 20_000, Length: 100, Embedding: 128, Filters: 64, Kernel: 5, Pool: 4, Hidden: units}
 }
 
@@ -62,11 +62,11 @@ var presets = map[string]studySettings{
 
 // study are some samplers, without modes and fits.
 func (w wenzel) study(walks ...string) studySettings {
-	epoch := int64(w.TrainingReviews / w.BatchSize)
+	epoch := int(w.TrainingReviews / w.BatchSize)
 	return studySettings{Version: 3, Problem: "imdb", Train: w.TrainingReviews, Tests: w.TestReviews, Network: w.Network,
-		Variance: w.PriorVariance, Batch: int64(w.BatchSize), Temperatures: w.Temperatures, Seeds: w.Seeds, Members: 1,
-		Walks: walks, LR: w.LearningRate, Momentum: w.Momentum, Begin: int64(w.SamplingStart) * epoch,
-		Cycle: int64(w.CycleLength) * epoch, MassEvery: epoch, MassBatches: int64(w.PreconditionerBatches),
+		Variance: w.PriorVariance, Batch: int(w.BatchSize), Temperatures: w.Temperatures, Seeds: w.Seeds, Members: 1,
+		Walks: walks, LR: w.LearningRate, Momentum: w.Momentum, Begin: int(w.SamplingStart) * epoch,
+		Cycle: int(w.CycleLength) * epoch, MassEvery: epoch, MassBatches: int(w.PreconditionerBatches),
 		Draws: (w.Epochs - w.SamplingStart) / w.CycleLength}
 }
 
@@ -81,17 +81,17 @@ func (w wenzel) figure3() studySettings {
 
 // study has epochs with the batch that is not whole, as the counts of updates in the paper.
 func (d duffield) study() studySettings {
-	epoch := int64(d.TrainingReviews/d.BatchSize) + 1
+	epoch := int(d.TrainingReviews/d.BatchSize) + 1
 	return studySettings{Version: 3, Problem: "imdb", Train: d.TrainingReviews, Tests: d.TestReviews, Network: d.Network,
-		Variance: d.PriorVariance, Batch: int64(d.BatchSize), Temperatures: d.Temperatures, Seeds: d.Seeds, Members: 1,
-		Walks: []string{"sghmc"}, ModeUpdates: int64(d.MAPEpochs) * epoch, ModeLR: d.LearningRate, ModeEps: 1e-5,
-		FitUpdates: int64(d.VIEpochs) * epoch, FitSamples: d.VISamples, FitScale: math.Exp(d.VIInitLogSD),
-		Begin: int64(d.BurnIn - d.Thin), Cycle: int64(d.Thin), Draws: d.Samples, Published: &d}
+		Variance: d.PriorVariance, Batch: int(d.BatchSize), Temperatures: d.Temperatures, Seeds: d.Seeds, Members: 1,
+		Walks: []string{"sghmc"}, ModeUpdates: int(d.MAPEpochs) * epoch, ModeLR: d.LearningRate, ModeEps: 1e-5,
+		FitUpdates: int(d.VIEpochs) * epoch, FitSamples: d.VISamples, FitScale: math.Exp(d.VIInitLogSD),
+		Begin: int(d.BurnIn - d.Thin), Cycle: int(d.Thin), Draws: d.Samples, Published: &d}
 }
 
 func (d duffield) parallel() studySettings {
 	s := d.study()
-	s.Begin = s.ModeUpdates/int64(d.MAPEpochs)*int64(d.ParallelEpochs) - s.Cycle
+	s.Begin = s.ModeUpdates/int(d.MAPEpochs)*int(d.ParallelEpochs) - s.Cycle
 	s.Members, s.Draws, s.ModeUpdates, s.FitUpdates = d.EnsembleSize, 1, 0, 0
 	return s
 }
@@ -107,8 +107,8 @@ func (s studySettings) own() duffield {
 
 // shortened has all lengths multiplied by a factor.
 func (s studySettings) shortened(factor float64) studySettings {
-	for _, n := range []*int64{&s.Begin, &s.Cycle, &s.ModeUpdates, &s.FitUpdates} {
-		*n = int64(math.Ceil(float64(*n) * factor))
+	for _, n := range []*int{&s.Begin, &s.Cycle, &s.ModeUpdates, &s.FitUpdates} {
+		*n = int(math.Ceil(float64(*n) * factor))
 	}
 	return s
 }
@@ -121,7 +121,7 @@ func (o options) published() (s studySettings, err error) {
 		s.Seeds = o.seeds
 	}
 	if err == nil && o.given["epochs"] {
-		whole := float64(s.Begin+int64(s.Draws)*s.Cycle) * float64(s.Batch) / float64(s.Train)
+		whole := float64(s.Begin+int(s.Draws)*s.Cycle) * float64(s.Batch) / float64(s.Train)
 		s = s.shortened(float64(o.epochs) / whole)
 	}
 	if o.temperatures == "" {

@@ -29,32 +29,32 @@ type studySettings struct {
 	Train        int       `json:"training_cases"`
 	Tests        int       `json:"test_cases"`
 	Variance     float64   `json:"prior_variance"`
-	Batch        int64     `json:"batch"`
+	Batch        int     `json:"batch"`
 	Temperatures []float64 `json:"temperatures"`
 	Seeds        int       `json:"seeds"`
 	Seed         uint64    `json:"seed"` // the first of them
 	Members      int       `json:"members"`
 	Draws        int       `json:"draws"` // networks of a chain, and of a distribution
 	// Modes by Adam, whose step falls to 0 in the second half of the updates.
-	ModeUpdates int64   `json:"mode_updates"`
+	ModeUpdates int   `json:"mode_updates"`
 	ModeLR      float64 `json:"mode_learning_rate"`
 	ModeEps     float64 `json:"mode_eps"`
 	// Samplers start at the modes; draws are those at the ends of cycles, after some at the temperature.
-	Cycle    int64   `json:"cycle"` // updates
-	Settle   int64   `json:"settle"`
+	Cycle    int   `json:"cycle"` // updates
+	Settle   int   `json:"settle"`
 	LR       float64 `json:"learning_rate"`
 	Momentum float64 `json:"momentum"`
 	SGLD     float64 `json:"sgld_learning_rate"`
 	// Variational fits by Adam in the same way, from the mode.
-	FitUpdates int64   `json:"fit_updates"`
+	FitUpdates int   `json:"fit_updates"`
 	FitSamples int     `json:"fit_samples"`
 	FitScale   float64 `json:"fit_start"` // standard deviation at the start
 	// Presets alone have these. With Begin, the updates before the first cycle, samplers start at random and not at modes.
 	Network     nn.CNNLSTM `json:"network,omitzero"`
 	Walks       []string   `json:"walks,omitempty"` // samplers by their files; none are all
-	Begin       int64      `json:"begin,omitempty"`
-	MassEvery   int64      `json:"mass_every,omitempty"` // updates; 0 is Cycle
-	MassBatches int64      `json:"mass_batches,omitempty"`
+	Begin       int      `json:"begin,omitempty"`
+	MassEvery   int      `json:"mass_every,omitempty"` // updates; 0 is Cycle
+	MassBatches int      `json:"mass_batches,omitempty"`
 	Published   *duffield  `json:"published,omitempty"`
 }
 
@@ -83,8 +83,8 @@ func (s studySettings) small() studySettings {
 
 // passed has modes of so many passes over the training cases. A variational fit makes half of their updates, and a
 // cycle is a quarter of them, as in reviewsStudy.
-func (s studySettings) passed(epochs int64) studySettings {
-	n := int64(s.Train)
+func (s studySettings) passed(epochs int) studySettings {
+	n := int(s.Train)
 	s.ModeUpdates = epochs * (n / min(s.Batch, n))
 	s.FitUpdates, s.Cycle = max(1, s.ModeUpdates/2), max(1, s.ModeUpdates/4)
 	return s
@@ -99,7 +99,7 @@ type study struct {
 	law     nn.Scheme         // of the starts
 	tables  map[string]string // sites of which a case sees a few rows
 	dir     string
-	every   int64
+	every   int
 	readAll bool   // configurational temperatures, which are of all training cases
 	fewer   string // says that there are fewer cases than the study is made for; "" where there are not
 }
@@ -111,9 +111,9 @@ func newStudy(o options) (*study, error) {
 	}
 	s := &study{Settings: digitsStudy(o.seed), law: start, dir: filepath.Join(o.dir, "methods-digits"), every: o.every,
 		readAll: true}
-	hidden := []int64{32, 32}
+	hidden := []int{32, 32}
 	if o.quick {
-		s.Settings, s.dir, hidden = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-digits"), []int64{8}
+		s.Settings, s.dir, hidden = s.Settings.small(), filepath.Join(o.dir, "quick", "methods-digits"), []int{8}
 	}
 	train, test, err := digits.Split(s.Settings.Train)
 	if err != nil {
@@ -171,7 +171,7 @@ func reviewStudy(o options) (*study, error) {
 	prints := [2]*string{&s.Settings.TrainSHA, &s.Settings.TestSHA}
 	for i, d := range []imdb.Data{r.data[0], r.data[2].Part(0, min(s.Settings.Tests, r.data[2].Len()))} {
 		sets[i].Labels, *prints[i] = d.Labels, grid.Fingerprint(d.Tokens, d.Labels)
-		if sets[i].X, err = torch.FromSlice(d.Tokens, int64(d.Len()), imdb.Length); err != nil {
+		if sets[i].X, err = torch.FromSlice(d.Tokens, int(d.Len()), imdb.Length); err != nil {
 			return nil, err
 		}
 	}

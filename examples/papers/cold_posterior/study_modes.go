@@ -105,7 +105,7 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 
 // optimiser is Adam whose step falls, or AdamW whose step does not. A variational fit takes no decay, which would act
 // on its standard deviations too.
-func (s studySettings) optimiser(updates int64, decay float64) infer.Method {
+func (s studySettings) optimiser(updates int, decay float64) infer.Method {
 	if s.Published != nil {
 		return optim.AdamW{LR: infer.Constant(s.ModeLR), Eps: s.ModeEps, WeightDecay: &decay}
 	}
@@ -113,8 +113,8 @@ func (s studySettings) optimiser(updates int64, decay float64) infer.Method {
 }
 
 // falling is a step that is constant for half of the updates, and then falls to 0 in a straight line.
-func falling(lr float64, updates int64) infer.Schedule {
-	return func(step int64) float64 { return lr * min(1, 2*float64(updates-step)/float64(updates)) }
+func falling(lr float64, updates int) infer.Schedule {
+	return func(step int) float64 { return lr * min(1, 2*float64(updates-step)/float64(updates)) }
 }
 
 func (s *study) modesPath(seed int) string {

@@ -62,14 +62,14 @@ func (w walk) method(s studySettings, temperature float64) infer.Method {
 
 // posteriorCells are, for each seed and temperature, each sampler and the variational fit. They start at the modes.
 func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
-	add := func(name string, updates int64,
+	add := func(name string, updates int,
 		run func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error)) {
 		cells = append(cells, grid.Cell[[]entry]{Name: name, Updates: updates, Run: run})
 	}
 	for seed := range s.Settings.Seeds {
 		for _, temperature := range s.Settings.Temperatures {
 			for _, w := range s.Settings.walks() {
-				add(s.name(w.file, temperature, seed), s.burnIn()+int64(s.Settings.Draws)*s.Settings.Cycle,
+				add(s.name(w.file, temperature, seed), s.burnIn()+int(s.Settings.Draws)*s.Settings.Cycle,
 					func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
 						return s.walk(ctx, w, temperature, seed, dir, identity, observer)
 					})
@@ -77,7 +77,7 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 			if s.Settings.FitUpdates == 0 {
 				continue
 			}
-			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+int64(s.Settings.Draws),
+			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+int(s.Settings.Draws),
 				func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
 					return s.fit(ctx, temperature, seed, dir, identity, observer)
 				})
@@ -86,7 +86,7 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 	return cells
 }
 
-func (s *study) burnIn() int64 {
+func (s *study) burnIn() int {
 	return cmp.Or(s.Settings.Begin, s.Settings.Cycle) + s.Settings.Settle*s.Settings.Cycle
 }
 
@@ -111,7 +111,7 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 		return nil, err
 	}
 	cycles := s.Settings.cycles()
-	thermometer, err := newThermometer(s.task, func(updates int64) bool {
+	thermometer, err := newThermometer(s.task, func(updates int) bool {
 		return updates > s.burnIn() && cycles.Ends(updates)
 	}, filepath.Join(dir, "temperatures.json"))
 	if err != nil {

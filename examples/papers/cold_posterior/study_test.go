@@ -112,7 +112,7 @@ func TestFirstChain(t *testing.T) {
 	require.Equal(t, [][]float64{{5, 6}}, first[0].Configurational)
 	require.Empty(t, first[1].Kinetic)
 	require.Equal(t, [][]float64{{9, 10}}, first[1].Configurational)
-	require.Equal(t, int64(6), first[1].Updates)
+	require.Equal(t, int(6), first[1].Updates)
 	require.Len(t, all[0].Kinetic, 2)
 }
 
@@ -145,12 +145,12 @@ func TestStudySizedByFlags(t *testing.T) {
 		embedding: 0.05, given: map[string]bool{"reviews": true, "epochs": true}}
 	s, err := newStudy(o)
 	require.NoError(t, err)
-	require.Equal(t, []int64{320, 30, 15, 7}, []int64{int64(s.Settings.Train), s.Settings.ModeUpdates,
+	require.Equal(t, []int{320, 30, 15, 7}, []int{int(s.Settings.Train), s.Settings.ModeUpdates,
 		s.Settings.FitUpdates, s.Settings.Cycle}, "three passes over ten batches of 32")
 	o.given, o.reviews, o.epochs = map[string]bool{"epochs": true}, 10, 1
 	s, err = newStudy(o)
 	require.NoError(t, err)
-	require.Equal(t, []int64{360, 11, 5, 2}, []int64{int64(s.Settings.Train), s.Settings.ModeUpdates,
+	require.Equal(t, []int{360, 11, 5, 2}, []int{int(s.Settings.Train), s.Settings.ModeUpdates,
 		s.Settings.FitUpdates, s.Settings.Cycle}, "all made-up reviews, but a tenth")
 	require.Equal(t, reviewsStudy(1), reviewsStudy(1).passed(2))
 }

@@ -62,7 +62,7 @@ func outputs(o options) (out [2]string, err error) {
 func TestQuickSweep(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions(dir)
-	var steps []int64
+	var steps []int
 	o.observer = infer.ObserverFunc(func(p infer.Progress) { steps = append(steps, p.Step, p.Steps) })
 	out, err := outputs(o)
 	require.NoError(t, err)
@@ -89,13 +89,13 @@ func TestQuickSweep(t *testing.T) {
 		}
 	}
 	// Progress went from the first update of the sweep to the last.
-	total := int64(0)
+	total := int(0)
 	for _, c := range s.Settings.cells() {
-		total += s.Settings.updates(c) * int64(c.runs)
+		total += s.Settings.updates(c) * int(c.runs)
 	}
 	require.Len(t, steps, 2*int(total))
 	for i := range total {
-		require.Equal(t, []int64{i + 1, total}, steps[2*i:2*i+2])
+		require.Equal(t, []int{i + 1, total}, steps[2*i:2*i+2])
 	}
 
 	// What is there is read, printed and drawn.
@@ -150,11 +150,11 @@ func TestReadingsAfterTheCheckpointAreDropped(t *testing.T) {
 	require.NoError(t, classify.WriteJSON(path, stored))
 	train, test, err := digits.Split(60)
 	require.NoError(t, err)
-	k, err := newTask([]int64{4}, digits.Classes, train, test)
+	k, err := newTask([]int{4}, digits.Classes, train, test)
 	require.NoError(t, err)
-	for resumed, want := range map[int64][]infer.Reading{0: {}, 40: {{Updates: 20}, {Updates: 40, Temperature: 0.1}},
+	for resumed, want := range map[int][]infer.Reading{0: {}, 40: {{Updates: 20}, {Updates: 40, Temperature: 0.1}},
 		59: {{Updates: 20}, {Updates: 40, Temperature: 0.1}}} {
-		m, err := newThermometer(k, func(int64) bool { return false }, path)
+		m, err := newThermometer(k, func(int) bool { return false }, path)
 		require.NoError(t, err)
 		for step := resumed + 1; step < 100; step++ {
 			m.Observe(infer.Progress{Step: step, Resumed: resumed})
@@ -168,11 +168,11 @@ func TestReadingsAfterTheCheckpointAreDropped(t *testing.T) {
 func TestCancelledSweepGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	o := testOptions(dir)
-	for _, stop := range []int64{15, 75, 130} {
+	for _, stop := range []int{15, 75, 130} {
 		ctx, cancel := context.WithCancel(context.Background())
-		n := int64(0)
+		n := int(0)
 		o.every = 1000 // so that checkpoints are those of the cancellation
-		resumed := int64(0)
+		resumed := int(0)
 		o.observer = infer.ObserverFunc(func(p infer.Progress) {
 			resumed = max(resumed, p.Resumed)
 			if n++; n == stop {

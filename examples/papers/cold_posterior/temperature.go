@@ -21,7 +21,7 @@ type thermometer struct {
 }
 
 // newThermometer reads configurational temperatures on all training data.
-func newThermometer(t *classify.Task, when func(updates int64) bool, path string) (*thermometer, error) {
+func newThermometer(t *classify.Task, when func(updates int) bool, path string) (*thermometer, error) {
 	reader, err := t.Thermometer(when)
 	if err != nil {
 		return nil, err

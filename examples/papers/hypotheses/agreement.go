@@ -23,13 +23,13 @@ type comparison struct {
 	Chains      int     `json:"chains"`
 	Cases       int     `json:"test_cases"`
 	Steps       int     `json:"leapfrog_steps"`
-	Warmup      int64   `json:"hmc_warmup"`
+	Warmup      int   `json:"hmc_warmup"`
 	HMCThin     int     `json:"hmc_thin,omitempty"` // transitions for a draw; 0 is 1
-	Draws       int64   `json:"draws"`              // of each chain of both
+	Draws       int   `json:"draws"`              // of each chain of both
 	LR          float64 `json:"learning_rate"`
 	Momentum    float64 `json:"momentum"`
-	Burn        int64   `json:"sghmc_warmup"`
-	Thin        int64   `json:"sghmc_thin"`
+	Burn        int   `json:"sghmc_warmup"`
+	Thin        int   `json:"sghmc_thin"`
 	Seed        uint64  `json:"seed"`
 }
 
@@ -41,7 +41,7 @@ func compared(o options, depth int, temperature float64, seed uint64) comparison
 	}
 	if p, ok := presets[o.preset]; ok {
 		c.Chains, c.Cases, c.Steps, c.Warmup = p.Chains, p.TestCases, p.LeapfrogSteps, p.BurnIn
-		c.HMCThin, c.Draws = p.Thin, p.Draws/int64(p.Thin)
+		c.HMCThin, c.Draws = p.Thin, p.Draws/int(p.Thin)
 		c.Burn *= c.Draws / 100
 	}
 	return c

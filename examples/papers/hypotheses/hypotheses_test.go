@@ -99,7 +99,7 @@ func TestDataFromThePrior(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, a.Labels, b.Labels)
 	require.Equal(t, 203, a.Net.NumParams(), "as in the paper")
-	require.Equal(t, int64(priorTrain), a.N)
+	require.Equal(t, int(priorTrain), a.N)
 	counts := make([]float64, priorClasses)
 	for _, l := range a.Labels {
 		counts[l]++
@@ -129,17 +129,17 @@ func TestPriorPredictive(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{(0.25 + 0.5) / 2, (0.75 + 0.5) / 2}, p, 1e-12)
 	assert.InDelta(t, math.Log(4), entropy([]float64{0.25, 0.25, 0.25, 0.25, 0}), 1e-12)
 
-	narrow, err := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 1e-6}, Networks: 20,
+	narrow, err := histograms{Hidden: []int{8}, Prior: priorOf{Kind: "normal", Variance: 1e-6}, Networks: 20,
 		Seed: 1}.run(context.Background())
 	require.NoError(t, err)
 	assert.InDelta(t, math.Log(10), narrow["entropy"], 1e-3, "networks of nearly zero are uniform")
-	wide, err := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20,
+	wide, err := histograms{Hidden: []int{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20,
 		Seed: 1}.run(context.Background())
 	require.NoError(t, err)
 	assert.Greater(t, wide["largest"], wide["largest_average"])
 
 	// The networks of a picture are those of the trial, and a histogram has all of a network's probability.
-	trial := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20, Seed: 1}
+	trial := histograms{Hidden: []int{8}, Prior: priorOf{Kind: "normal", Variance: 10}, Networks: 20, Seed: 1}
 	all, err := trial.classes()
 	require.NoError(t, err)
 	require.Len(t, all, 20)
@@ -174,7 +174,7 @@ func TestPredictivePicture(t *testing.T) {
 	// its four networks: two priors give a share the same height, to a dot at both ends of either bar.
 	var heights, shares []float64
 	for _, variance := range []float64{0.2, 10} {
-		trial := histograms{Hidden: []int64{8}, Prior: priorOf{Kind: "normal", Variance: variance}, Networks: 6, Seed: 1}
+		trial := histograms{Hidden: []int{8}, Prior: priorOf{Kind: "normal", Variance: variance}, Networks: 6, Seed: 1}
 		require.NoError(t, drawHistograms(o.dir, []histograms{trial}))
 		file, err := os.Open(filepath.Join(o.dir, "predictive.png"))
 		require.NoError(t, err)
@@ -267,7 +267,7 @@ func TestRowsAreWhatTheySay(t *testing.T) {
 				trial := r.trial(o, 1)
 				if s, ok := trial.(sampling); ok {
 					require.LessOrEqual(t, s.Train, base(o, 1).Train, r.name)
-					s.Batch = min(s.Batch, int64(s.Train)) // as it is run
+					s.Batch = min(s.Batch, int(s.Train)) // as it is run
 					switch one.name {
 					case "batch":
 						require.Equal(t, fmt.Sprintf("batch %d", s.Batch), r.group)

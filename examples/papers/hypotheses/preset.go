@@ -4,7 +4,7 @@ package main
 // are before thinning. The step sizes of HMC are adapted, there and here.
 type wenzelHMC struct {
 	Chains, TestCases, LeapfrogSteps int
-	BurnIn, Draws                    int64
+	BurnIn, Draws                    int
 	Thin                             int
 }
 

@@ -42,7 +42,7 @@ const (
 )
 
 // digitsTask is a perceptron on images of digits.
-func digitsTask(train int, hidden []int64, prior priorOf, tune bool) (*classify.Task, error) {
+func digitsTask(train int, hidden []int, prior priorOf, tune bool) (*classify.Task, error) {
 	if train < 1 || train > mostImages {
 		return nil, fmt.Errorf("%d images to train with: it must be from 1 to %d", train, mostImages)
 	}
@@ -52,7 +52,7 @@ func digitsTask(train int, hidden []int64, prior priorOf, tune bool) (*classify.
 	}
 	part := func(from, to int) (classify.Set, error) {
 		x, err := torch.FromSliceOn(torch.CPU, gotch.Float, first.Pixels[from*digits.Pixels:to*digits.Pixels],
-			int64(to-from), digits.Pixels)
+			int(to-from), digits.Pixels)
 		return classify.Set{X: x, Labels: first.Labels[from:to]}, err
 	}
 	a, err := part(0, train)
@@ -62,12 +62,12 @@ func digitsTask(train int, hidden []int64, prior priorOf, tune bool) (*classify.
 	b, err := part(mostImages, mostImages+tuneImages)
 	if !tune && err == nil {
 		b.Labels = rest.Labels
-		b.X, err = torch.FromSliceOn(torch.CPU, gotch.Float, rest.Pixels, int64(rest.Len()), digits.Pixels)
+		b.X, err = torch.FromSliceOn(torch.CPU, gotch.Float, rest.Pixels, int(rest.Len()), digits.Pixels)
 	}
 	if err != nil {
 		return nil, err
 	}
-	net, err := nn.MLP{Sizes: append(append([]int64{digits.Pixels}, hidden...), digits.Classes)}.Build()
+	net, err := nn.MLP{Sizes: append(append([]int{digits.Pixels}, hidden...), digits.Classes)}.Build()
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ const (
 // priorTask is a network of some depth on such data.
 func priorTask(depth, cases int, seed uint64) (*classify.Task, error) {
 	build := func(depth int) (*nn.Network, error) {
-		sizes := []int64{priorInputs}
+		sizes := []int{priorInputs}
 		for range depth {
 			sizes = append(sizes, priorUnits)
 		}
@@ -103,7 +103,7 @@ func priorTask(depth, cases int, seed uint64) (*classify.Task, error) {
 	for i := range x {
 		x[i] = random.NormFloat64()
 	}
-	all, err := torch.FromSlice(x, int64(n), priorInputs)
+	all, err := torch.FromSlice(x, int(n), priorInputs)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func priorTask(depth, cases int, seed uint64) (*classify.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	test, err := torch.FromSlice(x[priorTrain*priorInputs:], int64(cases), priorInputs)
+	test, err := torch.FromSlice(x[priorTrain*priorInputs:], int(cases), priorInputs)
 	if err != nil {
 		return nil, err
 	}

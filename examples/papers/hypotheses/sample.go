@@ -16,16 +16,16 @@ import (
 // the temperature without draws, and draws are in cycles.
 type sampling struct {
 	Train       int     `json:"training_images"`
-	Hidden      []int64 `json:"hidden"`
+	Hidden      []int `json:"hidden"`
 	Prior       priorOf `json:"prior"`
 	Temperature float64 `json:"temperature"`
-	Batch       int64   `json:"batch"`
+	Batch       int   `json:"batch"`
 	LR          float64 `json:"learning_rate"`
 	Momentum    float64 `json:"momentum"`
-	Cycle       int64   `json:"cycle"` // updates
-	Warmup      int64   `json:"warmup"`
-	Settle      int64   `json:"settle"`
-	Draws       int64   `json:"draws"`
+	Cycle       int   `json:"cycle"` // updates
+	Warmup      int   `json:"warmup"`
+	Settle      int   `json:"settle"`
+	Draws       int   `json:"draws"`
 	Cyclical    bool    `json:"cyclical"`
 	Masses      bool    `json:"masses"`
 	Chains      int     `json:"chains"`
@@ -37,18 +37,18 @@ type sampling struct {
 // base are the settings that the tests start from. The learning rate is the largest of -tune at which parameters are
 // not too hot at T = 1.
 func base(o options, seed uint64) sampling {
-	s := sampling{Train: mostImages, Hidden: []int64{32, 32}, Prior: priorOf{Kind: "normal", Variance: 1},
+	s := sampling{Train: mostImages, Hidden: []int{32, 32}, Prior: priorOf{Kind: "normal", Variance: 1},
 		Temperature: 1, Batch: 100, LR: 0.03, Momentum: 0.98, Cycle: 150, Warmup: 4, Settle: scaled(4, o),
 		Draws: scaled(12, o), Cyclical: true, Masses: true, Chains: 4, Seed: seed}
 	if o.quick {
-		s.Train, s.Hidden, s.Batch, s.Cycle = quickImages, []int64{6}, 30, 8
+		s.Train, s.Hidden, s.Batch, s.Cycle = quickImages, []int{6}, 30, 8
 		s.Warmup, s.Settle, s.Draws, s.Chains = 1, 1, 3, 2
 	}
 	return s
 }
 
 // scaled is a number of cycles or draws at the size asked for, at least 1.
-func scaled(n int64, o options) int64 { return max(1, int64(float64(n)*o.size+0.5)) }
+func scaled(n int, o options) int { return max(1, int(float64(n)*o.size+0.5)) }
 
 func (s sampling) kind() string { return "sghmc" }
 
@@ -67,7 +67,7 @@ func (s sampling) run(ctx context.Context) (values, error) {
 		method.EstimateMass = &sgmcmc.Estimate{Every: s.Cycle}
 	}
 	burn := (s.Warmup + s.Settle) * s.Cycle
-	thermometer, err := t.Thermometer(func(updates int64) bool { return updates > burn && cycles.Ends(updates) })
+	thermometer, err := t.Thermometer(func(updates int) bool { return updates > burn && cycles.Ends(updates) })
 	if err != nil {
 		return nil, err
 	}

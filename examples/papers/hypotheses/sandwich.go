@@ -13,7 +13,7 @@ import (
 // and 20), each for a number of cycles. The temperature is 0, 1 and 0, and the steps fall in cosines at 0 alone.
 type sandwich struct {
 	sampling
-	Phase int64 `json:"phase"` // cycles
+	Phase int `json:"phase"` // cycles
 }
 
 func (s sandwich) kind() string { return "sandwich" }

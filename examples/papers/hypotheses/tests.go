@@ -125,17 +125,17 @@ var tests = []test{
 			return s
 		}), columns: predictions},
 	{name: "batch", about: "sizes of the minibatch", question: "Is it the noise of small minibatches?",
-		rows: over(unlessQuick([]int64{25, 100, mostImages}, []int64{15, 30, quickImages}),
-			func(n int64) string { return fmt.Sprintf("batch %d", n) },
-			func(n int64, s *sampling) { s.Batch = n }), columns: predictions, loss: "nll"},
+		rows: over(unlessQuick([]int{25, 100, mostImages}, []int{15, 30, quickImages}),
+			func(n int) string { return fmt.Sprintf("batch %d", n) },
+			func(n int, s *sampling) { s.Batch = n }), columns: predictions, loss: "nll"},
 	{name: "data", about: "numbers of training images", question: "Is it the number of data?",
 		rows: over(unlessQuick([]int{100, 250, mostImages}, []int{15, 30, quickImages}),
 			func(n int) string { return fmt.Sprintf("%d images", n) },
 			func(n int, s *sampling) { s.Train = n }), columns: predictions, loss: "nll"},
 	{name: "capacity", about: "widths and depths of the network", question: "Is it the capacity of the network?",
-		rows: over(always([][]int64{{8, 8}, {32, 32}, {128, 128}, {32}, {32, 32, 32}}),
-			func(h []int64) string { return fmt.Sprintf("hidden %v", h) },
-			func(h []int64, s *sampling) { s.Hidden = h }), columns: predictions, loss: "nll"},
+		rows: over(always([][]int{{8, 8}, {32, 32}, {128, 128}, {32}, {32, 32, 32}}),
+			func(h []int) string { return fmt.Sprintf("hidden %v", h) },
+			func(h []int, s *sampling) { s.Hidden = h }), columns: predictions, loss: "nll"},
 	{name: "prior", about: "variances of the prior, and He priors", question: "Is it the prior?",
 		rows: over(always(priors), priorOf.String, func(p priorOf, s *sampling) { s.Prior = p }), columns: predictions,
 		loss: "nll"},
@@ -149,8 +149,8 @@ var tests = []test{
 			{"entropy", "entropy, one", false}, {"entropy_average", "entropy, average", false}}},
 	{name: "sandwich", about: "SGD, then SGHMC at T = 1, then SGD again",
 		question: "Is the sampler lost where no good network is? Single networks after each phase.",
-		rows: each([]int64{1}, func(int64) string { return "SGD, SGHMC, SGD" },
-			func(_ int64, o options, seed uint64) trial {
+		rows: each([]int{1}, func(int) string { return "SGD, SGHMC, SGD" },
+			func(_ int, o options, seed uint64) trial {
 				s := base(o, seed)
 				return sandwich{sampling: s, Phase: s.Warmup + s.Settle}
 			}), columns: []column{{"nll_sgd", "NLL, SGD", false}, {"nll_sghmc", "NLL, SGHMC", false},
@@ -159,7 +159,7 @@ var tests = []test{
 	{name: "limit", about: "the loss of an ensemble of infinitely many networks",
 		question: "Is it that there are too few networks? C(S) of S networks, fitted by C + a/S + b/S².",
 		rows: over(always([]string{"limit"}), func(s string) string { return s }, func(_ string, s *sampling) {
-			chains := int64(s.Chains)
+			chains := int(s.Chains)
 			s.Draws, s.Limit = max(2*s.Draws, (fewestForLimit+chains-1)/chains), true
 		}), columns: []column{{"networks", "networks", false}, {"nll", "NLL", false}, {"limit", "NLL of infinitely many",
 			false}, {"gibbs", "NLL of one", false}}, loss: "limit"},

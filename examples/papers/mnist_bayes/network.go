@@ -25,20 +25,20 @@ type network struct {
 // apart than 1, and the loss of an example is at least −log(e/(e + 9)) = 1.4612.
 var hidden = []struct {
 	name   string
-	units  []int64
+	units  []int
 	width  float64
 	output nn.Layer
 }{
-	{"M1", []int64{40}, 100, nil},
-	{"M3", []int64{40, 40, 40}, 100, nil},
-	{"M3*", []int64{40, 40, 40}, 2000, nn.Sigmoid{}},
+	{"M1", []int{40}, 100, nil},
+	{"M3", []int{40, 40, 40}, 100, nil},
+	{"M3*", []int{40, 40, 40}, 2000, nn.Sigmoid{}},
 }
 
 // networks builds them for images of so many pixels.
-func networks(pixels, classes int64) (map[string]*network, error) {
+func networks(pixels, classes int) (map[string]*network, error) {
 	all := map[string]*network{}
 	for _, h := range hidden {
-		sizes := append(append([]int64{pixels}, h.units...), classes)
+		sizes := append(append([]int{pixels}, h.units...), classes)
 		net, err := nn.MLP{Sizes: sizes, Activation: nn.Sigmoid{}, Output: h.output}.Build()
 		if err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func (n *network) target(data int) infer.Target {
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
 		ll := dist.CategoricalLogits(n.logits(p, b.Get("x"))).LogProb(b.Get("y")).Sum()
 		return p.Flat.Sum().Mul(0).Add(prior), ll
-	}, int64(data))
+	}, int(data))
 }
 
 // box is the prior as the start of a path: flat within the walls.

@@ -16,7 +16,7 @@ type resampled struct {
 	total        int // data to choose from
 	size, copies int
 	seed, stream uint64
-	given        int64
+	given        int
 }
 
 func newResampled(data infer.Batch, size, copies int, seed, stream uint64) (*resampled, error) {
@@ -30,9 +30,9 @@ func (r *resampled) Next() (infer.Batch, error) {
 	err := torch.Do(func(s *torch.Scope) error {
 		// Two numbers, of the batch and of the stream, make the second seed: streams are fewer than 2^20.
 		rng := rand.New(rand.NewPCG(r.seed, uint64(r.given)<<20|r.stream))
-		index := make([]int64, r.size*max(r.copies, 1))
+		index := make([]int, r.size*max(r.copies, 1))
 		for i := range index {
-			index[i] = rng.Int64N(int64(r.total))
+			index[i] = int(rng.Int64N(int64(r.total)))
 		}
 		at, err := torch.FromSlice(index)
 		if err != nil {
@@ -44,8 +44,8 @@ func (r *resampled) Next() (infer.Batch, error) {
 				return fmt.Errorf("batch tensor %q: %w", name, err)
 			}
 			if r.copies > 0 {
-				shape := append([]int64{int64(r.size), int64(r.copies)}, rows.MustSize()[1:]...)
-				if rows, err = rows.View(shape, false); err != nil {
+				shape := append([]int{int(r.size), int(r.copies)}, torch.Ints(rows.MustSize()[1:])...)
+				if rows, err = rows.View(torch.Int64s(shape), false); err != nil {
 					return fmt.Errorf("batch tensor %q: %w", name, err)
 				}
 			}

@@ -197,7 +197,7 @@ func TestBlockIsSGHMC(t *testing.T) {
 		require.NoError(t, err)
 		y, err := torch.ToSlice[float64](b["y"])
 		require.NoError(t, err)
-		z, err := streams.Normal([]int64{pima.Features}, torch.DTypeOf[float64](), torch.CPU)
+		z, err := streams.Normal([]int{pima.Features}, torch.DTypeOf[float64](), torch.CPU)
 		require.NoError(t, err)
 		noise, err := torch.ToSlice[float64](z)
 		require.NoError(t, err)

@@ -99,7 +99,7 @@ func (t *task) batches(r tableRow, seed uint64) (infer.Batches, error) {
 }
 
 // sghmc is the method of the SGHMC rows, for points of a shape.
-func sghmc(shape ...int64) (infer.Method, error) {
+func sghmc(shape ...int) (infer.Method, error) {
 	return sgmcmc.SGHMC{LR: infer.Constant(sghmcStep), Alpha: infer.Constant(sghmcFriction), Sigma: 1,
 		Momenta: torch.Zeros(shape...)}, nil
 }

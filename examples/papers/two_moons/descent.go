@@ -22,8 +22,8 @@ type descent struct {
 
 // descend draws a network of one width from the prior and moves it by steps of 1/λ_max(Θ) in the units of the kernel,
 // parameter by parameter s_j² times the gradient.
-func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, seed uint64) (d descent, err error) {
-	shape := []int64{2}
+func (p prior) descend(width int, x, to [][2]float64, y []float64, steps int, seed uint64) (d descent, err error) {
+	shape := []int{2}
 	for range p.hidden {
 		shape = append(shape, width)
 	}
@@ -130,7 +130,7 @@ func (p prior) descend(width int64, x, to [][2]float64, y []float64, steps int, 
 	for _, at := range x {
 		flat = append(flat, at[:]...)
 	}
-	batch := infer.Batch{"x": torch.New(flat, int64(n), 2), "y": torch.New(y)}
+	batch := infer.Batch{"x": torch.New(flat, int(n), 2), "y": torch.New(y)}
 	for range steps {
 		_, gradient, err := evaluate(climb, net, theta, batch)
 		if err != nil {

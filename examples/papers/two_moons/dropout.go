@@ -41,7 +41,7 @@ func (m masked) Next() (infer.Batch, error) {
 	source := torch.NewSource(m.seed, uint64(at.Epoch)<<32+uint64(at.Index))
 	out := infer.Batch{"x": b["x"], "y": b["y"]}
 	for i, layer := range m.model.dropoutLayers() {
-		u, err := source.Uniform([]int64{n, m.model.mlp.Sizes[i+1]}, gotch.Double, torch.CPU)
+		u, err := source.Uniform([]int{n, m.model.mlp.Sizes[i+1]}, gotch.Double, torch.CPU)
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,7 @@ func (t *task) wideLimit(map[string]outcome) ([]claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, width := range []int64{50, 100, 200, 400} {
+	for _, width := range []int{50, 100, 200, 400} {
 		k, err := wide.tangentKernels(a, b, width, t.tangents, t.seed)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (t *task) descents() (linear, nearer float64, text string, err error) {
 	}
 	var texts []string
 	var means []float64
-	for _, width := range []int64{25, 100, 400} {
+	for _, width := range []int{25, 100, 400} {
 		var distances []float64
 		for draw := range uint64(t.descended) {
 			d, err := wide.descend(width, x, t.test.x[:min(test, len(t.test.x))], y, steps, t.seed*uint64(t.descended)+draw)

@@ -54,7 +54,7 @@ func main() {
 	flag.Float64Var(&o.tau, "tau", 0, "standard deviation of the prior; 0 is 100, and 1 with -reference")
 	flag.BoolVar(&o.tune, "tune", false, "compare settings on the validation points of a seed that is not scored")
 	flag.BoolVar(&o.reference, "reference", false, "a small network on which NUTS converges, and the methods beside it")
-	flag.Int64Var(&o.units, "units", 8, "hidden units of the network of -reference")
+	flag.IntVar(&o.units, "units", 8, "hidden units of the network of -reference")
 	command.Main("two_moons", func(ctx context.Context) error { return run(ctx, os.Stdout, o) })
 }
 
@@ -63,7 +63,7 @@ type options struct {
 	out                          string
 	seed                         uint64
 	seeds, workers               int
-	units                        int64
+	units                        int
 	tau                          float64
 }
 
@@ -79,7 +79,7 @@ func (o options) problem() (s settings, mlp nn.MLP, tau float64) {
 		s = quick
 	}
 	if o.reference {
-		mlp, tau = nn.MLP{Sizes: []int64{2, o.units, 1}, Activation: nn.Tanh{}}, 1
+		mlp, tau = nn.MLP{Sizes: []int{2, o.units, 1}, Activation: nn.Tanh{}}, 1
 	}
 	if o.tau != 0 {
 		tau = o.tau

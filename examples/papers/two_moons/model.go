@@ -16,7 +16,7 @@ type model struct {
 }
 
 // sizes are those of the network of the methods: three hidden layers of 32 ReLU units, 2241 parameters.
-var sizes = []int64{2, 32, 32, 32, 1}
+var sizes = []int{2, 32, 32, 32, 1}
 
 func newModel(mlp nn.MLP, tau float64, n int) (model, error) {
 	net, err := mlp.Build()

@@ -19,8 +19,8 @@ func (p prior) tangentKernel(a, b [2]float64) (float64, error) {
 
 // tangentKernels are those of networks of one width drawn from the prior: Σ_j s_j² ∂f(a)/∂θ_j ∂f(b)/∂θ_j, with s_j the
 // standard deviation of parameter j.
-func (p prior) tangentKernels(a, b [2]float64, width int64, draws int, seed uint64) (out []float64, err error) {
-	shape := []int64{2}
+func (p prior) tangentKernels(a, b [2]float64, width int, draws int, seed uint64) (out []float64, err error) {
+	shape := []int{2}
 	for range p.hidden {
 		shape = append(shape, width)
 	}

@@ -16,7 +16,7 @@ import (
 // What is judged of a network with tanh is the same for its twins, with units in another order and with other signs,
 // whose logits are the same; single weights are not.
 func TestInvariants(t *testing.T) {
-	mlp := nn.MLP{Sizes: []int64{2, 3, 1}, Activation: nn.Tanh{}}
+	mlp := nn.MLP{Sizes: []int{2, 3, 1}, Activation: nn.Tanh{}}
 	task, err := newTask(quickReference, mlp, 3, 1)
 	require.NoError(t, err)
 	start, err := task.starts(1)

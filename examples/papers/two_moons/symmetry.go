@@ -53,10 +53,10 @@ func (t *task) losses(p infer.Params) (out []float64, err error) {
 const stations = 21 // from one member to another, with both ends
 
 // barrier is how much higher the loss gets on the straight line between two members than at the worse end.
-func (t *task) barrier(a, b int64) (float64, error) {
+func (t *task) barrier(a, b int) (float64, error) {
 	var loss []float64
 	err := torch.Do(func(*torch.Scope) error {
-		from, to := t.members.Flat.T().MustSelect(0, a, false), t.members.Flat.T().MustSelect(0, b, false)
+		from, to := t.members.Flat.T().MustSelect(0, int64(a), false), t.members.Flat.T().MustSelect(0, int64(b), false)
 		var line []torch.Tensor
 		for i := range stations {
 			s := float64(i) / (stations - 1)
@@ -89,7 +89,7 @@ func (t *task) landscape(map[string]outcome) ([]claim, error) {
 	higher := 0
 	for a := range t.settings.members {
 		for b := range a {
-			h, err := t.barrier(int64(a), int64(b))
+			h, err := t.barrier(int(a), int(b))
 			if err != nil {
 				return nil, err
 			}

@@ -17,7 +17,7 @@ import (
 // settings are the sizes of a run.
 type settings struct {
 	train, test, validation int
-	epochs                  int64 // of Adam
+	epochs                  int // of Adam
 	members                 int   // of the ensembles
 	samples                 int   // draws of the approximations that are drawn from
 	short, long             chain // of SGLD and SGHMC
@@ -67,12 +67,12 @@ type task struct {
 	members                 infer.Params // of the deep ensemble, of shape [K, d]; the first is the MAP
 	modeSeconds             float64
 	traces                  map[string]*draws.Draws // of the samplers whose paths are looked at
-	held                    map[string]int64        // updates of each that were not finite and left out
+	held                    map[string]int        // updates of each that were not finite and left out
 	notes                   []string
 }
 
 func newTask(s settings, mlp nn.MLP, seed uint64, tau float64) (*task, error) {
-	t := &task{settings: s, seed: seed, traces: map[string]*draws.Draws{}, held: map[string]int64{}}
+	t := &task{settings: s, seed: seed, traces: map[string]*draws.Draws{}, held: map[string]int{}}
 	var err error
 	if t.model, err = newModel(mlp, tau, s.train); err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (t *task) batches() (infer.Batches, error) {
 }
 
 // adamUpdates are the updates of the epochs of Adam.
-func (t *task) adamUpdates() int64 {
-	return t.epochs * int64((t.settings.train+batchSize-1)/batchSize)
+func (t *task) adamUpdates() int {
+	return t.epochs * int((t.settings.train+batchSize-1)/batchSize)
 }
 
 // optimise runs Adam from k Kaiming normal starts.
@@ -126,7 +126,7 @@ func (t *task) optimise(ctx context.Context, k int) (infer.Params, error) {
 
 // program is a mean log posterior, a start and the data.
 func (t *task) program(mean infer.LogPosterior, start infer.Params) infer.Program {
-	return infer.Handwritten(infer.Mean(mean, int64(t.model.n)), start, t.data)
+	return infer.Handwritten(infer.Mean(mean, int(t.model.n)), start, t.data)
 }
 
 // starts are k draws of the initialiser, of shape [d] for k = 1 and [k, d] otherwise; the first are the

@@ -399,7 +399,7 @@ func kernelAt(t *testing.T, p prior, a, b [2]float64) pair {
 func TestPriorNetworks(t *testing.T) {
 	const width, draws = 20, 4000
 	limit := kernelAt(t, wide, inputA, inputB)
-	net, err := nn.MLP{Sizes: []int64{2, width, width, width, 1}}.Build()
+	net, err := nn.MLP{Sizes: []int{2, width, width, width, 1}}.Build()
 	require.NoError(t, err)
 	var na, nb []float64
 	for part := range uint64(4) {
@@ -470,7 +470,7 @@ func TestTangentKernel(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, theta, at, 1e-12)
 	for _, c := range []struct {
-		hidden, width int64
+		hidden, width int
 		draws         int
 	}{{1, 3, 2000}, {3, 200, 40}} {
 		p := prior{weightVariance: 1.6, biasVariance: 0.1, hidden: int(c.hidden)}
@@ -490,7 +490,7 @@ func TestDescentIsThatOfTheTangentKernel(t *testing.T) {
 	y := []float64{-1, -1, -1, 1, 1}
 	to := [][2]float64{{0.5, 0.5}, {-0.5, 0.7}, {1.5, -0.3}}
 	var mean, se [2]float64
-	for i, width := range []int64{20, 320} {
+	for i, width := range []int{20, 320} {
 		var apart []float64
 		for seed := range uint64(30) {
 			d, err := wide.descend(width, x, to, y, 20, seed)

@@ -59,11 +59,11 @@ const sequentialDims = 200
 
 // batchStats counts what a batcher has done.
 type batchStats struct {
-	Batches int64 // calls of the density
-	Rows    int64 // gradients
+	Batches int // calls of the density
+	Rows    int // gradients
 	// SamplingBatches, SamplingRows and Full count from when no live chain was in its warm-up any more; full batches
 	// hold every chain.
-	SamplingBatches, SamplingRows, Full int64
+	SamplingBatches, SamplingRows, Full int
 }
 
 // newBatcher makes a batcher for chains 0 to K-1, K at least 1.
@@ -238,13 +238,13 @@ func (b *batcher) settle() {
 
 // wake wakes all that rest with an error, or all that meet without.
 func (b *batcher) wake(err error) {
-	n := int64(0)
+	n := int(0)
 	for k := range b.seats {
 		if s := &b.seats[k]; s.asking || s.meeting != nil {
 			n++
 		}
 	}
-	b.running.Add(n) // before the first of them can come back
+	b.running.Add(int64(n)) // before the first of them can come back
 	for k := range b.seats {
 		if s := &b.seats[k]; s.asking || s.meeting != nil {
 			s.asking, s.meeting, s.err = false, nil, err
@@ -289,10 +289,10 @@ func (b *batcher) serve(exited chan struct{}) {
 		}
 		b.mu.Lock()
 		b.stats.Batches++
-		b.stats.Rows += int64(n)
+		b.stats.Rows += int(n)
 		if b.warming == 0 {
 			b.stats.SamplingBatches++
-			b.stats.SamplingRows += int64(n)
+			b.stats.SamplingRows += int(n)
 			if n == len(b.seats) {
 				b.stats.Full++
 			}
@@ -338,7 +338,7 @@ func (b *batcher) call(n int) error {
 // direct is a gradient that evaluates by itself, in the calling goroutine, and still ends when the batcher does. It is
 // for one chain alone, which then pays nothing for batching, and for densities that can be called concurrently. It adds
 // its evaluations to count.
-func (b *batcher) direct(temperature *float64, count *int64) gradient {
+func (b *batcher) direct(temperature *float64, count *int) gradient {
 	logp, t := make([]float64, 1), make([]float64, 1)
 	return func(x, grad []float64) (float64, error) {
 		if b.stopped.Load() {

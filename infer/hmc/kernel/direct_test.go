@@ -16,14 +16,14 @@ import (
 type shared struct {
 	Density
 	concurrent bool
-	chains     int64
+	chains     int
 	calls      atomic.Int64
 	together   sync.WaitGroup
 	rows       atomic.Int64 // of the largest call
 }
 
 func newShared(d Density, concurrent bool, chains int) *shared {
-	s := &shared{Density: d, concurrent: concurrent, chains: int64(chains)}
+	s := &shared{Density: d, concurrent: concurrent, chains: int(chains)}
 	s.together.Add(chains)
 	return s
 }
@@ -31,9 +31,9 @@ func newShared(d Density, concurrent bool, chains int) *shared {
 func (s *shared) Concurrent() bool { return s.concurrent }
 
 func (s *shared) ValueAndGrad(x, logp, grad []float64) error {
-	for n := s.rows.Load(); n < int64(len(logp)) && !s.rows.CompareAndSwap(n, int64(len(logp))); n = s.rows.Load() {
+	for n := s.rows.Load(); int(n) < int(len(logp)) && !s.rows.CompareAndSwap(n, int64(len(logp))); n = s.rows.Load() {
 	}
-	if s.concurrent && s.calls.Add(1) <= s.chains {
+	if s.concurrent && int(s.calls.Add(1)) <= s.chains {
 		s.together.Done()
 		s.together.Wait()
 	}
@@ -74,10 +74,10 @@ func TestConcurrentDensity(t *testing.T) {
 				r := run(t, d, o)
 				if concurrent {
 					assert.Zero(t, r.Batches, name)
-					assert.LessOrEqual(t, s.rows.Load(), int64(2), "swaps alone are evaluated together")
+					assert.LessOrEqual(t, s.rows.Load(), int(2), "swaps alone are evaluated together")
 				} else {
 					assert.Positive(t, r.Batches, name)
-					assert.Equal(t, int64(chains), s.rows.Load())
+					assert.Equal(t, int(chains), s.rows.Load())
 				}
 				draws[concurrent] = r
 			}

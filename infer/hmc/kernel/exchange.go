@@ -14,26 +14,26 @@ type Swaps struct {
 	Ladder   []float64
 	Stream   stream  // the random numbers of the swaps
 	Rounds   int     // rounds of swaps; even pairs in even rounds, odd pairs in odd ones
-	Tried    []int64 // [pairs]
-	Accepted []int64 // [pairs]
+	Tried    []int // [pairs]
+	Accepted []int // [pairs]
 	Replica  []int   // [rungs] the replica that is now at each rung; replica i began at rung i
 	// [replicas] 0 before it has been at the first rung, then 1; -1 from the last until it is back
 	Heading    []int
-	RoundTrips []int64 // [replicas] how often it came from the first rung to the last and back
+	RoundTrips []int // [replicas] how often it came from the first rung to the last and back
 	// Of the round of an adapting ladder that is under way: how many swaps of each pair were looked at, tried or not, and
 	// the sum of the probabilities that they are refused.
-	Looked  []int64
+	Looked  []int
 	Refused []float64
 
 	// Sampling rounds only, after the warm-up.
-	SamplingRounds, SamplingTrips   int64
-	SamplingTried, SamplingAccepted []int64
+	SamplingRounds, SamplingTrips   int
+	SamplingTried, SamplingAccepted []int
 	SamplingRefused                 []float64 // [pairs] sum of the probabilities that tried swaps are refused
 	// Of each rung: how often the slope was seen, its mean and its sum of squared differences from it. The slope is ∂ log
 	// q/∂β of the law q at the rung, β = 1/T on a ladder of temperatures: the log likelihood on a path of its powers, log
 	// p(θ)p(y|θ) of full tempering. It is what thermodynamic integration integrates. It is taken from the swaps, as the
 	// difference between neighbours, which is exact where log q is linear in β.
-	Slopes                  []int64
+	Slopes                  []int
 	SlopeMean, SlopeSquares []float64
 	// SlopeDraws are, on a path from β = 0, slopes of all rungs together, a row after the other: one whenever each rung
 	// has been seen since the last, after two rounds of even and odd pairs. Slope are those of the row under way, and
@@ -41,7 +41,7 @@ type Swaps struct {
 	SlopeDraws []float64
 	Slope      []float64 // [rungs]
 	Seen       []bool    // [rungs]
-	Unbounded  int64
+	Unbounded  int
 }
 
 // Rate is the fraction of accepted swaps of a pair over the sampling phase.
@@ -72,7 +72,7 @@ func (s *Swaps) Barrier() []float64 {
 }
 
 // Trips is the number of round trips so far, of all replicas.
-func (s *Swaps) Trips() (n int64) {
+func (s *Swaps) Trips() (n int) {
 	if s == nil {
 		return 0
 	}
@@ -123,11 +123,11 @@ func newSwaps(seed, ladder uint64, rungs []float64) *Swaps {
 	s := &Swaps{
 		Ladder: slices.Clone(rungs),
 		Stream: newStream(seed, math.MaxUint64-ladder), // no chain has this number
-		Tried:  make([]int64, n-1), Accepted: make([]int64, n-1), Looked: make([]int64, n-1),
+		Tried:  make([]int, n-1), Accepted: make([]int, n-1), Looked: make([]int, n-1),
 		Refused:       make([]float64, n-1),
-		SamplingTried: make([]int64, n-1), SamplingAccepted: make([]int64, n-1), SamplingRefused: make([]float64, n-1),
-		Replica: make([]int, n), Heading: make([]int, n), RoundTrips: make([]int64, n),
-		Slopes: make([]int64, n), SlopeMean: make([]float64, n), SlopeSquares: make([]float64, n),
+		SamplingTried: make([]int, n-1), SamplingAccepted: make([]int, n-1), SamplingRefused: make([]float64, n-1),
+		Replica: make([]int, n), Heading: make([]int, n), RoundTrips: make([]int, n),
+		Slopes: make([]int, n), SlopeMean: make([]float64, n), SlopeSquares: make([]float64, n),
 		Slope: make([]float64, n), Seen: make([]bool, n),
 	}
 	for i := range n {
@@ -138,9 +138,9 @@ func newSwaps(seed, ladder uint64, rungs []float64) *Swaps {
 }
 
 // counts are the slices of one number for each pair, and of one for each rung.
-func (s *Swaps) counts() (pairs, rungs []*[]int64) {
-	return []*[]int64{&s.Tried, &s.Accepted, &s.Looked, &s.SamplingTried, &s.SamplingAccepted},
-		[]*[]int64{&s.RoundTrips, &s.Slopes}
+func (s *Swaps) counts() (pairs, rungs []*[]int) {
+	return []*[]int{&s.Tried, &s.Accepted, &s.Looked, &s.SamplingTried, &s.SamplingAccepted},
+		[]*[]int{&s.RoundTrips, &s.Slopes}
 }
 
 // sums are the same of floating-point numbers.
@@ -226,7 +226,7 @@ func (r *runner) hot() ([]*draws.Draws, error) {
 	n := len(r.Ladder)
 	out := make([]*draws.Draws, n-1)
 	for i := range out {
-		site := draws.Site{Name: "x", Shape: []int64{int64(r.d)}, Size: r.d}
+		site := draws.Site{Name: "x", Shape: []int{int(r.d)}, Size: r.d}
 		d, err := draws.New([]draws.Site{site}, nil, r.Chains)
 		if err != nil {
 			return nil, err

@@ -200,7 +200,7 @@ type drawn struct {
 	LogP, Accept, StepSize, Energy []float64
 	Depth, Leapfrogs               []int
 	Divergent, MaxDepth            []bool
-	Gradients                      int64
+	Gradients                      int
 	Metric                         Metric
 }
 

@@ -204,7 +204,7 @@ func exp(x float64) float64 {
 	)
 	whole := x*(128/math.Ln2) + shift
 	n := whole - shift
-	k := int64(math.Float64bits(whole)) - 0x4338000000000000
+	k := int(math.Float64bits(whole)) - 0x4338000000000000
 	r := (x - n*high) - n*low
 	r2 := r * r
 	p := r + r2*((1./2+r*(1./6))+r2*(1./24+r*(1./120)))

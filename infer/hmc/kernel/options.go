@@ -104,7 +104,7 @@ type Options struct {
 type Result struct {
 	Metrics   []Metric  // of each chain
 	StepSizes []float64 // of each chain
-	Gradients []int64   // evaluated for each chain in all, with warm-up, also before a Resume
+	Gradients []int   // evaluated for each chain in all, with warm-up, also before a Resume
 	Swaps     []Swaps   // of each ladder
 	Lost      []Lost    // chains that had not arrived at the end of their warm-up
 	// Hot are, with KeepHot, the draws at each rung but the first: Hot[i-1] those of rung i, on unconstrained space, with
@@ -117,8 +117,8 @@ type Result struct {
 
 	// Batches are the calls of the density and Rows the gradients; zero where nothing was batched. The sampling ones
 	// count from when no chain was in its warm-up any more; the full ones are those of them that held every chain.
-	Batches, Rows                              int64
-	SamplingBatches, SamplingRows, FullBatches int64
+	Batches, Rows                              int
+	SamplingBatches, SamplingRows, FullBatches int
 }
 
 // Fill is the mean fraction of chains in a batch of the sampling phase; NaN if no batch was evaluated.

@@ -60,7 +60,7 @@ func TestFill(t *testing.T) {
 	r := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 1000, Seed: 1, Pooled: true})
 	t.Logf("fill %.4f; %d batches", r.Fill(), r.Batches)
 	assert.GreaterOrEqual(t, r.Fill(), 0.95)
-	leapfrogs, gradients, least := 0, int64(0), math.MaxInt
+	leapfrogs, gradients, least := 0, int(0), math.MaxInt
 	for k := range r.Chains {
 		own := 0
 		for _, l := range r.Chains[k].Leapfrogs {
@@ -72,8 +72,8 @@ func TestFill(t *testing.T) {
 		assert.Equal(t, r.Chains[0].StepSize[0], r.Chains[k].StepSize[0])
 		assert.Equal(t, r.Chains[0].Metric, r.Chains[k].Metric)
 	}
-	assert.Equal(t, int64(leapfrogs), r.SamplingRows)
-	assert.Equal(t, int64(least), r.FullBatches, "all are in every batch until the first is finished")
+	assert.Equal(t, int(leapfrogs), r.SamplingRows)
+	assert.Equal(t, int(least), r.FullBatches, "all are in every batch until the first is finished")
 	assert.Equal(t, gradients, r.Rows)
 	own := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 200, Seed: 1})
 	t.Logf("with a step size for each chain: %.4f", own.Fill())
@@ -218,16 +218,16 @@ func TestResumeAfterCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o = configured(o)
 			full := run(t, schools, o)
-			total := int64(0)
+			total := int(0)
 			for _, c := range full.Chains {
 				total += c.Gradients
 			}
 			for _, part := range []float64{0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.8, 0.95} {
 				leak := goroutines(t)
 				ctx, cancel := context.WithCancel(context.Background())
-				stop, n := int64(part*float64(total)), atomic.Int64{}
+				stop, n := int(part*float64(total)), atomic.Int64{}
 				r, err := sample(ctx, Func(10, func(x, grad []float64) float64 {
-					if n.Add(1) >= stop {
+					if int(n.Add(1)) >= stop {
 						cancel()
 					}
 					return schools.(funcDensity).f(x, grad)
@@ -324,17 +324,17 @@ func TestNonFiniteStart(t *testing.T) {
 func TestFailures(t *testing.T) {
 	bad := errors.New("bad")
 	whole := run(t, schools, configured(Options{Chains: 3}))
-	total := int64(0)
+	total := int(0)
 	for _, c := range whole.Chains {
 		total += c.Gradients
 	}
 	for _, chains := range []int{1, 3} {
 		for name, fail := range map[string]func(){"panic": func() { panic(bad) }, "panic with text": func() { panic("no") },
 			"goexit": runtime.Goexit} {
-			n := int64(0)
+			n := int(0)
 			leak := goroutines(t)
 			r, err := sample(context.Background(), Func(10, func(x, grad []float64) float64 {
-				if n++; n > total*int64(chains)*9/30 {
+				if n++; n > total*int(chains)*9/30 {
 					fail()
 				}
 				return schools.(funcDensity).f(x, grad)

@@ -67,6 +67,6 @@ func Item(x torch.Tensor) float64 { return x.Item() }
 func T(x torch.Tensor) torch.Tensor { return x.Transpose() }
 
 // Eye is the identity matrix in the type and on the device of another tensor.
-func Eye(n int64, other torch.Tensor) torch.Tensor {
-	return torch.Of(ts.MustEye(n, other.T().DType(), torch.Must(torch.DeviceOf(other))))
+func Eye(n int, other torch.Tensor) torch.Tensor {
+	return torch.Of(ts.MustEye(int64(n), other.T().DType(), torch.Must(torch.DeviceOf(other))))
 }

@@ -40,7 +40,7 @@ type Fit struct {
 	Mean        infer.Params
 	// Width is how many standard normal numbers ε a draw takes, and Map takes those of n draws of each distribution,
 	// [K, n, Width], to deviations from the means, [K, n, d], and the log densities there, [K, n], up to a constant.
-	Width int64
+	Width int
 	Map   func(eps torch.Tensor) (deviations, logq torch.Tensor, err error)
 	// Draw takes the place of Width and Map where a distribution is not one of a Gaussian's map: n draws of each of the
 	// first distributions, [chains·n, d], and the log ratios of the densities there, up to a constant.
@@ -140,24 +140,24 @@ func (f Fit) gaussian(chains, count int) (x, grads torch.Tensor, ratios []float6
 		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	flat := f.Mean.Flat
-	k, d, n := int64(f.Mean.Chains()), int64(f.Mean.Layout.Dim()), int64(chains*count)
+	k, d, n := int(f.Mean.Chains()), int(f.Mean.Layout.Dim()), int(chains*count)
 	streams := torch.NewStreams(0, 1)
 	streams.Chains[0] = 1 << 62 // of its own
-	eps := torch.Must(streams.Normal([]int64{k * int64(count), f.Width}, flat.T().DType(),
+	eps := torch.Must(streams.Normal([]int{k * int(count), f.Width}, flat.T().DType(),
 		torch.Must(torch.DeviceOf(flat))))
-	deviations, logq, err := f.Map(eps.Reshape(k, int64(count), f.Width))
+	deviations, logq, err := f.Map(eps.Reshape(k, int(count), f.Width))
 	if err != nil {
 		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	x = deviations.Add(flat.Reshape(k, 1, d).T())
-	x = torch.Of(x.Reshape(k*int64(count), d).T().MustNarrow(0, 0, n, false))
-	logq = torch.Of(logq.Reshape(k*int64(count)).T().MustNarrow(0, 0, n, false))
+	x = torch.Of(x.Reshape(k*int(count), d).T().MustNarrow(0, 0, int64(n), false))
+	logq = torch.Of(logq.Reshape(k*int(count)).T().MustNarrow(0, 0, int64(n), false))
 	ratios = torch.Must(torch.ToSlice[float64](logq))
 	var all []torch.Tensor
 	scale := f.Target.N() / f.Temperature // of the target at its temperature
-	for from := int64(0); from < n; from += block {
+	for from := int(0); from < n; from += block {
 		Try(torch.Do(func(scope *torch.Scope) error {
-			at := infer.Params{Layout: f.Mean.Layout, Flat: torch.Of(x.T().MustNarrow(0, from, block, false))}
+			at := infer.Params{Layout: f.Mean.Layout, Flat: torch.Of(x.T().MustNarrow(0, int64(from), block, false))}
 			e, err := gradient.ValueAndGrad(at, f.Batch, 1/scale)
 			if err != nil {
 				return err
@@ -205,7 +205,7 @@ func compare(w loo.Weights, x []float64, d int) result {
 func Standard(eps torch.Tensor, logDet []float64) torch.Tensor {
 	square := eps.Square().T()
 	square = square.MustSumDimIntlist([]int64{2}, false, square.DType(), false)
-	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.T().DType(), logDet, int64(len(logDet)), 1))
+	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.T().DType(), logDet, int(len(logDet)), 1))
 	return torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: torch.Of(square)},
 		torch.Term{Coeff: -1, Tensor: torch.Of(shift.T().MustExpandAs(square, false))}))
 }

@@ -20,7 +20,7 @@ const mostSteps = 200
 // Gaussian is the Laplace approximation of a log density f, exact where that is quadratic: its mode, of shape [d], and
 // its precision there, of shape [d, d], or [d] where it is diagonal. The search starts at p, a single point, and takes
 // steps of Newton's method, damped until each goes up.
-func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64, name string) (mode,
+func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int, name string) (mode,
 	precision torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		mode, precision = climb(f, p, b, memory, name)
@@ -31,7 +31,7 @@ func Gaussian(f infer.LogPosterior, p infer.Params, b infer.Batch, memory int64,
 	return mode, precision, err
 }
 
-func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int64, name string) (mode,
+func climb(f infer.LogPosterior, at infer.Params, b infer.Batch, memory int, name string) (mode,
 	precision torch.Tensor) {
 	lambda := 0.0
 	value, err := evaluate(f, at, b)

@@ -75,7 +75,7 @@ func TestTrend(t *testing.T) {
 			trend = trend.With(v, held)
 			require.LessOrEqual(t, len(trend.Means[0]), 64)
 		}
-		mean, count := 0.0, int64(0)
+		mean, count := 0.0, int(0)
 		for i, n := range trend.Counts[1] {
 			mean, count = mean+float64(n)*trend.Means[1][i], count+n
 		}
@@ -86,7 +86,7 @@ func TestTrend(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, trend, again)
 		trend.Means, trend.Counts = trend.Means[:1], trend.Counts[:1]
-		notes, _ := trend.Notes("m.M", 100, "go on.", int64(c.updates), 1)
+		notes, _ := trend.Notes("m.M", 100, "go on.", int(c.updates), 1)
 		var kinds []string
 		for _, n := range notes {
 			kinds = append(kinds, n.Kind)

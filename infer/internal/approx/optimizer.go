@@ -18,7 +18,7 @@ const (
 )
 
 func defaultOptimizer() infer.Method {
-	return optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
+	return optim.Adam{Beta2: 0.99, LR: func(step int) float64 {
 		return firstLR * math.Pow(lastLR/firstLR, min(float64(step)/Decay, 1))
 	}}
 }

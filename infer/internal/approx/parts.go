@@ -22,7 +22,7 @@ func Prior(target infer.Target, jacobian float64) infer.LogPosterior {
 // Curvature is −∇²f at each chain of a point: of shape [d, d], or its diagonal [d]. The functions that it is for, a
 // log prior or a log Jacobian, mostly have a diagonal Hessian, which two products with a vector show and give. It is
 // called inside torch.Do, and panics with an error that this returns, as [Data] does.
-func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, memory int64,
+func Curvature(f infer.LogPosterior, p infer.Params, b infer.Batch, dense bool, memory int,
 	name string) torch.Tensor {
 	o := curvature.Options{Memory: memory, MemoryField: name + ".Memory"}
 	parts := make([]torch.Tensor, p.Chains())
@@ -72,7 +72,7 @@ func diagonalOf(f infer.LogPosterior, p infer.Params, b infer.Batch) (diagonal t
 
 // Rows is how many data a batch has, for a method that needs each by itself. The error of a batch that does not count
 // its data, such as that of a model with two plates, names the method that does without.
-func Rows(b infer.Batch) (int64, error) {
+func Rows(b infer.Batch) (int, error) {
 	n, err := b.Size()
 	if err != nil {
 		err = fmt.Errorf("the batch cannot be cut into data (%w): laplace.DenseHessian takes it as it is", err)

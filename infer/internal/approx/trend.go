@@ -13,10 +13,10 @@ import (
 // many windows, two and two become one, so that a trend has the same size however long the fit. It is not changed once
 // made.
 type Trend struct {
-	Length int64       // updates in a window
+	Length int       // updates in a window
 	Means  [][]float64 // of each chain; the last window may not be full
-	Counts [][]int64   // updates in each window that were not held
-	Last   int64       // updates in the last window, held ones too
+	Counts [][]int   // updates in each window that were not held
+	Last   int       // updates in the last window, held ones too
 }
 
 // mostWindows is how many windows a trend may have; even.
@@ -25,9 +25,9 @@ const mostWindows = 64
 // With is the trend after one more update; t may be nil.
 func (t *Trend) With(nelbo []float64, held []bool) *Trend {
 	if t == nil || len(t.Means) != len(nelbo) {
-		t = &Trend{Length: 1, Means: make([][]float64, len(nelbo)), Counts: make([][]int64, len(nelbo))}
+		t = &Trend{Length: 1, Means: make([][]float64, len(nelbo)), Counts: make([][]int, len(nelbo))}
 	}
-	next := &Trend{Length: t.Length, Means: make([][]float64, len(nelbo)), Counts: make([][]int64, len(nelbo))}
+	next := &Trend{Length: t.Length, Means: make([][]float64, len(nelbo)), Counts: make([][]int, len(nelbo))}
 	windows := len(t.Means[0])
 	merge := windows == mostWindows && t.Last == t.Length
 	open := windows == 0 || t.Last == t.Length
@@ -62,7 +62,7 @@ func (t *Trend) With(nelbo []float64, held []bool) *Trend {
 }
 
 // windowSum is the sum of a window.
-func windowSum(mean float64, count int64) float64 { return mean * float64(count) }
+func windowSum(mean float64, count int) float64 { return mean * float64(count) }
 
 // Bytes is a trend for a checkpoint.
 func (t *Trend) Bytes() []byte {
@@ -96,7 +96,7 @@ func ReadTrend(b []byte) (*Trend, error) {
 // Notes are what to say of a fit that has not settled, or whose chains found different optima: by a nat and four
 // standard errors. gap is how many nats the NELBOs of the chains are apart. The temperature is that of the NELBOs, name
 // that of the method, updates its default, and longer what makes its steps longer.
-func (t *Trend) Notes(name string, updates int, longer string, steps int64, temperature float64) (notes []draws.Note,
+func (t *Trend) Notes(name string, updates int, longer string, steps int, temperature float64) (notes []draws.Note,
 	gap float64) {
 	// In nats: the NELBO of a run at temperature T is T times that of the tempered density.
 	nat := 1.0

@@ -109,7 +109,7 @@ func (c *Chains) Get(r Register) []float64 {
 func (c *Chains) Offset() uint64 { return uint64(c.c.offset) }
 
 // Undefined is how many updates of the last call were held at a finite value whose gradient was NaN.
-func (c *Chains) Undefined() int64 { return int64(c.c.undefined) }
+func (c *Chains) Undefined() int { return int(c.c.undefined) }
 
 // Held says whether the last update held a chain.
 func (c *Chains) Held(k int) bool { return c.held[k] != 0 }
@@ -191,8 +191,7 @@ var ErrIndex = errors.New("the batch has an index that is negative, not whole, o
 // the value, the norm of the gradient, and 1 where the update that led there was held, else 0. With index each update
 // has size rows of data, whose numbers follow each other in index. It returns how many updates were made, and how
 // many of single chains were held.
-func (c *Chains) Run(p *Program, rows []float64, data []Rows, size int, index []int64) (done int, held int64,
-	err error) {
+func (c *Chains) Run(p *Program, rows []float64, data []Rows, size int, index []int) (done, held int, err error) {
 	if len(p.moves) == 0 {
 		return 0, 0, nil
 	}
@@ -210,12 +209,12 @@ func (c *Chains) Run(p *Program, rows []float64, data []Rows, size int, index []
 		ops = &p.ops[0]
 	}
 	failed := C.kelvin_fuse_run(c.c, C.long(len(p.moves)), &p.moves[0], ops, (*C.double)(unsafe.SliceData(rows)),
-		C.long(len(c.gathers)), unsafe.SliceData(c.gathers), C.long(size), (*C.int64_t)(unsafe.SliceData(index)))
+		C.long(len(c.gathers)), unsafe.SliceData(c.gathers), C.long(size), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(index))))
 	runtime.KeepAlive(c)
 	if failed != 0 {
-		return int(failed) - 1, int64(c.c.total), ErrIndex
+		return int(failed) - 1, int(c.c.total), ErrIndex
 	}
-	return len(p.moves), int64(c.c.total), nil
+	return len(p.moves), int(c.c.total), nil
 }
 
 // normal are standard normal numbers of a stream.

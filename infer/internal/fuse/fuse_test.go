@@ -10,9 +10,9 @@ import (
 
 // The noise is that of torch.Streams, bit for bit, for any stream, position and number.
 func TestNormalIsThatOfTheStreams(t *testing.T) {
-	for _, n := range []int64{1, 2, 7, 8, 1000, 20001} {
+	for _, n := range []int{1, 2, 7, 8, 1000, 20001} {
 		streams := torch.Streams{Seed: 0xfedcba9876543210, Chains: []uint64{0, 5, 1 << 40}, Offset: 1<<32 - 3}
-		want, err := streams.Normal([]int64{n}, torch.DTypeOf[float64](), torch.CPU)
+		want, err := streams.Normal([]int{n}, torch.DTypeOf[float64](), torch.CPU)
 		require.NoError(t, err)
 		values, err := torch.ToSlice[float64](want)
 		require.NoError(t, err)
@@ -20,7 +20,7 @@ func TestNormalIsThatOfTheStreams(t *testing.T) {
 		for k, stream := range streams.Chains {
 			got := make([]float64, n)
 			normal(streams.Seed, stream, 1<<32-3, got)
-			assert.Equal(t, values[int64(k)*n:][:n], got, "stream %d, %d numbers", stream, n)
+			assert.Equal(t, values[int(k)*n:][:n], got, "stream %d, %d numbers", stream, n)
 		}
 	}
 }

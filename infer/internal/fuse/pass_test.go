@@ -14,9 +14,9 @@ import (
 
 // The noise of single precision is that of torch.Streams, bit for bit, by vectors of any instruction set.
 func TestSingleNormalIsThatOfTheStreams(t *testing.T) {
-	for _, n := range []int64{1, 2, 3, 7, 8, 33, 63, 64, 65, 1024, 20001} {
+	for _, n := range []int{1, 2, 3, 7, 8, 33, 63, 64, 65, 1024, 20001} {
 		streams := torch.Streams{Seed: 0xfedcba9876543210, Chains: []uint64{0, 5, 1 << 40}, Offset: 1<<32 - 3}
-		want, err := streams.Normal([]int64{n}, gotch.Float, torch.CPU)
+		want, err := streams.Normal([]int{n}, gotch.Float, torch.CPU)
 		require.NoError(t, err)
 		numbers, err := torch.ToSlice[float32](want)
 		require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestSingleNormalIsThatOfTheStreams(t *testing.T) {
 			for _, width := range []int{1, 8, 16} {
 				got := make([]float32, n)
 				floats(width, streams.Seed, stream, 1<<32-3, got)
-				assert.Equal(t, numbers[int64(k)*n:][:n], got, "stream %d, %d numbers, width %d", stream, n, width)
+				assert.Equal(t, numbers[int(k)*n:][:n], got, "stream %d, %d numbers, width %d", stream, n, width)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestATMC(t *testing.T) {
 	const n, friction, scale = 1041, 0.4, 0.7
 	noise := func(dtype gotch.DType) []float64 {
 		streams := torch.NewStreams(1, 1)
-		z, err := streams.Normal([]int64{n}, dtype, torch.CPU)
+		z, err := streams.Normal([]int{n}, dtype, torch.CPU)
 		require.NoError(t, err)
 		defer torch.Free(z)
 		numbers, err := torch.ToSlice[float64](z)
@@ -279,7 +279,7 @@ func TestThreadsChangeNoBit(t *testing.T) {
 		assert.Equal(t, told, also)
 	}
 	streams := torch.NewStreams(1, 1)
-	z, err := streams.Normal([]int64{50_003}, gotch.Float, torch.CPU)
+	z, err := streams.Normal([]int{50_003}, gotch.Float, torch.CPU)
 	require.NoError(t, err)
 	noise, err := torch.ToSlice[float32](z)
 	require.NoError(t, err)

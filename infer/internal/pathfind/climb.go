@@ -18,7 +18,7 @@ type climb struct {
 	x, grad     []float64
 	value       float64
 	iterations  int
-	evaluations int64
+	evaluations int
 	ended       bool // the rise of the last step was within the tolerance
 
 	direction, toX, toGrad, s, z []float64

@@ -43,7 +43,7 @@ type Fit struct {
 	Iterations int     // of the optimiser
 	Best       int     // the one whose normal distribution is the fit
 	// Evaluations of the density with its gradient; only those of the climb need the gradient.
-	Evaluations int64
+	Evaluations int
 }
 
 // ErrNone says that no point of the path had a normal distribution with a finite ELBO.

@@ -16,7 +16,7 @@ type search struct {
 	z, x        []float64
 	logp, grad  []float64
 	ratio       []float64 // log p - log q of the draws
-	evaluations int64
+	evaluations int
 }
 
 func newSearch(density Density, normal func(z []float64) error, n, d int) *search {
@@ -33,7 +33,7 @@ func (s *search) judge(q *Normal, step int) error {
 	if err := s.density(s.x, s.logp, s.grad); err != nil {
 		return err
 	}
-	s.evaluations += int64(s.draws)
+	s.evaluations += int(s.draws)
 	floats.Add(s.ratio, s.logp)
 	elbo, spread := stat.MeanStdDev(s.ratio, nil)
 	if elbo > s.best.ELBO && !math.IsInf(elbo, 1) {

@@ -127,14 +127,13 @@ func (c *codec) slot(s *ir.Slot) {
 	c.text(&s.Name)
 	enum(c, &s.Elem, ir.I32)
 	n := 1
-	many(c, &s.Shape, 0, func(p *int64) {
-		k := int(*p)
-		c.ints(&k)
-		if k < 0 || k > maxNumbers || n*k > maxNumbers {
+	many(c, &s.Shape, 0, func(k *int) {
+		c.ints(k)
+		if *k < 0 || *k > maxNumbers || n**k > maxNumbers {
 			c.fail()
-			k = 0
+			*k = 0
 		}
-		*p, n = int64(k), n*k
+		n *= *k
 	})
 }
 

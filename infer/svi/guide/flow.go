@@ -24,7 +24,7 @@ type layer interface {
 //
 // The Params are "guide.loc", μ, and "guide.scale", σ, beside those of the layers.
 func (l *latents) flow(layers []layer, scale float64) ppl.Model {
-	d := int64(l.dim)
+	d := int(l.dim)
 	zero, loc, sd := tensor(full(0, l.dim), d), tensor(l.start, d), tensor(full(scale, l.dim), d)
 	return func(c *ppl.Ctx) {
 		x := c.Sample("_noise", dist.Independent(dist.Normal(zero, 1), 1))
@@ -49,7 +49,7 @@ type weight struct {
 func (w weight) in(c *ppl.Ctx) torch.Tensor { return c.Param(w.name, w.start, support.Real) }
 
 // weights makes the Params of layer number i: random where sd is positive, always the same.
-func weights(i int, name string, sd float64, shape ...int64) weight {
+func weights(i int, name string, sd float64, shape ...int) weight {
 	r := rand.New(rand.NewPCG(uint64(i), uint64(len(name))))
 	v := make([]float64, count(shape))
 	for j := range v {

@@ -37,11 +37,11 @@ func fitted(t testing.TB, model ppl.Model, g builder, lr float64, updates int, o
 	var last []float64
 	o.Warmup, o.Chains = updates, 1
 	o.Observer = infer.ObserverFunc(func(p infer.Progress) {
-		if p.Step > int64(updates)*9/10 {
+		if p.Step > int(updates)*9/10 {
 			last = append(last, p.Info.Stats["nelbo"][0])
 		}
 	})
-	adam := optim.Adam{Beta2: 0.99, LR: func(step int64) float64 {
+	adam := optim.Adam{Beta2: 0.99, LR: func(step int) float64 {
 		return lr * math.Pow(1e-2, float64(step)/float64(updates))
 	}}
 	r, err = infer.Run(context.Background(), must(ppl.Compile(model, nil)), svi.SVI{Guide: q, Optimizer: adam,

@@ -26,8 +26,8 @@ type latents struct {
 type site struct {
 	name     string
 	bijector bijector.Bijector
-	shape    []int64 // on the constrained side
-	free     []int64 // on unconstrained space
+	shape    []int // on the constrained side
+	free     []int // on unconstrained space
 	from, to int     // its elements in the flat vector
 	start    torch.Tensor
 }
@@ -194,12 +194,12 @@ func normals(n int, sd float64) []float64 {
 }
 
 // tensor is a tensor that lives as long as the guide.
-func tensor(values []float64, shape ...int64) torch.Tensor {
+func tensor(values []float64, shape ...int) torch.Tensor {
 	return torch.New(values, shape...)
 }
 
-func count(shape []int64) int64 {
-	n := int64(1)
+func count(shape []int) int {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}

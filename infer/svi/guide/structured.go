@@ -45,9 +45,9 @@ func (g Structured) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error)
 		return nil, err
 	}
 	parts := make([]*part, len(l.sites))
-	sizes := map[string]int64{}
+	sizes := map[string]int{}
 	for i, s := range l.sites {
-		n := int64(s.to - s.from)
+		n := int(s.to - s.from)
 		sizes[s.name] = n
 		parts[i] = &part{site: s, loc: tensor(l.start[s.from:s.to], n)}
 		for _, other := range g.Depends[s.name] {

@@ -21,13 +21,13 @@ import (
 // With Causal a step sees itself and those before it. The sites are "query.weight", "key.weight", "value.weight" and
 // "output.weight", [features, features], with their biases, [features]. Without Heads there is one.
 type Attention struct {
-	Heads  int64 // 0 means 1
+	Heads  int // 0 means 1
 	Causal bool
 	NoBias bool
 }
 
 // Plan checks that the heads divide the features.
-func (l Attention) Plan(in []int64) (nn.Plan, error) {
+func (l Attention) Plan(in []int) (nn.Plan, error) {
 	if len(in) != 2 {
 		return nn.Plan{}, misfit(in, "[steps, features]")
 	}
@@ -71,9 +71,9 @@ func (l Attention) Plan(in []int64) (nn.Plan, error) {
 }
 
 // future is −∞ above the diagonal and 0 elsewhere, in the type and on the device of x.
-func future(x torch.Tensor, steps int64) torch.Tensor {
+func future(x torch.Tensor, steps int) torch.Tensor {
 	dtype, device := torch.Must(torch.DTypeOfTensor(x)), torch.Must(torch.DeviceOf(x))
-	never := ts.MustFull([]int64{steps, steps}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1,
+	never := ts.MustFull([]int64{int64(steps), int64(steps)}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1,
 		false)
 	return torch.Must(torch.To(torch.Of(never), device, dtype))
 }
@@ -82,7 +82,7 @@ func future(x torch.Tensor, steps int64) torch.Tensor {
 type Position struct{}
 
 // Plan takes [steps, features].
-func (Position) Plan(in []int64) (nn.Plan, error) {
+func (Position) Plan(in []int) (nn.Plan, error) {
 	if len(in) != 2 {
 		return nn.Plan{}, misfit(in, "[steps, features]")
 	}
@@ -97,7 +97,7 @@ func (Position) Plan(in []int64) (nn.Plan, error) {
 type GELU struct{}
 
 // Plan takes any shape.
-func (GELU) Plan(in []int64) (nn.Plan, error) {
+func (GELU) Plan(in []int) (nn.Plan, error) {
 	return nn.Plan{Out: in, Forward: func(_ nn.Call, x torch.Tensor) torch.Tensor {
 		return x.Mul(x.Mul(math.Sqrt2 / 2).Erf().Add(1)).Mul(0.5)
 	}}, nil

@@ -32,7 +32,7 @@ type BatchNorm struct {
 }
 
 // Plan takes [channels] and [channels, ...].
-func (l BatchNorm) Plan(in []int64) (nn.Plan, error) {
+func (l BatchNorm) Plan(in []int) (nn.Plan, error) {
 	if len(in) == 0 {
 		return nn.Plan{}, misfit(in, "[channels, ...]")
 	}

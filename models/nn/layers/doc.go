@@ -21,7 +21,7 @@ func fieldError(kind, field string, value any, allowed string) error {
 }
 
 // misfit is the error of inputs that the layer cannot take.
-func misfit(in []int64, expected string) error {
+func misfit(in []int, expected string) error {
 	return fmt.Errorf("inputs have shape %v: expected %s: %w", in, expected, infer.ErrConfig)
 }
 
@@ -37,14 +37,14 @@ func positive(kind, field string, value, byDefault float64) (float64, error) {
 }
 
 // perFeature is a parameter with an element for each feature.
-func perFeature(name string, features int64, bias bool, start float64) nn.Param {
-	return nn.Param{Name: name, Shape: []int64{features}, FanIn: 1, FanOut: 1, Bias: bias, Gain: !bias,
+func perFeature(name string, features int, bias bool, start float64) nn.Param {
+	return nn.Param{Name: name, Shape: []int{features}, FanIn: 1, FanOut: 1, Bias: bias, Gain: !bias,
 		Default: nn.Constant(start)}
 }
 
 // along is the shape in which a vector of features broadcasts to inputs [features, ...].
-func along(in []int64) []int64 {
-	shape := slices.Repeat([]int64{1}, len(in))
+func along(in []int) []int {
+	shape := slices.Repeat([]int{1}, len(in))
 	shape[0] = in[0]
 	return shape
 }

@@ -42,7 +42,7 @@ func (l groupLaplace) LogDensity(rows torch.Tensor) torch.Tensor {
 }
 
 // Draw makes lengths as sums of d exponential numbers.
-func (l groupLaplace) Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error) {
+func (l groupLaplace) Draw(streams *torch.Streams, n, d int) (torch.Tensor, error) {
 	return drawRows(streams, n, d, d, func(u torch.Tensor) torch.Tensor { return u.Log().Sum(-1).Mul(-l.scale) })
 }
 
@@ -65,7 +65,7 @@ func (direction) LogDensity(rows torch.Tensor) torch.Tensor {
 }
 
 // Draw looks lengths up in the table of their distribution.
-func (direction) Draw(streams *torch.Streams, n, d int64) (torch.Tensor, error) {
+func (direction) Draw(streams *torch.Streams, n, d int) (torch.Tensor, error) {
 	table := lengthsOf(float64(d))
 	return drawRows(streams, n, d, 1, func(u torch.Tensor) torch.Tensor {
 		v := u.Values()
@@ -130,13 +130,13 @@ func logSphere(d float64) float64 {
 
 // drawRows makes n rows of d elements for each chain, in directions that are all alike likely; length makes
 // their lengths, [K, n], of uniform numbers [K, n, each].
-func drawRows(streams *torch.Streams, n, d, each int64, length func(u torch.Tensor) torch.Tensor) (torch.Tensor,
+func drawRows(streams *torch.Streams, n, d, each int, length func(u torch.Tensor) torch.Tensor) (torch.Tensor,
 	error) {
-	z, err := streams.Normal([]int64{n, d}, gotch.Double, gotch.CPU)
+	z, err := streams.Normal([]int{n, d}, gotch.Double, gotch.CPU)
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	u, err := streams.Uniform([]int64{n, each}, gotch.Double, gotch.CPU)
+	u, err := streams.Uniform([]int{n, each}, gotch.Double, gotch.CPU)
 	if err != nil {
 		return torch.Tensor{}, err
 	}

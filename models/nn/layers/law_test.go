@@ -18,7 +18,7 @@ import (
 )
 
 // ofRows is the network with one site "0.weight" [rows, d].
-func ofRows(t *testing.T, rows, d int64) *nn.Network {
+func ofRows(t *testing.T, rows, d int) *nn.Network {
 	return nntest.Build(t, nn.Sequential{nn.Linear{Out: rows, NoBias: true}}, d)
 }
 
@@ -31,7 +31,7 @@ func groupLaplace(t *testing.T, scale float64) nn.Law {
 // In one dimension the integral of the density is over a line; in two and three it is over the radius, with the
 // circumference 2πr and the surface 4πr².
 func TestRowLawsHaveMassOne(t *testing.T) {
-	surface := map[int64]func(r float64) float64{
+	surface := map[int]func(r float64) float64{
 		1: func(float64) float64 { return 2 },
 		2: func(r float64) float64 { return 2 * math.Pi * r },
 		3: func(r float64) float64 { return 4 * math.Pi * r * r },
@@ -201,7 +201,7 @@ func TestFixup(t *testing.T) {
 	nntest.Do(t, func() {
 		streams := torch.NewStreams(1, 1)
 		p := nntest.Must(nn.Init(net, layers.Fixup{}.Scheme, &streams))
-		x := nntest.New([]int64{32}, nntest.Normals(2, 32))
+		x := nntest.New([]int{32}, nntest.Normals(2, 32))
 		s := nntest.Sites(p)
 		want := nntest.Linear(s, "output", nntest.Linear(s, "stem", x))
 		nntest.CloseTo(t, want.Data, nntest.Values(net.Forward(p, nntest.Tensor(x.Data, 32))), 1e-12,
@@ -214,32 +214,32 @@ func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		want  string
 		layer nn.Layer
-		in    []int64
+		in    []int
 	}{
-		{"layers.Residual: Body is []: it must have a layer at least", layers.Residual{}, []int64{2}},
-		{"the body makes [3] and the shortcut [2]: expected one shape", layers.Residual{Body: linear}, []int64{2}},
+		{"layers.Residual: Body is []: it must have a layer at least", layers.Residual{}, []int{2}},
+		{"the body makes [3] and the shortcut [2]: expected one shape", layers.Residual{Body: linear}, []int{2}},
 		{`body: nn: layer "0" (Linear): nn.Linear: Out is 0`, layers.Residual{Body: nn.Sequential{nn.Linear{}}},
-			[]int64{2}},
-		{"layers.WeightNorm: Layer is nil", layers.WeightNorm{}, []int64{2}},
-		{"the layer nn.Tanh has no weight of rows", layers.WeightNorm{Layer: nn.Tanh{}}, []int64{2}},
+			[]int{2}},
+		{"layers.WeightNorm: Layer is nil", layers.WeightNorm{}, []int{2}},
+		{"the layer nn.Tanh has no weight of rows", layers.WeightNorm{Layer: nn.Tanh{}}, []int{2}},
 		{"the layer nn.Embedding has no weight of rows", layers.WeightNorm{Layer: nn.Embedding{Num: 2, Dim: 3}},
-			[]int64{2}},
+			[]int{2}},
 		{"inputs have shape []: expected [..., features]", layers.LayerNorm{}, nil},
-		{"layers.LayerNorm: Epsilon is -1: it must be greater than 0", layers.LayerNorm{Epsilon: -1}, []int64{2}},
-		{"layers.FRN: Epsilon is NaN", layers.FRN{Epsilon: math.NaN()}, []int64{2, 3}},
-		{"inputs have shape [2]: expected [channels, ...]", layers.FRN{}, []int64{2}},
+		{"layers.LayerNorm: Epsilon is -1: it must be greater than 0", layers.LayerNorm{Epsilon: -1}, []int{2}},
+		{"layers.FRN: Epsilon is NaN", layers.FRN{Epsilon: math.NaN()}, []int{2, 3}},
+		{"inputs have shape [2]: expected [channels, ...]", layers.FRN{}, []int{2}},
 		{"inputs have shape []: expected [channels, ...]", layers.BatchNorm{}, nil},
-		{"layers.BatchNorm: Epsilon is +Inf", layers.BatchNorm{Epsilon: math.Inf(1)}, []int64{2}},
+		{"layers.BatchNorm: Epsilon is +Inf", layers.BatchNorm{Epsilon: math.Inf(1)}, []int{2}},
 		{"layers.AvgPool2d: Kernel is 5: inputs have shape [1 4 6], so it must be from 1 to 4",
-			layers.AvgPool2d{Kernel: 5}, []int64{1, 4, 6}},
-		{"layers.AvgPool2d: Kernel is 0", layers.AvgPool2d{}, []int64{1, 4, 6}},
-		{"layers.AvgPool2d: Stride is -1", layers.AvgPool2d{Kernel: 1, Stride: -1}, []int64{1, 4, 6}},
-		{"inputs have shape [4 6]: expected [channels, height, width]", layers.AvgPool2d{Kernel: 1}, []int64{4, 6}},
-		{"inputs have shape [3]: expected [channels, ...]", layers.GlobalAvgPool{}, []int64{3}},
-		{"layers.Attention: Heads is 2: it must divide the 3 features", layers.Attention{Heads: 2}, []int64{5, 3}},
-		{"layers.Attention: Heads is -1", layers.Attention{Heads: -1}, []int64{5, 3}},
-		{"inputs have shape [3]: expected [steps, features]", layers.Attention{}, []int64{3}},
-		{"inputs have shape [3]: expected [steps, features]", layers.Position{}, []int64{3}},
+			layers.AvgPool2d{Kernel: 5}, []int{1, 4, 6}},
+		{"layers.AvgPool2d: Kernel is 0", layers.AvgPool2d{}, []int{1, 4, 6}},
+		{"layers.AvgPool2d: Stride is -1", layers.AvgPool2d{Kernel: 1, Stride: -1}, []int{1, 4, 6}},
+		{"inputs have shape [4 6]: expected [channels, height, width]", layers.AvgPool2d{Kernel: 1}, []int{4, 6}},
+		{"inputs have shape [3]: expected [channels, ...]", layers.GlobalAvgPool{}, []int{3}},
+		{"layers.Attention: Heads is 2: it must divide the 3 features", layers.Attention{Heads: 2}, []int{5, 3}},
+		{"layers.Attention: Heads is -1", layers.Attention{Heads: -1}, []int{5, 3}},
+		{"inputs have shape [3]: expected [steps, features]", layers.Attention{}, []int{3}},
+		{"inputs have shape [3]: expected [steps, features]", layers.Position{}, []int{3}},
 	} {
 		_, err := c.layer.Plan(c.in)
 		require.ErrorContains(t, err, c.want)

@@ -14,10 +14,10 @@ import (
 type array = nntest.Array
 
 func cases() []nntest.Case {
-	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
+	conv := func(p map[string]array, name string, x array, stride, padding int) array {
 		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
-	average := func(x array, kernel, stride int64) array {
+	average := func(x array, kernel, stride int) array {
 		y := nntest.Zeros(x.Shape[0], (x.Shape[1]-kernel)/stride+1, (x.Shape[2]-kernel)/stride+1)
 		for c := range y.Shape[0] {
 			for i := range y.Shape[1] {
@@ -31,9 +31,9 @@ func cases() []nntest.Case {
 		return y
 	}
 	return []nntest.Case{
-		{Name: "gelu", Layers: nn.Sequential{nn.Linear{Out: 4}, layers.GELU{}}, In: []int64{3},
+		{Name: "gelu", Layers: nn.Sequential{nn.Linear{Out: 4}, layers.GELU{}}, In: []int{3},
 			Want: func(p map[string]array, x array) array { return nntest.Linear(p, "0", x).Each(gelu) }},
-		{Name: "layer norm", Layers: nn.Sequential{nn.Linear{Out: 5}, layers.LayerNorm{}}, In: []int64{2, 3},
+		{Name: "layer norm", Layers: nn.Sequential{nn.Linear{Out: 5}, layers.LayerNorm{}}, In: []int{2, 3},
 			Want: func(p map[string]array, x array) array {
 				return layerNorm(p, "1", nntest.Linear(p, "0",
 					x))
@@ -41,7 +41,7 @@ func cases() []nntest.Case {
 		{
 			Name:   "filter response norm",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, layers.FRN{}},
-			In:     []int64{2, 4, 3},
+			In:     []int{2, 4, 3},
 			Kinked: true,
 			Want:   func(p map[string]array, x array) array { return frn(p, "1", conv(p, "0", x, 1, 0)) },
 		},
@@ -49,7 +49,7 @@ func cases() []nntest.Case {
 			Name: "batch norm with moments of its own",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, nn.Named("norm", layers.BatchNorm{Epsilon: 8}),
 				nn.Tanh{}},
-			In: []int64{2, 4, 3},
+			In: []int{2, 4, 3},
 			Want: func(p map[string]array, x array) array {
 				return batchNorm(p, "norm", 8, conv(p, "0", x, 1, 0)).Each(math.Tanh)
 			},
@@ -58,7 +58,7 @@ func cases() []nntest.Case {
 			Name: "batch norm of the batch",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2},
 				nn.Named("norm", layers.BatchNorm{Batch: true, Epsilon: 0.1}), nn.Tanh{}},
-			In: []int64{2, 4, 3},
+			In: []int{2, 4, 3},
 			WantBatch: func(p map[string]array, x []array) []array {
 				y := eachOf(x, func(x array) array { return conv(p, "0", x, 1, 0) })
 				return eachOf(batchNormOf(p, "norm", 0.1, y),
@@ -68,7 +68,7 @@ func cases() []nntest.Case {
 		{
 			Name:   "batch norm of a batch of vectors",
 			Layers: nn.Sequential{nn.Linear{Out: 4}, layers.BatchNorm{Batch: true, Epsilon: 0.1}, nn.Linear{Out: 2}},
-			In:     []int64{3},
+			In:     []int{3},
 			WantBatch: func(p map[string]array, x []array) []array {
 				y := eachOf(x, func(x array) array { return nntest.Linear(p, "0", x) })
 				return eachOf(batchNormOf(p, "1", 0.1, y),
@@ -85,7 +85,7 @@ func cases() []nntest.Case {
 					Shortcut: nn.Sequential{nn.Linear{Out: 4, NoBias: true}},
 				}),
 			},
-			In: []int64{3},
+			In: []int{3},
 			Want: func(p map[string]array, x array) array {
 				h := nntest.Linear(p, "0.body.0", x).Each(math.Tanh)
 				x = plus(x, plus(h, nntest.Linear(p, "0.body.2.body.inner", h)))
@@ -96,7 +96,7 @@ func cases() []nntest.Case {
 		{
 			Name:   "weight norm of linear",
 			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Linear{Out: 4}}, nn.Tanh{}},
-			In:     []int64{3},
+			In:     []int{3},
 			Want: func(p map[string]array, x array) array {
 				w := map[string]array{"0.weight": weightNorm(p, "0"), "0.bias": p["0.bias"]}
 				return nntest.Linear(w, "0", x).Each(math.Tanh)
@@ -106,7 +106,7 @@ func cases() []nntest.Case {
 			Name: "weight norm of conv2d",
 			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Conv2d{Out: 3, Kernel: 3, Padding: 1, Stride: 2,
 				NoBias: true}}},
-			In: []int64{2, 5, 4},
+			In: []int{2, 5, 4},
 			Want: func(p map[string]array, x array) array {
 				return nntest.Conv2d(weightNorm(p, "0"), nil, x, 2, 1, 1, false)
 			},
@@ -115,7 +115,7 @@ func cases() []nntest.Case {
 			Name: "weight norm of conv1d",
 			Layers: nn.Sequential{layers.WeightNorm{Layer: nn.Conv1d{Out: 4, Kernel: 3, Padding: 1, Stride: 2,
 				Groups: 2}}, nn.Tanh{}},
-			In: []int64{4, 7},
+			In: []int{4, 7},
 			Want: func(p map[string]array, x array) array {
 				return nntest.Conv1d(weightNorm(p, "0"), p["0.bias"].Data, x, 2, 1, 2).Each(math.Tanh)
 			},
@@ -123,7 +123,7 @@ func cases() []nntest.Case {
 		{
 			Name:   "average pool",
 			Layers: nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1}, layers.AvgPool2d{Kernel: 2}, nn.Tanh{}},
-			In:     []int64{1, 5, 4},
+			In:     []int{1, 5, 4},
 			Want: func(p map[string]array, x array) array {
 				return average(conv(p, "0", x, 1, 0), 2, 2).Each(math.Tanh)
 			},
@@ -131,13 +131,13 @@ func cases() []nntest.Case {
 		{
 			Name:   "average pool with overlap",
 			Layers: nn.Sequential{nn.Conv2d{Out: 2, Kernel: 1}, layers.AvgPool2d{Kernel: 3, Stride: 1}},
-			In:     []int64{1, 5, 4},
+			In:     []int{1, 5, 4},
 			Want:   func(p map[string]array, x array) array { return average(conv(p, "0", x, 1, 0), 3, 1) },
 		},
 		{
 			Name:   "global average",
 			Layers: nn.Sequential{nn.Conv2d{Out: 3, Kernel: 2}, nn.Tanh{}, layers.GlobalAvgPool{}},
-			In:     []int64{1, 4, 3},
+			In:     []int{1, 4, 3},
 			Want: func(p map[string]array, x array) array {
 				y := nntest.Zeros(3)
 				for i, row := range rows(conv(p, "0", x, 1, 0).Each(math.Tanh), 3) {
@@ -149,13 +149,13 @@ func cases() []nntest.Case {
 		{
 			Name:   "attention",
 			Layers: nn.Sequential{layers.Attention{Heads: 2}},
-			In:     []int64{5, 4},
+			In:     []int{5, 4},
 			Want:   func(p map[string]array, x array) array { return attention(p, "0", x, 2, false) },
 		},
 		{
 			Name:   "causal attention with positions",
 			Layers: nn.Sequential{layers.Position{}, layers.Attention{Causal: true, NoBias: true}},
-			In:     []int64{4, 3},
+			In:     []int{4, 3},
 			Want: func(p map[string]array, x array) array {
 				return attention(p, "1", plus(x, p["0.weight"]), 1, true)
 			},
@@ -168,7 +168,7 @@ func cases() []nntest.Case {
 				layers.Residual{Body: nn.Sequential{layers.LayerNorm{}, nn.Linear{Out: 6}, layers.GELU{},
 					nn.Linear{Out: 4}}},
 			},
-			In:     []int64{5},
+			In:     []int{5},
 			Tokens: 7,
 			Want: func(p map[string]array, x array) array {
 				h := nntest.Zeros(5, 4)

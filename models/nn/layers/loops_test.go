@@ -70,7 +70,7 @@ func layerNorm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Ar
 }
 
 // attention is a loop over heads, steps and what each step sees.
-func attention(p map[string]nntest.Array, name string, x nntest.Array, heads int64, causal bool) nntest.Array {
+func attention(p map[string]nntest.Array, name string, x nntest.Array, heads int, causal bool) nntest.Array {
 	q, k, v := nntest.Linear(p, name+".query", x), nntest.Linear(p, name+".key", x), nntest.Linear(p, name+".value", x)
 	steps, features := x.Shape[0], x.Shape[1]
 	size := features / heads
@@ -90,11 +90,11 @@ func attention(p map[string]nntest.Array, name string, x nntest.Array, heads int
 				w := math.Exp(score / math.Sqrt(float64(size)))
 				total += w
 				for i := range values {
-					values[i] += w * *v.At(s, h*size+int64(i))
+					values[i] += w * *v.At(s, h*size+int(i))
 				}
 			}
 			for i := range values {
-				*y.At(t, h*size+int64(i)) = values[i] / total
+				*y.At(t, h*size+int(i)) = values[i] / total
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func batchNorm(p map[string]nntest.Array, name string, epsilon float64, x nntest
 // batchNormOf normalises the channels by the moments of the batch.
 func batchNormOf(p map[string]nntest.Array, name string, epsilon float64, x []nntest.Array) []nntest.Array {
 	channels := int(x[0].Shape[0])
-	mean, variance := nntest.Zeros(int64(channels)), nntest.Zeros(int64(channels))
+	mean, variance := nntest.Zeros(int(channels)), nntest.Zeros(int(channels))
 	for i := range channels {
 		var all []float64
 		for _, one := range x {

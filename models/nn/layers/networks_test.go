@@ -62,10 +62,10 @@ func TestParameterCounts(t *testing.T) {
 		// The figures of the papers' other networks.
 		{"CNN-LSTM of 128", nn.CNNLSTM{}, 2700098},
 		{"CNN-LSTM of 70", nn.CNNLSTM{Hidden: 70}, 2638966},
-		{"M3", nn.MLP{Sizes: []int64{256, 40, 40, 40, 10}}, 13970},
-		{"M1", nn.MLP{Sizes: []int64{256, 40, 10}}, 10690},
-		{"two moons", nn.MLP{Sizes: []int64{2, 32, 32, 32, 1}}, 2241},
-		{"synthetic", nn.MLP{Sizes: []int64{5, 10, 10, 3}}, 203},
+		{"M3", nn.MLP{Sizes: []int{256, 40, 40, 40, 10}}, 13970},
+		{"M1", nn.MLP{Sizes: []int{256, 40, 10}}, 10690},
+		{"two moons", nn.MLP{Sizes: []int{2, 32, 32, 32, 1}}, 2241},
+		{"synthetic", nn.MLP{Sizes: []int{5, 10, 10, 3}}, 203},
 	} {
 		assert.Equal(t, c.want, build(t, c.network).NumParams(), c.name)
 	}
@@ -91,14 +91,14 @@ func averages(x array) array {
 }
 
 func networks(t *testing.T) []nntest.Case {
-	conv := func(p map[string]array, name string, x array, stride, padding int64) array {
+	conv := func(p map[string]array, name string, x array, stride, padding int) array {
 		return nntest.Conv2d(p[name+".weight"], p[name+".bias"].Data, x, stride, padding, 1, false)
 	}
 	// normed is ResNet20 of depth 8 on a batch, with a norm; FRN has its activation within.
 	normed := func(norm func(p map[string]array, name string, x []array) []array, activation func(float64) float64,
 		second int) func(p map[string]array, x []array) []array {
 		return func(p map[string]array, x []array) []array {
-			convs := func(name string, x []array, stride, padding int64) []array {
+			convs := func(name string, x []array, stride, padding int) []array {
 				return eachOf(x, func(x array) array { return conv(p, name, x, stride, padding) })
 			}
 			activate := func(x []array) []array {
@@ -106,7 +106,7 @@ func networks(t *testing.T) []nntest.Case {
 			}
 			x = activate(norm(p, "stem.1", convs("stem.0", x, 1, 1)))
 			for stage := 1; stage <= 3; stage++ {
-				name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.0.", stage), int64(1), x
+				name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.0.", stage), int(1), x
 				if stage > 1 {
 					stride, shortcut = 2, convs(name+"shortcut.0", x, 2, 0)
 				}
@@ -133,12 +133,12 @@ func networks(t *testing.T) []nntest.Case {
 	}
 	none := each(func(_ map[string]array, _ string, x array) array { return x })
 	weightNormed := func(p map[string]array, x array) array {
-		conv := func(name string, x array, stride, padding int64) array {
+		conv := func(name string, x array, stride, padding int) array {
 			return nntest.Conv2d(weightNorm(p, name), p[name+".bias"].Data, x, stride, padding, 1, false)
 		}
 		x = conv("stem", x, 1, 1)
 		for stage := 1; stage <= 3; stage++ {
-			name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.", stage), int64(1), x
+			name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.", stage), int(1), x
 			if stage > 1 {
 				stride, shortcut = 2, conv(name+"shortcut.0", x, 2, 0)
 			}
@@ -163,7 +163,7 @@ func networks(t *testing.T) []nntest.Case {
 		}
 		return nntest.Linear(p, "output", layerNorm(p, "norm", h))
 	}
-	images := []int64{2, 6, 6}
+	images := []int{2, 6, 6}
 	resnet20 := func(norm nn.Layer) *nn.Network {
 		return build(t, layers.ResNet20{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3, Norm: norm})
 	}
@@ -180,7 +180,7 @@ func networks(t *testing.T) []nntest.Case {
 			Network:   resnet20(layers.FRN{})},
 		{Name: "ResNet++ of 8", In: images, Want: weightNormed,
 			Network: build(t, layers.ResNetPlusPlus{Channels: 2, Size: 6, Filters: 2, Depth: 8, Classes: 3})},
-		{Name: "transformer", In: []int64{5}, Tokens: 7, Want: language,
+		{Name: "transformer", In: []int{5}, Tokens: 7, Want: language,
 			Network: build(t, layers.Transformer{Vocab: 7, Length: 5, Width: 4, Heads: 2, Blocks: 2, Hidden: 6})},
 	}
 }
@@ -220,7 +220,7 @@ func TestFullSizes(t *testing.T) {
 			x := nntest.Must(torch.To(nntest.Tensor(nntest.Normals(2, 2*3*32*32), 2, 3, 32, 32), gotch.CPU,
 				gotch.Float))
 			y := net.Forward(p, x)
-			require.Equal(t, []int64{2, 10}, nntest.Shape(y))
+			require.Equal(t, []int{2, 10}, nntest.Shape(y))
 			size := math.Sqrt(meanSquare(nntest.Values(y)))
 			assert.True(t, size > 1e-3 && size < 10, "%s: logits of size %v", name, size)
 		})
@@ -228,7 +228,7 @@ func TestFullSizes(t *testing.T) {
 	nntest.Do(t, func() {
 		net, streams := build(t, layers.Transformer{Blocks: 1, Length: 6}), torch.NewStreams(1, 1)
 		p := nntest.Must(nn.Init(net, nn.PyTorch(), &streams))
-		tokens := []int64{3, 9, 4, 8, 60, 95}
+		tokens := []int{3, 9, 4, 8, 60, 95}
 		before := nntest.Values(net.Forward(p, nntest.Must(torch.FromSlice(tokens, 6))))
 		tokens[4] = 7
 		after := nntest.Values(net.Forward(p, nntest.Must(torch.FromSlice(tokens, 6))))

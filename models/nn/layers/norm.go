@@ -15,7 +15,7 @@ type LayerNorm struct {
 }
 
 // Plan takes any shape but [].
-func (l LayerNorm) Plan(in []int64) (nn.Plan, error) {
+func (l LayerNorm) Plan(in []int) (nn.Plan, error) {
 	if len(in) == 0 {
 		return nn.Plan{}, misfit(in, "[..., features]")
 	}
@@ -47,7 +47,7 @@ type FRN struct {
 }
 
 // Plan takes [channels, ...].
-func (l FRN) Plan(in []int64) (nn.Plan, error) {
+func (l FRN) Plan(in []int) (nn.Plan, error) {
 	if len(in) < 2 {
 		return nn.Plan{}, misfit(in, "[channels, ...]")
 	}
@@ -71,7 +71,7 @@ func (l FRN) Plan(in []int64) (nn.Plan, error) {
 }
 
 // rest are the axes of data [n, channels, ...] after the channels.
-func rest(in []int64) []int {
+func rest(in []int) []int {
 	var axes []int
 	for i := 1; i < len(in); i++ {
 		axes = append(axes, i+1)

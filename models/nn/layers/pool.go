@@ -10,12 +10,12 @@ import (
 // AvgPool2d is the mean of every square of Kernel by Kernel: inputs [channels, height, width] become [channels,
 // height', width'], with sizes as for nn.Conv1d, without padding.
 type AvgPool2d struct {
-	Kernel int64
-	Stride int64 // 0 means Kernel
+	Kernel int
+	Stride int // 0 means Kernel
 }
 
 // Plan checks the sizes.
-func (l AvgPool2d) Plan(in []int64) (nn.Plan, error) {
+func (l AvgPool2d) Plan(in []int) (nn.Plan, error) {
 	switch {
 	case len(in) != 3:
 		return nn.Plan{}, misfit(in, "[channels, height, width]")
@@ -29,14 +29,14 @@ func (l AvgPool2d) Plan(in []int64) (nn.Plan, error) {
 	if stride == 0 {
 		stride = l.Kernel
 	}
-	size := func(n int64) int64 { return (n-l.Kernel)/stride + 1 }
-	kernel, strides, none := []int64{l.Kernel, l.Kernel}, []int64{stride, stride}, []int64{0, 0}
+	size := func(n int) int { return (n-l.Kernel)/stride + 1 }
+	kernel, strides, none := []int{l.Kernel, l.Kernel}, []int{stride, stride}, []int{0, 0}
 	return nn.Plan{
-		Out: []int64{in[0], size(in[1]), size(in[2])},
+		Out: []int{in[0], size(in[1]), size(in[2])},
 		Forward: func(_ nn.Call, x torch.Tensor) torch.Tensor {
 			// One divisor for all squares: the number of their elements.
-			divisor := []int64{l.Kernel * l.Kernel}
-			return torch.Of(x.T().MustAvgPool2d(kernel, strides, none, false, true, divisor, false))
+			divisor := []int{l.Kernel * l.Kernel}
+			return torch.Of(x.T().MustAvgPool2d(torch.Int64s(kernel), torch.Int64s(strides), torch.Int64s(none), false, true, torch.Int64s(divisor), false))
 		},
 	}, nil
 }
@@ -45,7 +45,7 @@ func (l AvgPool2d) Plan(in []int64) (nn.Plan, error) {
 type GlobalAvgPool struct{}
 
 // Plan takes [channels, ...].
-func (GlobalAvgPool) Plan(in []int64) (nn.Plan, error) {
+func (GlobalAvgPool) Plan(in []int) (nn.Plan, error) {
 	if len(in) < 2 {
 		return nn.Plan{}, misfit(in, "[channels, ...]")
 	}

@@ -22,7 +22,7 @@ type Residual struct {
 }
 
 // Plan checks that both ways make the same shape.
-func (l Residual) Plan(in []int64) (nn.Plan, error) {
+func (l Residual) Plan(in []int) (nn.Plan, error) {
 	if len(l.Body) == 0 {
 		return nn.Plan{}, fieldError("Residual", "Body", l.Body, "it must have a layer at least")
 	}

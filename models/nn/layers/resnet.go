@@ -15,11 +15,11 @@ import (
 // With all defaults it has 274 442 parameters, as Keras counts them: 273 066, and 1 376 means and variances. (Padding
 // is the same at both edges, as in PyTorch; Keras pads strides at one.)
 type ResNet20 struct {
-	Channels int64 // 0 means 3
-	Size     int64 // 0 means 32
-	Filters  int64 // 0 means 16
-	Depth    int64 // 6 k + 2 weights in a row; 0 means 20
-	Classes  int64 // 0 means 10
+	Channels int // 0 means 3
+	Size     int // 0 means 32
+	Filters  int // 0 means 16
+	Depth    int // 6 k + 2 weights in a row; 0 means 20
+	Classes  int // 0 means 10
 	// Norm follows each convolution but those of the shortcuts; nil means BatchNorm{}, nn.Sequential{} is none.
 	// Where it is FRN no ReLU follows, because it has a threshold of its own.
 	Norm nn.Layer
@@ -34,7 +34,7 @@ func (c ResNet20) Build() (*nn.Network, error) {
 	if c.Norm == nil {
 		c.Norm = BatchNorm{}
 	}
-	conv := func(filters, stride int64) nn.Sequential {
+	conv := func(filters, stride int) nn.Sequential {
 		return nn.Sequential{nn.Conv2d{Out: filters, Kernel: 3, Stride: stride, Padding: 1}, c.Norm}
 	}
 	activate := func(to nn.Sequential) nn.Sequential {
@@ -44,7 +44,7 @@ func (c ResNet20) Build() (*nn.Network, error) {
 		return append(to, nn.ReLU{})
 	}
 	net := nn.Sequential{nn.Named("stem", activate(conv(c.Filters, 1)))}
-	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
+	net = append(net, stages(blocks, c.Filters, func(filters, stride int) nn.Layer {
 		sum := Residual{Body: append(activate(conv(filters, stride)), conv(filters, 1)...)}
 		if stride > 1 {
 			sum.Shortcut = nn.Sequential{nn.Conv2d{Out: filters, Kernel: 1, Stride: stride}}
@@ -63,11 +63,11 @@ func (c ResNet20) Build() (*nn.Network, error) {
 // Its prior is WeightNormPrior(5). Start it by Fixup{Gain: 1, Last: 0.1}: SELU needs no gain, and the
 // last lengths of a branch are small; the paper does not say how small.
 type ResNetPlusPlus struct {
-	Channels int64 // 0 means 3
-	Size     int64 // 0 means 32
-	Filters  int64 // of the first stage; 0 means 32
-	Depth    int64 // 6 k + 2; 0 means 56
-	Classes  int64 // 0 means 10
+	Channels int // 0 means 3
+	Size     int // 0 means 32
+	Filters  int // of the first stage; 0 means 32
+	Depth    int // 6 k + 2; 0 means 56
+	Classes  int // 0 means 10
 }
 
 // Build checks the sizes. The layers are called "stem", "stage_1_block_1" and so on, and "output".
@@ -76,11 +76,11 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	conv := func(filters, kernel, stride int64) nn.Layer {
+	conv := func(filters, kernel, stride int) nn.Layer {
 		return WeightNorm{Layer: nn.Conv2d{Out: filters, Kernel: kernel, Stride: stride, Padding: kernel / 2}}
 	}
 	net := nn.Sequential{nn.Named("stem", conv(c.Filters, 3, 1))}
-	net = append(net, stages(blocks, c.Filters, func(filters, stride int64) nn.Layer {
+	net = append(net, stages(blocks, c.Filters, func(filters, stride int) nn.Layer {
 		sum := Residual{Body: nn.Sequential{nn.SELU{}, conv(filters, 3, stride), nn.SELU{}, conv(filters, 3, 1)}}
 		if stride > 1 {
 			sum.Shortcut = nn.Sequential{conv(filters, 1, stride)}
@@ -93,10 +93,10 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 }
 
 // stages are three stages of blocks. The first block of the second and the third has twice the filters and stride 2.
-func stages(blocks, filters int64, block func(filters, stride int64) nn.Layer) (net nn.Sequential) {
-	for stage := range int64(3) {
+func stages(blocks, filters int, block func(filters, stride int) nn.Layer) (net nn.Sequential) {
+	for stage := range int(3) {
 		for k := range blocks {
-			stride := int64(1)
+			stride := int(1)
 			if stage > 0 && k == 0 {
 				filters, stride = 2*filters, 2
 			}
@@ -108,7 +108,7 @@ func stages(blocks, filters int64, block func(filters, stride int64) nn.Layer) (
 
 // blocksOf fills in the defaults of a network for images, with those of its filters and its depth, and is k of the
 // depth 6 k + 2.
-func blocksOf(kind string, channels, size, filters, depth, classes *int64, manyFilters, deep int64) (int64, error) {
+func blocksOf(kind string, channels, size, filters, depth, classes *int, manyFilters, deep int) (int, error) {
 	s := sizes{kind: kind}
 	s.fill("Channels", channels, 3, 1<<24)
 	s.fill("Size", size, 32, 1<<24)

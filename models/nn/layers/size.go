@@ -7,7 +7,7 @@ import (
 )
 
 // size is the value of a field whose zero value is its default.
-func size(kind, field string, value, byDefault, most int64) (int64, error) {
+func size(kind, field string, value, byDefault, most int) (int, error) {
 	if value == 0 {
 		return byDefault, nil
 	}
@@ -24,7 +24,7 @@ type sizes struct {
 	err  error
 }
 
-func (s *sizes) fill(field string, value *int64, byDefault, most int64) {
+func (s *sizes) fill(field string, value *int, byDefault, most int) {
 	v, err := size(s.kind, field, *value, byDefault, most)
 	if err != nil && s.err == nil {
 		s.err = err

@@ -17,12 +17,12 @@ import (
 //
 // parameters: 834 400 with all defaults.
 type Transformer struct {
-	Vocab  int64 // 0 means 96, the printable characters and the line feed
-	Length int64 // 0 means 128
-	Width  int64 // 0 means 128
-	Heads  int64 // 0 means 4
-	Blocks int64 // 0 means 4
-	Hidden int64 // 0 means 4 Width
+	Vocab  int // 0 means 96, the printable characters and the line feed
+	Length int // 0 means 128
+	Width  int // 0 means 128
+	Heads  int // 0 means 4
+	Blocks int // 0 means 4
+	Hidden int // 0 means 4 Width
 }
 
 // Build checks the sizes. The layers are called "tokens", "positions", "block_1" and so on, "norm" and "output"; the

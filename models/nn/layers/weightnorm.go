@@ -23,7 +23,7 @@ type WeightNorm struct {
 }
 
 // Plan takes the weight out of the layer's.
-func (l WeightNorm) Plan(in []int64) (nn.Plan, error) {
+func (l WeightNorm) Plan(in []int) (nn.Plan, error) {
 	if l.Layer == nil {
 		return nn.Plan{}, fieldError("WeightNorm", "Layer", "nil",
 			"it must be a layer with a weight, such as nn.Linear")
@@ -39,7 +39,7 @@ func (l WeightNorm) Plan(in []int64) (nn.Plan, error) {
 			infer.ErrConfig)
 	}
 	direction := inner.Params[at]
-	rows, size := direction.Shape[0], int64(1)
+	rows, size := direction.Shape[0], int(1)
 	for _, n := range direction.Shape[1:] {
 		size *= n
 	}

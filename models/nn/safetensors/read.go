@@ -49,11 +49,11 @@ func open(f *os.File) (*File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &Error{Reason: "it is no regular file"}
 	}
-	return Read(f, info.Size())
+	return Read(f, int(info.Size()))
 }
 
 // Read is [Open] of size bytes that are elsewhere, such as those of a bytes.Reader.
-func Read(data io.ReaderAt, size int64) (*File, error) {
+func Read(data io.ReaderAt, size int) (*File, error) {
 	if data == nil {
 		return nil, &Error{Reason: "there are no bytes to read"}
 	}
@@ -73,8 +73,8 @@ func Read(data io.ReaderAt, size int64) (*File, error) {
 	if _, err := data.ReadAt(text, 8); err != nil {
 		return nil, fmt.Errorf("safetensors: the header: %w", err)
 	}
-	f := &File{data: io.NewSectionReader(data, 8+int64(claimed), rest-int64(claimed))}
-	if err := f.header(text, rest-int64(claimed)); err != nil {
+	f := &File{data: io.NewSectionReader(data, int64(8+int(claimed)), int64(rest-int(claimed)))}
+	if err := f.header(text, rest-int(claimed)); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -83,12 +83,12 @@ func Read(data io.ReaderAt, size int64) (*File, error) {
 // entry is a tensor in the header.
 type entry struct {
 	DType   *string  `json:"dtype"`
-	Shape   *[]int64 `json:"shape"`
-	Offsets *[]int64 `json:"data_offsets"`
+	Shape   *[]int `json:"shape"`
+	Offsets *[]int `json:"data_offsets"`
 }
 
 // header reads the tensors, for elements of so many bytes.
-func (f *File) header(text []byte, size int64) error {
+func (f *File) header(text []byte, size int) error {
 	if !utf8.Valid(text) {
 		return &Error{Reason: "its header is no UTF-8"}
 	}
@@ -98,7 +98,7 @@ func (f *File) header(text []byte, size int64) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	_, _ = d.Token() // the brace
 	seen := map[string]bool{}
-	end := map[string]int64{}
+	end := map[string]int{}
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
@@ -146,7 +146,7 @@ func (f *File) header(text []byte, size int64) error {
 		}
 		return int(min(1, max(-1, end[a.Name]-end[b.Name])))
 	})
-	at := int64(0)
+	at := int(0)
 	for _, t := range f.tensors {
 		if t.begin != at {
 			return &Error{Tensor: t.Name,
@@ -205,7 +205,7 @@ func (f *File) Values(name string) ([]float64, error) {
 		return nil, in(f.path, err)
 	}
 	raw := make([]byte, length)
-	if _, err := f.data.ReadAt(raw, t.begin); err != nil && length > 0 {
+	if _, err := f.data.ReadAt(raw, int64(t.begin)); err != nil && length > 0 {
 		return nil, in(f.path, &Error{Tensor: name, Reason: "its elements: " + err.Error()})
 	}
 	v, err := decode(t, raw)
@@ -228,7 +228,7 @@ func decode(t Tensor, raw []byte) ([]float64, error) {
 		case "BF16":
 			out[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(b)) << 16))
 		case "I64":
-			v := int64(binary.LittleEndian.Uint64(b))
+			v := int(binary.LittleEndian.Uint64(b))
 			if out[i] = float64(v); v > 1<<53 || v < -1<<53 {
 				return nil, &Error{Tensor: t.Name,
 					Reason: fmt.Sprintf("its element %d is %d: expected whole numbers up to 2^53",

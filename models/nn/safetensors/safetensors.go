@@ -21,8 +21,8 @@ import (
 type Tensor struct {
 	Name  string // of the tensor
 	DType string // F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL; or a type of the format that Values refuses
-	Shape []int64
-	begin int64 // of its bytes, from the end of the header
+	Shape []int
+	begin int // of its bytes, from the end of the header
 }
 
 // Error says what is wrong with a file.
@@ -54,12 +54,12 @@ func in(file string, err error) error {
 }
 
 // sizes are the bytes of an element of each type.
-var sizes = map[string]int64{"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1,
+var sizes = map[string]int{"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "I8": 1, "U8": 1,
 	"BOOL": 1}
 
 // others are the bits of an element of the types of the format that are not read. Their tensors may be in a file, whose
 // other tensors are read.
-var others = map[string]int64{"U64": 64, "C64": 64, "U32": 32, "U16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+var others = map[string]int{"U64": 64, "C64": 64, "U32": 32, "U16": 16, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
 	"F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4}
 
 // types lists the types that are read, for errors.
@@ -73,8 +73,8 @@ func types() string {
 }
 
 // elements is the product of a shape.
-func (t Tensor) elements() (int64, error) {
-	n := int64(1)
+func (t Tensor) elements() (int, error) {
+	n := int(1)
 	for _, s := range t.Shape {
 		if s < 0 || s > 0 && n > math.MaxInt64/8/s {
 			return 0, &Error{Tensor: t.Name,
@@ -87,7 +87,7 @@ func (t Tensor) elements() (int64, error) {
 }
 
 // bytes is the length of its elements.
-func (t Tensor) bytes() (int64, error) {
+func (t Tensor) bytes() (int, error) {
 	width := 8 * sizes[t.DType]
 	if width == 0 {
 		width = others[t.DType]

@@ -27,7 +27,7 @@ func file(header string, elements ...byte) []byte {
 	return append(append(out, header...), elements...)
 }
 
-func read(data []byte) (*File, error) { return Read(bytes.NewReader(data), int64(len(data))) }
+func read(data []byte) (*File, error) { return Read(bytes.NewReader(data), int(len(data))) }
 
 // Every type, in bytes written out: 1.5 = 0x3FF8…, 0x3FC00000, 0x3E00, 0x3FC0; −2 as integers in two's complement.
 func TestEveryType(t *testing.T) {
@@ -72,7 +72,7 @@ func TestOtherTypes(t *testing.T) {
 		data[0], data[1+size] = 7, 0xFF
 		f, err := read(file(header, data...))
 		require.NoError(t, err, dtype)
-		require.Equal(t, Tensor{Name: "ids", DType: dtype, Shape: []int64{2, 4}, begin: 1}, f.Tensors()[1])
+		require.Equal(t, Tensor{Name: "ids", DType: dtype, Shape: []int{2, 4}, begin: 1}, f.Tensors()[1])
 		for name, want := range map[string]float64{"a": 7, "b": -1} {
 			v, err := f.Values(name)
 			require.NoError(t, err)
@@ -98,11 +98,11 @@ func TestReferenceFile(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, f.Close()) }()
 	assert.Equal(t, map[string]string{"format": "np"}, f.Metadata)
-	shapes := map[string][]int64{}
+	shapes := map[string][]int{}
 	for _, tensor := range f.Tensors() {
 		shapes[tensor.Name+" "+tensor.DType] = tensor.Shape
 	}
-	assert.Equal(t, map[string][]int64{"0.weight F32": {2, 3}, "0.bias F64": {2}, "half F16": {3}, "scalar F32": {},
+	assert.Equal(t, map[string][]int{"0.weight F32": {2, 3}, "0.bias F64": {2}, "half F16": {3}, "scalar F32": {},
 		"empty F32": {0, 4}, "count I64": {2}, "mask BOOL": {2}}, shapes)
 	for name, want := range map[string][]float64{
 		"0.weight": {0, 0.5, 1, 1.5, 2, 2.5}, "0.bias": {-1, 1e300}, "half": {1.5, -0.25, 65504}, "scalar": {3},
@@ -116,8 +116,8 @@ func TestReferenceFile(t *testing.T) {
 
 func TestWriteAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "weights.safetensors")
-	tensors := []Tensor{{Name: "b", DType: "F32", Shape: []int64{2}}, {Name: "ä", DType: "F64", Shape: []int64{1, 3}},
-		{Name: "none", DType: "F64", Shape: []int64{0}}, {Name: "one", DType: "F64"}}
+	tensors := []Tensor{{Name: "b", DType: "F32", Shape: []int{2}}, {Name: "ä", DType: "F64", Shape: []int{1, 3}},
+		{Name: "none", DType: "F64", Shape: []int{0}}, {Name: "one", DType: "F64"}}
 	values := map[string][]float64{"b": {0.1, -3}, "ä": {math.Pi, math.Inf(1), -0.1}, "one": {7}}
 	require.NoError(t, Write(path, tensors, values, map[string]string{"by": "kelvin"}))
 	f, err := Open(path)
@@ -206,11 +206,11 @@ func TestWriteErrors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
 	for want, tensors := range map[string][]Tensor{
 		`tensor "a": its dtype is "F16": expected F64 or F32`: {{Name: "a", DType: "F16",
-			Shape: []int64{1}}},
+			Shape: []int{1}}},
 		`tensor "a": it has 1 values: expected the 2 of shape [2]`: {{Name: "a", DType: "F64",
-			Shape: []int64{2}}},
+			Shape: []int{2}}},
 		`tensor "big": its element 0 is 1e+300: expected what F32 holds`: {{Name: "big", DType: "F32",
-			Shape: []int64{1}}},
+			Shape: []int{1}}},
 		`tensor "a": the name is taken`: {{Name: "a", DType: "F64"},
 			{Name: "a", DType: "F64"}},
 		`tensor "__metadata__": the name is taken: expected names that differ`: {{Name: "__metadata__", DType: "F64"}},

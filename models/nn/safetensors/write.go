@@ -51,7 +51,7 @@ func head(tensors []Tensor, values map[string][]float64, metadata map[string]str
 	if metadata != nil {
 		entries["__metadata__"] = metadata
 	}
-	at := int64(0)
+	at := int(0)
 	for _, t := range ordered {
 		if err := writable(t, values[t.Name]); err != nil {
 			return nil, nil, err
@@ -65,9 +65,9 @@ func head(tensors []Tensor, values map[string][]float64, metadata map[string]str
 		}
 		shape := t.Shape
 		if shape == nil {
-			shape = []int64{}
+			shape = []int{}
 		}
-		entries[t.Name] = map[string]any{"dtype": t.DType, "shape": shape, "data_offsets": []int64{at, at + length}}
+		entries[t.Name] = map[string]any{"dtype": t.DType, "shape": shape, "data_offsets": []int{at, at + length}}
 		at += length
 	}
 	text, err := json.Marshal(entries)
@@ -94,7 +94,7 @@ func writable(t Tensor, values []float64) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(values)) != n {
+	if int(len(values)) != n {
 		return &Error{Tensor: t.Name, Reason: fmt.Sprintf("it has %d values: expected the %d of shape %v",
 			len(values), n,
 			t.Shape)}

@@ -15,7 +15,7 @@ import (
 //
 // for weights W₀ of shape [out, in], with A of shape [Rank, in] and B of shape [out, Rank].
 type LoRA struct {
-	Rank  int64    // 0 adds nothing, and has no parameters
+	Rank  int    // 0 adds nothing, and has no parameters
 	Alpha float64  // 0 means Rank, a factor of 1
 	Sites []string // the weights, by their sites
 }
@@ -65,7 +65,7 @@ func (l LoRA) Attach(n *nn.Network, base infer.Params) (*Adapter, error) {
 				most, name,
 				site.Shape))
 		}
-		shapes[name+".lora_a"], shapes[name+".lora_b"] = []int64{l.Rank, site.Shape[1]}, []int64{site.Shape[0], l.Rank}
+		shapes[name+".lora_a"], shapes[name+".lora_b"] = []int{l.Rank, site.Shape[1]}, []int{site.Shape[0], l.Rank}
 	}
 	if l.Rank > 0 {
 		var err error
@@ -100,7 +100,7 @@ func (a *Adapter) Init(streams *torch.Streams) (infer.Params, error) {
 		dtype, device := a.base.Flat.T().DType(), torch.Must(torch.DeviceOf(a.base.Flat))
 		var parts []torch.Tensor
 		for _, site := range a.layout.Sites {
-			u := torch.Must(streams.Uniform([]int64{int64(site.Size)}, dtype, device))
+			u := torch.Must(streams.Uniform([]int{int(site.Size)}, dtype, device))
 			scale := 0.0
 			if isA(site.Name) {
 				scale = 1 / math.Sqrt(float64(site.Shape[1]))

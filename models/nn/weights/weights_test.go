@@ -80,7 +80,7 @@ func TestLoadAndFreeze(t *testing.T) {
 		}
 		want := 0.0
 		for i := range 5 {
-			h := nntest.Linear(mixed, "a", nntest.New([]int64{3}, nntest.Values(x["x"])[3*i:3*i+3])).Each(math.Tanh)
+			h := nntest.Linear(mixed, "a", nntest.New([]int{3}, nntest.Values(x["x"])[3*i:3*i+3])).Each(math.Tanh)
 			for _, y := range nntest.Linear(mixed, "b", h).Data {
 				want += y * y
 			}
@@ -108,11 +108,11 @@ func TestLoadErrors(t *testing.T) {
 		return path
 	}
 	type list = []safetensors.Tensor
-	shape := write("shape", func(t list, _ map[string][]float64) list { t[1].Shape = []int64{3, 4}; return t })
+	shape := write("shape", func(t list, _ map[string][]float64) list { t[1].Shape = []int{3, 4}; return t })
 	missing := write("missing", func(t list, _ map[string][]float64) list { return t[1:] })
 	more := write("more", func(t list, v map[string][]float64) list {
 		v["head"] = []float64{1}
-		return append(t, safetensors.Tensor{Name: "head", DType: "F32", Shape: []int64{1}})
+		return append(t, safetensors.Tensor{Name: "head", DType: "F32", Shape: []int{1}})
 	})
 	text, err := os.ReadFile(good)
 	require.NoError(t, err)
@@ -178,14 +178,14 @@ func TestLoRA(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2*(4+4)+2*(4+4)+2*(4+7), a.Layout().Dim())
 	nntest.Do(t, func() {
-		x := nntest.Must(torch.FromSlice([]int64{1, 6, 0, 2, 2}, 5))
+		x := nntest.Must(torch.FromSlice([]int{1, 6, 0, 2, 2}, 5))
 		before := nntest.Values(n.Forward(base, x))
 		streams := torch.NewStreams(5, 1)
 		start := nntest.Must(a.Init(&streams))
 		nntest.CloseTo(t, before, nntest.Values(a.Forward(start, x)), 0, "adapters at their start add nothing")
 
 		v := nntest.Normals(7, 3*a.Layout().Dim())
-		points := infer.Params{Layout: a.Layout(), Flat: nntest.Tensor(v, 3, int64(a.Layout().Dim()))}
+		points := infer.Params{Layout: a.Layout(), Flat: nntest.Tensor(v, 3, int(a.Layout().Dim()))}
 		p := nntest.Row(points, 0)
 		unmerged := nntest.Values(a.Forward(p, x))
 		merged := nntest.Must(a.Merge(p))
@@ -199,7 +199,7 @@ func TestLoRA(t *testing.T) {
 			w := nntest.New(s[name].Shape, append([]float64{}, s[name].Data...))
 			for i := range w.Shape[0] {
 				for j := range w.Shape[1] {
-					for r := range int64(2) {
+					for r := range int(2) {
 						*w.At(i, j) += 4 * *B.At(i, r) * *A.At(r, j)
 					}
 				}

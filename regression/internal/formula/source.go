@@ -190,20 +190,20 @@ func (s *source) product(factors []Expr) (*codes, error) {
 }
 
 func combine(a, b *codes) *codes {
-	pair := func(i int) int64 { return int64(a.of[i])*int64(len(b.levels)) + int64(b.of[i]) }
-	at := map[int64]int32{}
-	var pairs []int64
+	pair := func(i int) int { return int(a.of[i])*int(len(b.levels)) + int(b.of[i]) }
+	at := map[int]int32{}
+	var pairs []int
 	for i := range a.of {
 		if _, ok := at[pair(i)]; !ok {
 			at[pair(i)] = 0
 			pairs = append(pairs, pair(i))
 		}
 	}
-	slices.SortFunc(pairs, func(x, y int64) int { return cmp.Compare(x, y) })
+	slices.SortFunc(pairs, func(x, y int) int { return cmp.Compare(x, y) })
 	out := &codes{of: make([]int32, len(a.of))}
 	for i, p := range pairs {
 		at[p] = int32(i)
-		n := int64(len(b.levels))
+		n := int(len(b.levels))
 		out.levels = append(out.levels, a.levels[p/n]+":"+b.levels[p%n])
 		out.used = append(out.used, true)
 	}

@@ -46,7 +46,7 @@ func (d *draft) normals(n int) int {
 func (d *draft) work(n int) int { return d.buffer(ir.Buffer{Kind: ir.Work, Len: n}) }
 
 func (d *draft) out(n int) int {
-	d.Outputs = append(d.Outputs, ir.Slot{Name: fmt.Sprint("out", len(d.Outputs)), Shape: []int64{int64(n)}})
+	d.Outputs = append(d.Outputs, ir.Slot{Name: fmt.Sprint("out", len(d.Outputs)), Shape: []int{n}})
 	return d.buffer(ir.Buffer{Kind: ir.Aux, Len: n, Slot: len(d.Outputs) - 1})
 }
 
@@ -100,8 +100,8 @@ func reductions() *ir.Plan {
 // gathers reads and adds through indices that the prologue checks.
 func gathers() *ir.Plan {
 	d := newDraft(2)
-	d.Inputs = []ir.Slot{{Name: "which", Elem: ir.I64, Shape: []int64{40}}, {Name: "y", Elem: ir.F32, Shape: []int64{40}},
-		{Name: "mask", Elem: ir.U8, Shape: []int64{40}}}
+	d.Inputs = []ir.Slot{{Name: "which", Elem: ir.I64, Shape: []int{40}}, {Name: "y", Elem: ir.F32, Shape: []int64{40}},
+		{Name: "mask", Elem: ir.U8, Shape: []int{40}}}
 	which := d.buffer(ir.Buffer{Kind: ir.Input, Elem: ir.I64, Len: 40})
 	y := d.buffer(ir.Buffer{Kind: ir.Input, Elem: ir.F32, Len: 40, Slot: 1})
 	mask := d.buffer(ir.Buffer{Kind: ir.Input, Elem: ir.U8, Len: 40, Slot: 2})

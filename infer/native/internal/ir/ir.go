@@ -204,14 +204,14 @@ type Plan struct {
 type Slot struct {
 	Name  string
 	Elem  Elem
-	Shape []int64
+	Shape []int
 }
 
 // Len is the number of elements of a slot's tensor.
 func (s Slot) Len() int {
 	n := 1
 	for _, size := range s.Shape {
-		n *= int(size)
+		n *= size
 	}
 	return n
 }

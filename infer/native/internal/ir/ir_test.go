@@ -89,7 +89,7 @@ func TestMachineMatrices(t *testing.T) {
 	spd.Mul(g, g.T())
 	square := func(buf int) Matrix { return Matrix{Buf: buf, Row: n, Col: 1} }
 	p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: spd.RawMatrix().Data}, {Kind: Aux, Len: n * n}},
-		Outputs: []Slot{{Shape: []int64{n, n}}},
+		Outputs: []Slot{{Shape: []int{n, n}}},
 		Steps:   []Step{{Kind: Cholesky, N: n, A: square(0), Out: square(1)}}}
 	factor := mat.NewDense(n, n, output(t, p))
 	var back mat.Dense
@@ -138,7 +138,7 @@ func TestMachineMatrices(t *testing.T) {
 		in.Buf, out.Buf = 1, 2
 		p := &Plan{Dim: 1, Buffers: []Buffer{{Kind: Const, Len: n * n, Data: a.RawMatrix().Data},
 			{Kind: Const, Len: n * m, Data: b.RawMatrix().Data}, {Kind: Aux, Len: n * m}},
-			Outputs: []Slot{{Shape: []int64{n, m}}},
+			Outputs: []Slot{{Shape: []int{n, m}}},
 			Steps: []Step{{Kind: Solve, M: rows, N: cols, A: square(0), B: in, Out: out,
 				Upper: upper, Unit: unit, Right: right}}}
 		assert.InDeltaSlice(t, x.RawMatrix().Data, output(t, p), 1e-12, "form %d", form)

@@ -18,7 +18,7 @@ func (p *Plan) Many(n int) *Plan {
 		}
 	}
 	for _, s := range p.Outputs {
-		s.Shape = append([]int64{int64(n)}, s.Shape...)
+		s.Shape = append([]int{n}, s.Shape...)
 		q.Outputs = append(q.Outputs, s)
 	}
 	q.Steps = manySteps(p.Steps, n, length)

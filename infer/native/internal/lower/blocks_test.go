@@ -21,7 +21,7 @@ func TestBlocks(t *testing.T) {
 	}
 	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
-			for _, n := range []int64{203, 1203} {
+			for _, n := range []int{203, 1203} {
 				s := linearModel(n, 120, family)
 				plan := compile(t, s)
 				agrees(t, s, plan, points(2, s.Dim, 0.1, 3))
@@ -44,7 +44,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // linearModel is a family of n numbers whose means depend on d columns, with a normal prior.
-func linearModel(n, d int64, family func(eta, y torch.Tensor) torch.Tensor) lower.Source {
+func linearModel(n, d int, family func(eta, y torch.Tensor) torch.Tensor) lower.Source {
 	x, y := points(1, int(n*d), 0.3, 1)[0], points(1, int(n), 1, 2)[0]
 	return lower.Source{
 		Dim: int(d),

@@ -62,7 +62,7 @@ func TestResidualNetworksRunWhereThePointIs(t *testing.T) {
 		return layers.ResNet20{Size: 8, Depth: 8, Filters: 2, Norm: norm}
 	}
 	rows := nn.Func{F: func(x torch.Tensor) torch.Tensor { return x.Reshape(-1, 24, 8) },
-		Out: func([]int64) ([]int64, error) { return []int64{24, 8}, nil }}
+		Out: func([]int) ([]int, error) { return []int{24, 8}, nil }}
 	masked, err := nn.Sequential{rows, layers.Attention{Heads: 2, Causal: true}, nn.Flatten{}, nn.Linear{Out: 10}}.
 		Build(3, 8, 8)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestResidualNetworksRunWhereThePointIs(t *testing.T) {
 		prior, err := nn.NewPrior(net, c.prior)
 		require.NoError(t, err)
 		const n = 4
-		x, y := points(1, n*3*8*8, 1, 5)[0], []int64{1, 9, 0, 3}
+		x, y := points(1, n*3*8*8, 1, 5)[0], []int{1, 9, 0, 3}
 		batch := infer.Batch{"x": torch.New(x, n, 3, 8, 8), "y": torch.New(y)}
 		s := lower.Source{Dim: net.Layout().Dim(),
 			Batch: []lower.Named{{Name: "x", Tensor: batch["x"].T()}, {Name: "y", Tensor: batch["y"].T()}},

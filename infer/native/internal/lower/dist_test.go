@@ -29,7 +29,7 @@ type unknowns struct {
 // dim is how many numbers a case may take.
 const dim = 40
 
-func (u *unknowns) real(shape ...int64) torch.Tensor {
+func (u *unknowns) real(shape ...int) torch.Tensor {
 	n := 1
 	for _, s := range shape {
 		n *= int(s)
@@ -38,16 +38,16 @@ func (u *unknowns) real(shape ...int64) torch.Tensor {
 	return u.x.Slice(0, u.at-n, u.at).Reshape(shape...)
 }
 
-func (u *unknowns) pos(shape ...int64) torch.Tensor  { return u.real(shape...).Exp() }
-func (u *unknowns) unit(shape ...int64) torch.Tensor { return u.real(shape...).Sigmoid() }
-func (u *unknowns) simplex(n int64) torch.Tensor     { return u.real(n).Softmax(-1) }
+func (u *unknowns) pos(shape ...int) torch.Tensor  { return u.real(shape...).Exp() }
+func (u *unknowns) unit(shape ...int) torch.Tensor { return u.real(shape...).Sigmoid() }
+func (u *unknowns) simplex(n int) torch.Tensor     { return u.real(n).Softmax(-1) }
 
 // spd is a positive definite matrix, lower a factor of one.
-func (u *unknowns) lower(n int64) torch.Tensor {
+func (u *unknowns) lower(n int) torch.Tensor {
 	return bijector.LowerCholesky().Forward(u.real(n * (n + 1) / 2))
 }
 
-func (u *unknowns) spd(n int64) torch.Tensor {
+func (u *unknowns) spd(n int) torch.Tensor {
 	l := u.lower(n)
 	return l.MatMul(l.Transpose())
 }
@@ -119,7 +119,7 @@ var densities = map[string]density{
 	"HalfNormal": func(u *unknowns, d data) torch.Tensor { return logp(u.pos(6), dist.HalfNormal(u.pos())) },
 	"ImproperUniform": func(u *unknowns, d data) torch.Tensor {
 		x := u.pos(6)
-		return logp(x, dist.ImproperUniform(support.Positive, []int64{6}, nil)).Add(x.Log().Sum())
+		return logp(x, dist.ImproperUniform(support.Positive, []int{6}, nil)).Add(x.Log().Sum())
 	},
 	"Flat": func(u *unknowns, d data) torch.Tensor {
 		x := u.real(6)
@@ -265,7 +265,7 @@ var densities = map[string]density{
 
 // both is a test density that goes through a bijector: forward, and back again. Each element has a weight of its own,
 // so that no two may change places, and a logarithm, which keeps the digits of large ones.
-func both(b bijector.Bijector, shape ...int64) density {
+func both(b bijector.Bijector, shape ...int) density {
 	return func(u *unknowns, _ data) torch.Tensor {
 		x := u.real(shape...)
 		y := b.Forward(x)
@@ -303,7 +303,7 @@ var maps = map[string]density{
 
 // densitySource is a case as the recorder evaluates it.
 func densitySource(f density) lower.Source {
-	tensor := func(v []float64, shape ...int64) *ts.Tensor { return torch.New(v, shape...).T() }
+	tensor := func(v []float64, shape ...int) *ts.Tensor { return torch.New(v, shape...).T() }
 	s := lower.Source{Dim: dim, Batch: []lower.Named{
 		{Name: "y", Tensor: tensor([]float64{-1.2, 0.3, 2.5, 0.1, -0.7, 1.4}, 6)},
 		{Name: "counts", Tensor: tensor([]float64{0, 1, 2, 3, 0, 7}, 6)},

@@ -27,33 +27,33 @@ func sourceOf(dim int, f func(x torch.Tensor) torch.Tensor) lower.Source {
 // the gradient is what eager evaluation has.
 func TestLogSumExp(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
-	weighted := func(y *ts.Tensor, n int64) *ts.Tensor { // no two rows count alike
-		w := ts.MustArange(ts.IntScalar(n), gotch.Double, gotch.CPU).MustAddScalar(ts.FloatScalar(1), false)
+	weighted := func(y *ts.Tensor, n int) *ts.Tensor { // no two rows count alike
+		w := ts.MustArange(ts.IntScalar(int64(n)), gotch.Double, gotch.CPU).MustAddScalar(ts.FloatScalar(1), false)
 		return y.MustMul(w, false).MustSum(gotch.Double, false)
 	}
 	for _, c := range []struct {
 		name         string
 		terms, exps  int
-		f            func(x *ts.Tensor, terms int64) *ts.Tensor
+		f            func(x *ts.Tensor, terms int) *ts.Tensor
 		plusInfinity bool
 	}{
-		{"two", 2, 1, func(x *ts.Tensor, k int64) *ts.Tensor {
+		{"two", 2, 1, func(x *ts.Tensor, k int) *ts.Tensor {
 			return weighted(view(x, 8, k).MustLogsumexp([]int64{1}, false, false), 8)
 		}, true},
-		{"three", 3, 1, func(x *ts.Tensor, k int64) *ts.Tensor {
+		{"three", 3, 1, func(x *ts.Tensor, k int) *ts.Tensor {
 			return weighted(view(x, 8, k).MustLogsumexp([]int64{1}, false, false), 8)
 		}, true},
-		{"forty", 40, 1, func(x *ts.Tensor, k int64) *ts.Tensor {
+		{"forty", 40, 1, func(x *ts.Tensor, k int) *ts.Tensor {
 			return weighted(view(x, 8, k).MustLogsumexp([]int64{1}, false, false), 8)
 		}, true},
-		{"log softmax", 3, 1, func(x *ts.Tensor, k int64) *ts.Tensor {
+		{"log softmax", 3, 1, func(x *ts.Tensor, k int) *ts.Tensor {
 			y := view(x, 8, k).MustLogSoftmax(1, gotch.Double, false)
 			return weighted(y.MustSelect(1, 0, false), 8)
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dim := 8 * c.terms
-			s := sourceOf(dim, func(x torch.Tensor) torch.Tensor { return torch.Of(c.f(x.T(), int64(c.terms))) })
+			s := sourceOf(dim, func(x torch.Tensor) torch.Tensor { return torch.Of(c.f(x.T(), int(c.terms))) })
 			plan := compile(t, s)
 			exps := 0
 			for _, step := range plan.Steps {

@@ -15,12 +15,12 @@ import (
 // activations and losses loops, and the plan is as short as the network.
 func TestNetwork(t *testing.T) {
 	const n, in, hidden, out = 64, 40, 30, 5
-	x, y := make([]float64, n*in), make([]int64, n)
+	x, y := make([]float64, n*in), make([]int, n)
 	for i := range x {
 		x[i] = math.Sin(float64(7 * i))
 	}
 	for i := range y {
-		y[i] = int64(i % out)
+		y[i] = int(i % out)
 	}
 	s := lower.Source{
 		Dim: in*hidden + hidden + hidden*out + out,
@@ -30,7 +30,7 @@ func TestNetwork(t *testing.T) {
 		Evaluate: func(w *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
 			v, g, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
 				at := 0
-				take := func(shape ...int64) torch.Tensor {
+				take := func(shape ...int) torch.Tensor {
 					k := 1
 					for _, s := range shape {
 						k *= int(s)

@@ -19,12 +19,12 @@ const opDim = 24
 // the batch.
 type opCase func(x, ix *ts.Tensor) *ts.Tensor
 
-func view(x *ts.Tensor, shape ...int64) *ts.Tensor {
-	n := int64(1)
+func view(x *ts.Tensor, shape ...int) *ts.Tensor {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}
-	return x.MustNarrow(0, 0, n, false).MustView(shape, false)
+	return x.MustNarrow(0, 0, int64(n), false).MustView(torch.Int64s(shape), false)
 }
 
 // positive is made of x, far from 0.
@@ -311,7 +311,7 @@ func opPoints() [][]float64 {
 func (f opCase) source() lower.Source {
 	return lower.Source{
 		Dim:   opDim,
-		Batch: []lower.Named{{Name: "ix", Tensor: torch.New([]int64{2, 0, 1, 2}).T()}},
+		Batch: []lower.Named{{Name: "ix", Tensor: torch.New([]int{2, 0, 1, 2}).T()}},
 		Evaluate: func(x *ts.Tensor, b []*ts.Tensor) (values, grads []*ts.Tensor, aux []lower.Named, err error) {
 			v, g, err := torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor {
 				y := torch.Of(f(x.T(), b[0])).Reshape(-1)
@@ -390,9 +390,9 @@ func TestRegressionIsOneLoop(t *testing.T) {
 // The sums by index of a gradient have a loop of their own, so that the loop over the data can run in vectors.
 func TestScatterStandsAlone(t *testing.T) {
 	const n, groups = 100, 5
-	which, y := make([]int64, n), make([]float64, n)
+	which, y := make([]int, n), make([]float64, n)
 	for i := range which {
-		which[i], y[i] = int64(i*7%groups), math.Cos(float64(i))
+		which[i], y[i] = int(i*7%groups), math.Cos(float64(i))
 	}
 	s := lower.Source{
 		Dim: groups,

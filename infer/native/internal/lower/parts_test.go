@@ -27,7 +27,7 @@ func TestParts(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		of    func(x, w, y torch.Tensor) torch.Tensor
-		n     int64
+		n     int
 		dim   int
 		parts int // steps of parts
 	}{{"columns", columns, 2003, 5, 0}, {"columns", columns, 200_003, 5, 1}, {"rows", rows, 100_003, 5, 2},
@@ -67,7 +67,7 @@ func TestBlocksInParts(t *testing.T) {
 }
 
 // rowsModel is a function of n rows of 5 numbers each, a vector w, and a number for each row.
-func rowsModel(n int64, dim int, of func(x, w, y torch.Tensor) torch.Tensor) lower.Source {
+func rowsModel(n int, dim int, of func(x, w, y torch.Tensor) torch.Tensor) lower.Source {
 	x, y := points(1, int(n*5), 0.3, 1)[0], points(1, int(n), 1, 2)[0]
 	return lower.Source{
 		Dim: dim,

@@ -151,7 +151,7 @@ func (c *Call) mark() string {
 	if len(sizes) != 3 || sizes[0].Int != thread.MarkSize || sizes[1].Int != 0 {
 		return ""
 	}
-	return thread.Marked(sizes[2].Int)
+	return thread.Marked(int64(sizes[2].Int))
 }
 
 // refuse ends the lowering; the exported functions return the error.

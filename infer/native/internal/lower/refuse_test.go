@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		}, "sinc", "not understood"},
 		// Its parts are a copy, and then work on the memory itself, of which no part tells.
 		"an operation whose parts are not all": {func(x, y torch.Tensor) torch.Tensor {
-			ix := torch.New([]int64{1})
+			ix := torch.New([]int{1})
 			return torch.Of(y.T().MustIndexCopy(0, ix.T(), x.At(0).Reshape(1).T(), false)).Sum()
 		}, "index_copy", "not understood"},
 		"an index that depends on the parameters": {func(x, y torch.Tensor) torch.Tensor {

@@ -213,7 +213,7 @@ func (s Source) record(x []float64) (*trace, error) {
 	}
 	out := &trace{}
 	err := torch.Do(func(*torch.Scope) error {
-		point, err := torch.FromSlice(slices.Clone(x), int64(s.Dim))
+		point, err := torch.FromSlice(slices.Clone(x), int(s.Dim))
 		if err != nil {
 			return err
 		}
@@ -247,7 +247,7 @@ func (s Source) record(x []float64) (*trace, error) {
 			if err != nil {
 				return err
 			}
-			out.aux = append(out.aux, ir.Slot{Name: a.Name, Elem: ir.F64, Shape: d.Shape})
+			out.aux = append(out.aux, ir.Slot{Name: a.Name, Elem: ir.F64, Shape: torch.Ints(d.Shape)})
 		}
 		out.jacobian = len(values) == 2
 		foreigners.Stop()
@@ -289,7 +289,7 @@ func (s Source) inputs() ([]ir.Slot, error) {
 			return nil, &Refusal{Reason: fmt.Sprintf("the batch tensor %q has elements of %v: float64, float32, int64, "+
 				"uint8 and bool are understood", b.Name, dtype)}
 		}
-		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: d.Shape})
+		out = append(out, ir.Slot{Name: b.Name, Elem: elem, Shape: torch.Ints(d.Shape)})
 	}
 	return out, nil
 }

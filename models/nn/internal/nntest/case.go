@@ -17,10 +17,10 @@ import (
 type Case struct {
 	Name   string
 	Layers nn.Sequential
-	In     []int64
+	In     []int
 	// Network is one that is built already, in the place of Layers.
 	Network *nn.Network
-	Tokens  int64   // the inputs are whole numbers below this
+	Tokens  int   // the inputs are whole numbers below this
 	Kinked  bool    // has no second derivatives to compare
 	Scale   float64 // of the points; 0 means 0.7
 	Want    func(p map[string]Array, x Array) Array
@@ -58,15 +58,15 @@ func (c Case) build(t *testing.T) *nn.Network {
 
 // Inputs are n inputs, as a tensor and in plain Go.
 func (c Case) Inputs(n int) (torch.Tensor, []Array) {
-	size := int64(1)
+	size := int(1)
 	for _, s := range c.In {
 		size *= s
 	}
 	v := Normals(99, n*int(size))
-	whole := make([]int64, len(v))
+	whole := make([]int, len(v))
 	if c.Tokens > 0 {
 		for i := range v {
-			whole[i] = int64(math.Abs(v[i])*1000) % c.Tokens
+			whole[i] = int(math.Abs(v[i])*1000) % c.Tokens
 			v[i] = float64(whole[i])
 		}
 	}
@@ -74,7 +74,7 @@ func (c Case) Inputs(n int) (torch.Tensor, []Array) {
 	for i := range n {
 		plain = append(plain, New(c.In, v[i*int(size):(i+1)*int(size)]))
 	}
-	full := append([]int64{int64(n)}, c.In...)
+	full := append([]int{int(n)}, c.In...)
 	if c.Tokens > 0 {
 		return Must(torch.FromSlice(whole, full...)), plain
 	}
@@ -104,7 +104,7 @@ func (c Case) Values(t *testing.T) {
 			require.Equal(t, n.Out(), Shape(single))
 			CloseTo(t, c.want(Sites(p), plain[i:i+1])[0].Data, Values(single), 1e-12, "a single input")
 		}
-		require.Equal(t, append([]int64{3}, n.Out()...), Shape(y))
+		require.Equal(t, append([]int{3}, n.Out()...), Shape(y))
 		CloseTo(t, want, Values(y), 1e-12, "outputs")
 
 		if c.Tokens == 0 {

@@ -16,16 +16,16 @@ import (
 
 // Array is a tensor in plain Go, for the reference implementations.
 type Array struct {
-	Shape []int64
+	Shape []int
 	Data  []float64
 }
 
 // New is an array of elements in row-major order.
-func New(shape []int64, data []float64) Array { return Array{shape, data} }
+func New(shape []int, data []float64) Array { return Array{shape, data} }
 
 // Zeros is an array of zeros.
-func Zeros(shape ...int64) Array {
-	n := int64(1)
+func Zeros(shape ...int) Array {
+	n := int(1)
 	for _, s := range shape {
 		n *= s
 	}
@@ -33,11 +33,11 @@ func Zeros(shape ...int64) Array {
 }
 
 // At is a pointer to an element.
-func (a Array) At(index ...int64) *float64 {
+func (a Array) At(index ...int) *float64 {
 	if len(index) != len(a.Shape) {
 		panic("rank")
 	}
-	k := int64(0)
+	k := int(0)
 	for i, s := range a.Shape {
 		if index[i] < 0 || index[i] >= s {
 			panic("index")
@@ -68,15 +68,15 @@ func Must[T any](v T, err error) T {
 func Values(x any) []float64 { return torch.Of(x).Values() }
 
 // Shape is the shape of a tensor, of gotch or not.
-func Shape(x any) []int64 { return torch.Of(x).Shape() }
+func Shape(x any) []int { return torch.Of(x).Shape() }
 
 // Tensor is a float64 tensor.
-func Tensor(v []float64, shape ...int64) torch.Tensor { return Must(torch.FromSlice(v, shape...)) }
+func Tensor(v []float64, shape ...int) torch.Tensor { return Must(torch.FromSlice(v, shape...)) }
 
 // Normals are n standard normal numbers of a stream.
 func Normals(seed uint64, n int) []float64 {
 	s := torch.NewStreams(seed, 1)
-	return Values(Must(s.Normal([]int64{int64(n)}, gotch.Double, gotch.CPU)))
+	return Values(Must(s.Normal([]int{int(n)}, gotch.Double, gotch.CPU)))
 }
 
 // CloseTo checks numbers to a tolerance relative to 1 + |want|.
@@ -97,7 +97,7 @@ func Do(t *testing.T, f func()) {
 }
 
 // Build is a network that must be valid.
-func Build(t *testing.T, s nn.Sequential, in ...int64) *nn.Network {
+func Build(t *testing.T, s nn.Sequential, in ...int) *nn.Network {
 	t.Helper()
 	n, err := s.Build(in...)
 	require.NoError(t, err)
@@ -111,9 +111,9 @@ func Point(n *nn.Network, seed uint64, scale float64, k int) infer.Params {
 	for i := range v {
 		v[i] *= scale
 	}
-	s := []int64{int64(d)}
+	s := []int{int(d)}
 	if k > 0 {
-		s = []int64{int64(k), int64(d)}
+		s = []int{int(k), int(d)}
 	}
 	return infer.Params{Layout: n.Layout(), Flat: Tensor(v, s...)}
 }

@@ -5,8 +5,8 @@ func Linear(p map[string]Array, name string, x Array) Array {
 	w := p[name+".weight"]
 	b, biased := p[name+".bias"]
 	features, out := w.Shape[1], w.Shape[0]
-	rows := int64(len(x.Data)) / features
-	y := Zeros(append(append([]int64{}, x.Shape[:len(x.Shape)-1]...), out)...)
+	rows := int(len(x.Data)) / features
+	y := Zeros(append(append([]int{}, x.Shape[:len(x.Shape)-1]...), out)...)
 	for r := range rows {
 		for o := range out {
 			var sum float64
@@ -23,7 +23,7 @@ func Linear(p map[string]Array, name string, x Array) Array {
 }
 
 // Conv2d correlates [c, h, w]; sequences have height 1 and are padded along the width alone.
-func Conv2d(w Array, b []float64, x Array, stride, padding, groups int64, sequence bool) Array {
+func Conv2d(w Array, b []float64, x Array, stride, padding, groups int, sequence bool) Array {
 	out, inGroup, kh, kw := w.Shape[0], w.Shape[1], w.Shape[2], w.Shape[3]
 	ph, sh := padding, stride
 	if sequence {
@@ -56,8 +56,8 @@ func Conv2d(w Array, b []float64, x Array, stride, padding, groups int64, sequen
 }
 
 // Conv1d is Conv2d of height 1.
-func Conv1d(w Array, b []float64, x Array, stride, padding, groups int64) Array {
-	w2 := New([]int64{w.Shape[0], w.Shape[1], 1, w.Shape[2]}, w.Data)
-	y := Conv2d(w2, b, New([]int64{x.Shape[0], 1, x.Shape[1]}, x.Data), stride, padding, groups, true)
-	return New([]int64{y.Shape[0], y.Shape[2]}, y.Data)
+func Conv1d(w Array, b []float64, x Array, stride, padding, groups int) Array {
+	w2 := New([]int{w.Shape[0], w.Shape[1], 1, w.Shape[2]}, w.Data)
+	y := Conv2d(w2, b, New([]int{x.Shape[0], 1, x.Shape[1]}, x.Data), stride, padding, groups, true)
+	return New([]int{y.Shape[0], y.Shape[2]}, y.Data)
 }

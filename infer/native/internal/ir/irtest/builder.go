@@ -42,12 +42,12 @@ func (b *Builder) PreparedIndex(n int) int {
 
 func (b *Builder) Input(elem ir.Elem, data ...float64) int {
 	b.Inputs = append(b.Inputs, data)
-	b.Plan.Inputs = append(b.Plan.Inputs, ir.Slot{Name: "input", Elem: elem, Shape: []int64{int64(len(data))}})
+	b.Plan.Inputs = append(b.Plan.Inputs, ir.Slot{Name: "input", Elem: elem, Shape: []int{len(data)}})
 	return b.buffer(ir.Buffer{Kind: ir.Input, Elem: elem, Len: len(data), Slot: len(b.Inputs) - 1})
 }
 
 func (b *Builder) Aux(n int) int {
-	b.Plan.Outputs = append(b.Plan.Outputs, ir.Slot{Name: "output", Shape: []int64{int64(n)}})
+	b.Plan.Outputs = append(b.Plan.Outputs, ir.Slot{Name: "output", Shape: []int{n}})
 	return b.buffer(ir.Buffer{Kind: ir.Aux, Len: n, Slot: len(b.Plan.Outputs) - 1})
 }
 
