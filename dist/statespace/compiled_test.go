@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -132,7 +133,8 @@ func TestLongSeries(t *testing.T) {
 			require.NoError(t, err)
 			f, report, err := infer.Compile(p.Target(), start, batch, native.Options{Tier: native.VM})
 			require.NoError(t, err)
-			require.Equal(t, name != "two lengths", slices.Contains(report.Notes, "all steps of a series follow from 23"), report)
+			follows := func(note string) bool { return strings.HasPrefix(note, "all steps of a series follow from") }
+			require.Equal(t, name != "two lengths", slices.ContainsFunc(report.Notes, follows), report)
 			size, d := p.Target().N(), p.Layout().Dim()
 			var points []float64
 			for k := range 10 * d {

@@ -157,7 +157,7 @@ func (s Series) LogProb(value torch.Tensor) torch.Tensor {
 // shortened is the series of the first steps where they are all that is asked for: see [thread.Steps].
 func (s Series) shortened(value torch.Tensor) (Series, torch.Tensor) {
 	event, have := s.EventShape(), value.Shape()
-	if len(have) < len(event) || have[len(have)-len(event)] != event[0] || s.sys.diffuse() >= int(event[0]) {
+	if len(have) < len(event) || have[len(have)-len(event)] != event[0] || s.sys.diffuse() >= event[0] {
 		return s, value
 	}
 	if n := thread.Steps(s.steps); n < s.steps {
