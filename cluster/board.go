@@ -25,7 +25,7 @@ type board struct {
 	deny    *MismatchError       // the first refusal
 	denied  time.Time
 	ready   int
-	taken   int   // attempts after the first of their task
+	taken   int // attempts after the first of their task
 	again   int // steps that were made again, as far as told
 	drawn   time.Time
 	ended   bool

@@ -95,7 +95,7 @@ func (c *client) submit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if most := c.link.nc.MaxPayload(); int(len(text)) > int(most) {
+		if most := c.link.nc.MaxPayload(); len(text) > int(most) {
 			return fmt.Errorf("the message of a task has %d bytes, and the server's limit is %d: make "+
 				"cluster.Options.Params smaller: %w", len(text), most, infer.ErrConfig)
 		}
@@ -174,7 +174,7 @@ func (c *client) submitCell(ctx context.Context, i int, have map[string]bool) er
 func (c *client) sharePart(ctx context.Context, p infer.Params, from, size int, have map[string]bool) (packed []byte,
 	object string, err error) {
 	packed, err = packPart(p, from, size)
-	if err != nil || int(len(packed)) <= min(smallBytes, c.o.MaxObject) {
+	if err != nil || len(packed) <= min(smallBytes, c.o.MaxObject) {
 		return packed, "", err
 	}
 	object, err = c.share(ctx, "start", packed, have)

@@ -235,8 +235,8 @@ func (b *bucket) tooLarge(name string, size int) error {
 
 // put writes an object.
 func (b *bucket) put(ctx context.Context, name string, data []byte) error {
-	if int(len(data)) > b.limit {
-		return b.tooLarge(name, int(len(data)))
+	if len(data) > b.limit {
+		return b.tooLarge(name, len(data))
 	}
 	return again(ctx, func(ctx context.Context) error {
 		// A large object takes longer than one request.

@@ -100,14 +100,14 @@ func (m *mirror) save(dir string) error {
 			p = parts{}
 		}
 		block := m.block(fmt.Sprintf("%s-%06d", base64.RawURLEncoding.EncodeToString([]byte(name)), m.number))
-		if int(len(data)) > m.bucket.limit {
-			return m.bucket.tooLarge(name, int(len(data)))
+		if len(data) > m.bucket.limit {
+			return m.bucket.tooLarge(name, len(data))
 		}
 		if err := m.bucket.checkpoints.put(m.ctx, block, data); err != nil {
 			return err
 		}
 		p.Blocks = append(append([]string(nil), p.Blocks...), block)
-		p.Size += int(len(data))
+		p.Size += len(data)
 		files[name] = p
 		return nil
 	})

@@ -24,8 +24,8 @@ type task struct {
 	Options  settings        `json:"options"`
 	Tries    int             `json:"tries"`
 	Crashes  int             `json:"crashes"`
-	AckWait  int           `json:"ack_wait"` // ns
-	Limit    int           `json:"limit"`    // bytes of an object
+	AckWait  int             `json:"ack_wait"` // ns
+	Limit    int             `json:"limit"`    // bytes of an object
 	Streamed bool            `json:"streamed"` // Save takes the draws off the server
 
 	cell, from, draws int // of the client: its cell, its first chain, the draws of each
@@ -74,7 +74,7 @@ type state struct {
 // parts are the blocks that make up a file.
 type parts struct {
 	Blocks []string `json:"blocks"`
-	Size   int    `json:"size"`
+	Size   int      `json:"size"`
 }
 
 // outcome is the result of a task, written once.
@@ -120,9 +120,9 @@ type event struct {
 	Worker    string         `json:"worker"`
 	Task      int            `json:"task"`
 	Attempt   int            `json:"attempt"`
-	Step      int          `json:"step"`
-	Steps     int          `json:"steps"`
-	Resumed   int          `json:"resumed"`
-	Gradients int          `json:"gradients"`
+	Step      int            `json:"step"`
+	Steps     int            `json:"steps"`
+	Resumed   int            `json:"resumed"`
+	Gradients int            `json:"gradients"`
 	Mismatch  *MismatchError `json:"mismatch,omitempty"`
 }

@@ -272,15 +272,15 @@ func (m misfit) Name() string { return m.err.Distribution }
 // Mistake is the error, for the site that is given such a distribution.
 func (m misfit) Mistake() error { return m.err }
 
-func (m misfit) Validate() error                       { return m.err }
+func (m misfit) Validate() error                     { return m.err }
 func (m misfit) Expand(...int) Distribution          { return m }
 func (m misfit) BatchShape() []int                   { panic(m.err) }
 func (m misfit) EventShape() []int                   { panic(m.err) }
-func (m misfit) Support() support.Support              { panic(m.err) }
-func (m misfit) LogProb(torch.Tensor) torch.Tensor     { panic(m.err) }
+func (m misfit) Support() support.Support            { panic(m.err) }
+func (m misfit) LogProb(torch.Tensor) torch.Tensor   { panic(m.err) }
 func (m misfit) Sample(*Source, ...int) torch.Tensor { panic(m.err) }
-func (m misfit) Mean() torch.Tensor                    { panic(m.err) }
-func (m misfit) Variance() torch.Tensor                { panic(m.err) }
+func (m misfit) Mean() torch.Tensor                  { panic(m.err) }
+func (m misfit) Variance() torch.Tensor              { panic(m.err) }
 
 // These are for models that ask for a [CDFer], an [ICDFer], an [Enumerable] or a [Summer].
 func (m misfit) CDF(torch.Tensor) torch.Tensor  { panic(m.err) }

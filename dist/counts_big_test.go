@@ -15,7 +15,7 @@ import (
 const bigPrec = 280
 
 func bigNew(x float64) *big.Float { return new(big.Float).SetPrec(bigPrec).SetFloat64(x) }
-func bigInt(x int) *big.Float   { return new(big.Float).SetPrec(bigPrec).SetInt64(int64(x)) }
+func bigInt(x int) *big.Float     { return new(big.Float).SetPrec(bigPrec).SetInt64(int64(x)) }
 func bigAdd(x ...*big.Float) *big.Float {
 	out := bigNew(0)
 	for _, v := range x {
@@ -32,7 +32,7 @@ func bigFloat(x *big.Float) float64     { v, _ := x.Float64(); return v }
 // bigAtanh is Σ z^(2k+1)/(2k+1), for |z| ≤ 1/3.
 func bigAtanh(z *big.Float) *big.Float {
 	sum, power, zz := bigNew(0), bigAdd(z), bigMul(z, z)
-	for k := int(1); k < 2*bigPrec && power.Sign() != 0; k += 2 {
+	for k := 1; k < 2*bigPrec && power.Sign() != 0; k += 2 {
 		sum.Add(sum, bigQuo(power, bigInt(k)))
 		power.Mul(power, zz)
 	}
@@ -56,7 +56,7 @@ func bigExp(x *big.Float) *big.Float {
 	const halvings = 24
 	z := bigNew(0).SetMantExp(x, -halvings)
 	sum, term := bigInt(1), bigInt(1)
-	for k := int(1); k < 80; k++ {
+	for k := 1; k < 80; k++ {
 		term = bigQuo(bigMul(term, z), bigInt(k))
 		sum.Add(sum, term)
 	}
@@ -94,7 +94,7 @@ var bigPi = sync.OnceValue(func() *big.Float {
 	atan := func(inverse int) *big.Float {
 		sum, power := bigNew(0), bigQuo(bigInt(1), bigInt(inverse))
 		zz := bigNeg(bigMul(power, power))
-		for k := int(1); k < bigPrec; k += 2 {
+		for k := 1; k < bigPrec; k += 2 {
 			sum.Add(sum, bigQuo(power, bigInt(k)))
 			power.Mul(power, zz)
 		}

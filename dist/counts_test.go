@@ -209,7 +209,7 @@ func countTensor(x []float64, shape ...int) *ts.Tensor {
 	return torch.New(x, shape...).T()
 }
 func countFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
-func countShape(t *ts.Tensor) []int    { return torch.Of(t).Shape() }
+func countShape(t *ts.Tensor) []int      { return torch.Of(t).Shape() }
 
 func countScope(t *testing.T, f func()) {
 	t.Helper()

@@ -290,7 +290,7 @@ func costCases() (all []costCase) {
 	add := func(name string, make func(n int) dist.Distribution) {
 		all = append(all, costCase{name, func(n int) func() {
 			d := make(n)
-			each := int(1)
+			each := 1
 			for _, v := range append(d.BatchShape(), d.EventShape()...) {
 				each *= v
 			}

@@ -232,7 +232,7 @@ func TestCategoricalLogitGLM(t *testing.T) {
 			return []torch.Tensor{dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), in[0],
 				0.5).LogProb(torch.Of(countTensor(y)))}, nil
 		}, []torch.Tensor{torch.Of(all)}, nil))[0]
-		for k := range int(2) {
+		for k := range 2 {
 			glm := dist.CategoricalLogitGLM(torch.Of(countTensor(x, n, d)), torch.Of(all.MustSelect(0, int64(k), false)), 0.5)
 			want := countFloats(glm.LogProb(torch.Of(countTensor(y))).T())
 			got := countFloats(mapped.T().MustSelect(0, int64(k), false))

@@ -260,7 +260,7 @@ var (
 // along is numbers along a last dimension, in the type of another tensor.
 func along(x []float64, as torch.Tensor) torch.Tensor {
 	dtype, device := like(as)
-	return torch.Must(torch.FromSliceOn(device, dtype, x, int(len(x))))
+	return torch.Must(torch.FromSliceOn(device, dtype, x, len(x)))
 }
 
 // lgamma1p is log Γ(1 + a), for small a by its series (DLMF 5.7.3), where 1 + a would be rounded.

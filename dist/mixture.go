@@ -243,7 +243,7 @@ func (d mixtureDist) Variance() torch.Tensor {
 }
 
 func (d mixtureDist) moments(second bool) (mean, variance torch.Tensor) {
-	at := int(len(d.batch))
+	at := len(d.batch)
 	means := d.each(func(c Distribution) torch.Tensor { return c.Mean() }, at)
 	if !second {
 		return d.mixing.moments(means, nil, len(d.event))

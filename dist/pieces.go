@@ -25,7 +25,7 @@ func inPieces[D Distribution](d D, f func(d D, x ...torch.Tensor) torch.Tensor, 
 		shapes = append(shapes, v.Shape())
 	}
 	shape := broadcast(d.Name(), shapes...)
-	longest, size := 0, int(1)
+	longest, size := 0, 1
 	for i, n := range shape {
 		size *= n
 		if n > shape[longest] {
@@ -128,7 +128,7 @@ func inRows(sample, batch []int, each int, f func(sample []int) torch.Tensor) to
 		return f(sample)
 	}
 	all := []torch.Tensor{}
-	for from := int(0); from < sample[0]; from += rows {
+	for from := 0; from < sample[0]; from += rows {
 		some := join([]int{min(rows, sample[0]-from)}, sample[1:])
 		all = append(all, tidy(func() torch.Tensor { return f(some) }))
 	}

@@ -149,7 +149,7 @@ func studentTailPart(n, s torch.Tensor) torch.Tensor {
 	rule := tailRule()
 	dtype, device := like(s, n)
 	column := func(x []float64) torch.Tensor {
-		return torch.Must(torch.FromSliceOn(device, dtype, x, int(len(x))))
+		return torch.Must(torch.FromSliceOn(device, dtype, x, len(x)))
 	}
 	// cosh δ + tanh y sinh δ = 1 + e at the last δ, a quadratic equation for exp δ − 1.
 	e := constant(m).Reciprocal().Mul(tailDrop).Expm1()

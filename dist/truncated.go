@@ -343,7 +343,7 @@ func (d truncatedDist) column(x []float64) torch.Tensor {
 	for i := range shape {
 		shape[i] = 1
 	}
-	shape[0] = int(len(x))
+	shape[0] = len(x)
 	dtype, device := typeOf(d.of)
 	return torch.Must(torch.FromSliceOn(device, dtype, x, shape...))
 }

@@ -189,7 +189,7 @@ func (i interval) mass() logMass {
 	w, c := fill(width, not(thin), narrow), fill(middle, not(thin), 0)
 	nodes := func(x []float64) torch.Tensor {
 		dtype, device := like(w)
-		return torch.Must(torch.FromSliceOn(device, dtype, x, int(len(x))))
+		return torch.Must(torch.FromSliceOn(device, dtype, x, len(x)))
 	}
 	s := w.Unsqueeze(-1).Mul(nodes(legendreNodes))
 	e := s.Add(c.Unsqueeze(-1).Mul(2)).Mul(s).Mul(-0.5).Exp()
@@ -338,8 +338,8 @@ func (d truncatedNormalDist) moments() (mean, variance torch.Tensor) {
 	// Beyond 40 over the hazard there is nothing.
 	rule := gaussLegendre()
 	dtype, device := like(high)
-	nodes := torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, int(len(rule.nodes))))
-	weights := torch.Must(torch.FromSliceOn(device, dtype, rule.weights, int(len(rule.nodes))))
+	nodes := torch.Must(torch.FromSliceOn(device, dtype, rule.nodes, len(rule.nodes)))
+	weights := torch.Must(torch.FromSliceOn(device, dtype, rule.weights, len(rule.nodes)))
 	length := fill(width, not(steep), 1).AtMost(high.Neg().AtLeast(1).Reciprocal().Mul(40))
 	s := length.Unsqueeze(-1).Mul(nodes)
 	p := s.Mul(high.Unsqueeze(-1).Sub(s.Mul(0.5))).Exp().Mul(weights)

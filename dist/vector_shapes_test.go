@@ -51,7 +51,7 @@ func TestVectorShapes(t *testing.T) {
 
 		x := c.value(rng)
 		got := vectorFloats(wide.LogProb(torch.Of(vectorTensor(x, c.event...))).T())
-		for i := int(0); i < 2; i++ {
+		for i := 0; i < 2; i++ {
 			var row []*ts.Tensor
 			for _, v := range p {
 				row = append(row, v.MustSelect(0, int64(i), false))
@@ -59,7 +59,7 @@ func TestVectorShapes(t *testing.T) {
 			one := c.make(row)
 			require.Empty(t, one.BatchShape())
 			want := vectorFloats(one.LogProb(torch.Of(vectorTensor(x, c.event...))).T())[0]
-			for j := int(0); j < 3; j++ {
+			for j := 0; j < 3; j++ {
 				require.InDelta(t, want, got[2*j+i], 1e-12*max(1, math.Abs(want)))
 			}
 			vectorNear(t, vectorFloats(one.Mean().T()), vectorFloats(d.Mean().T().MustSelect(0, int64(i), false)), 1e-14)

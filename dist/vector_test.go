@@ -375,7 +375,7 @@ func vectorTensor(data []float64, shape ...int) *ts.Tensor {
 }
 
 func vectorFloats(t *ts.Tensor) []float64 { return torch.Must(torch.ToSlice[float64](torch.Of(t))) }
-func vectorShape(t *ts.Tensor) []int    { return torch.Of(t).Shape() }
+func vectorShape(t *ts.Tensor) []int      { return torch.Of(t).Shape() }
 
 func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 	for i, s := range c.raw {
@@ -386,7 +386,7 @@ func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 
 // unpack takes a flat vector apart: raw parameters, then a value.
 func (c vectorCase) unpack(flat *ts.Tensor) (p []*ts.Tensor, x *ts.Tensor) {
-	at := int(0)
+	at := 0
 	take := func(shape []int) *ts.Tensor {
 		n := int(vectorNumel(shape))
 		at += n
@@ -474,11 +474,11 @@ func TestVectorGradients(t *testing.T) {
 				}
 			}
 			flat := c.flat(p, x)
-			_, grad, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(flat, int(len(flat)))))
+			_, grad, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(flat, len(flat))))
 			require.NoError(t, err)
 			want := vectorSlope(func(v []float64) (out float64) {
 				torch.Must(0, torch.Do(func(*torch.Scope) error {
-					out = vectorFloats(c.logp(torch.Of(vectorTensor(v, int(len(v))))).T())[0]
+					out = vectorFloats(c.logp(torch.Of(vectorTensor(v, len(v)))).T())[0]
 					return nil
 				}))
 				return out
@@ -498,7 +498,7 @@ func TestVectorVmap(t *testing.T) {
 			each = append(each, c.flat(c.random(rng), c.value(rng)))
 			rows = append(rows, each[len(each)-1]...)
 		}
-		n := int(len(each[0]))
+		n := len(each[0])
 		values, grads, err := torch.VmapValueAndGrad(c.logp, torch.Of(vectorTensor(rows, k, n)))
 		require.NoError(t, err)
 		for i, row := range each {
@@ -589,7 +589,7 @@ func TestVectorReparameterisedDraws(t *testing.T) {
 			return // draws by rejection: TestVectorGradientsOfRejectedDraws
 		}
 		flat := c.flat(c.random(rng), c.value(rng))
-		n := int(len(flat))
+		n := len(flat)
 		weights := vectorTensor(vectorNormals(rng, 2*vectorNumel(c.event)), append([]int{2}, c.event...)...)
 		f := func(flat torch.Tensor) torch.Tensor {
 			p, _ := c.unpack(flat.T())
@@ -608,7 +608,7 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 	const n = 20000
 	check := func(d func(leaf *ts.Tensor) *ts.Tensor, value []float64, want []float64) {
 		t.Helper()
-		k := int(len(value))
+		k := len(value)
 		wide := torch.Must(torch.Leaf(torch.Of(vectorTensor(value, k).MustExpand([]int64{n, int64(k)}, true,
 			false).MustContiguous(false))))
 		total := d(wide.T()).MustSquare(false).MustSum(gotch.Double, false)
@@ -730,7 +730,7 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 
 // Parameters at the ends of what they can be: closed forms, in high precision where float64 cannot.
 func TestVectorExtremes(t *testing.T) {
-	tensor := func(x ...float64) *ts.Tensor { return vectorTensor(x, int(len(x))) }
+	tensor := func(x ...float64) *ts.Tensor { return vectorTensor(x, len(x)) }
 	item := func(t *ts.Tensor) float64 { return vectorFloats(t)[0] }
 	require.NoError(t, torch.Do(func(*torch.Scope) error {
 		// Scales from 1e-10 to 1e10, at 40 standard deviations.

@@ -70,7 +70,7 @@ func (s Site) wrongLabels() string {
 			s.Shape)
 	}
 	for k, labels := range s.Labels {
-		if labels != nil && int(len(labels)) != s.Shape[k] {
+		if labels != nil && len(labels) != s.Shape[k] {
 			return fmt.Sprintf("there are %d labels along dimension %d, want %d", len(labels), k, s.Shape[k])
 		}
 		for _, label := range labels {
@@ -90,7 +90,7 @@ func product(shape []int) (n int, ok bool) {
 	if slices.Contains(shape, 0) {
 		return 0, true
 	}
-	p := int(1)
+	p := 1
 	for _, s := range shape {
 		if s > math.MaxInt64/p {
 			return 0, false

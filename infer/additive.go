@@ -34,8 +34,8 @@ type additive struct {
 	terms func(Batch) (map[string]RowTerm, error)
 	pool  Batch    // rows to take batches from
 	names []string // of the tensors that have these rows
-	rows  int    // in the pool
-	n     int    // in a batch
+	rows  int      // in the pool
+	n     int      // in a batch
 	share float64  // the rounding of a sum, relative to Size
 }
 

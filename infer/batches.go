@@ -206,7 +206,7 @@ func (f *full) Fingerprint() (string, error) {
 
 // MinibatchOptions are the options of [Minibatches].
 type MinibatchOptions struct {
-	Size int  // data in a batch; required
+	Size int    // data in a batch; required
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the data in their order instead of shuffling them each epoch.
 	KeepOrder bool

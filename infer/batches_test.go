@@ -39,7 +39,7 @@ func nextIDs(t testing.TB, b infer.Batches) []int {
 		batch, err := b.Next()
 		require.NoError(t, err)
 		ids = torch.Must(torch.ToSlice[int](batch["id"]))
-		n := int(len(ids))
+		n := len(ids)
 		require.Equal(t, []int{n, 1, 1}, shapeOf(batch["half"]))
 		require.Equal(t, []int{n, 2}, shapeOf(batch["row"]))
 		require.Equal(t, []gotch.DType{gotch.Int64, gotch.Float, gotch.Double},
@@ -75,7 +75,7 @@ func upTo(n int) []int {
 func TestFull(t *testing.T) {
 	data := numbered(5)
 	b := infer.Full(data)
-	for i := range int(3) {
+	for i := range 3 {
 		assert.Equal(t, infer.Position{Epoch: i}, b.Position())
 		got, err := b.Next()
 		require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestMinibatchesCoverTheData(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d of %d, drop %v", c.size, c.n, c.drop), func(t *testing.T) {
 			b := minibatches(t, numbered(int(c.n)), infer.MinibatchOptions{Size: c.size, DropLast: c.drop, Seed: 3})
-			for epoch := range int(4) {
+			for epoch := range 4 {
 				assert.Equal(t, infer.Position{Epoch: epoch}, b.Position())
 				var sizes []int
 				var all []int

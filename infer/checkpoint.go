@@ -57,13 +57,13 @@ type checkpointHeader struct {
 	NoDraws  bool              `json:"no_draws"`
 	Data     string            `json:"data"`
 	Position Position          `json:"position"`
-	Steps    int             `json:"steps"`
-	Held     int             `json:"held"`            // or divergent transitions
+	Steps    int               `json:"steps"`
+	Held     int               `json:"held"`            // or divergent transitions
 	Stuck    []bool            `json:"stuck,omitempty"` // chains that the last update held
 	Stats    []string          `json:"stats"`
-	Counts   []int           `json:"draws"`      // of each chain in the draws file
+	Counts   []int             `json:"draws"`      // of each chain in the draws file
 	DrawsCRC uint64            `json:"draws_crc"`  // of those bytes
-	State    int             `json:"state_step"` // the state's own counter
+	State    int               `json:"state_step"` // the state's own counter
 	Streams  torch.Streams     `json:"streams"`
 	Tensors  []savedTensorInfo `json:"tensors"`
 	Extra    []byte            `json:"extra"` // of the method, in its own format
@@ -265,7 +265,7 @@ func (f *checkpointer) append() error {
 		return fmt.Errorf("writing draws: %w", err)
 	}
 	f.crc = crc64.Update(f.crc, crcTable, f.buffer)
-	f.bytes += int(len(f.buffer))
+	f.bytes += len(f.buffer)
 	for c, n := range f.fresh {
 		f.counts[c] += n
 		f.fresh[c] = 0

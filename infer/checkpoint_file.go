@@ -120,9 +120,9 @@ func float32Values(b []byte) []float32 {
 }
 
 type savedTensorInfo struct {
-	Name  string  `json:"name"`
-	Shape []int `json:"shape"`
-	DType int     `json:"dtype"` // libtorch's number: 6 float32, 7 float64
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+	DType int    `json:"dtype"` // libtorch's number: 6 float32, 7 float64
 }
 
 // elementBytes is how many bytes an element takes in the file: float32 is kept as it is, all others become float64.

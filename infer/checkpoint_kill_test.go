@@ -51,7 +51,7 @@ func TestResumeAfterKill(t *testing.T) {
 	j := killed()
 	want := j.whole(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	reached := int(0) // bytes of draws
+	reached := 0 // bytes of draws
 	for kill := range 4 {
 		reached = killAfter(t, dir, reached+20_000, time.Duration(3*kill)*time.Millisecond)
 		t.Logf("kill %d: %d bytes of draws", kill+1, reached)

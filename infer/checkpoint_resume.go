@@ -90,7 +90,7 @@ func (f *checkpointer) restoreDraws() error {
 	if err != nil {
 		return err
 	}
-	total := int(0)
+	total := 0
 	for c, n := range h.Counts {
 		if n < 0 || n > maxUpdates {
 			return fmt.Errorf("it has %d draws of chain %d: %w", n, c, ErrCheckpoint)
@@ -112,7 +112,7 @@ func (f *checkpointer) restoreDraws() error {
 	if err := f.draws.Truncate(int64(len(raw))); err != nil {
 		return err
 	}
-	f.bytes, f.crc = int(len(raw)), h.DrawsCRC
+	f.bytes, f.crc = len(raw), h.DrawsCRC
 	if len(h.Stats) == 0 && total == 0 {
 		return nil
 	}

@@ -126,7 +126,7 @@ func TestResumeManyTimes(t *testing.T) {
 	for _, name := range []string{"SGHMC, 3 chains, float32 false", "Adam, 0 chains, float32 true"} {
 		j, dir := jobs()[name], t.TempDir()
 		want := j.whole(t)
-		for at := int(3); at < j.steps; at += 7 {
+		for at := 3; at < j.steps; at += 7 {
 			j.cancelAt(t, dir, at)
 		}
 		sameResult(t, want, j.resume(t, dir))

@@ -56,7 +56,7 @@ func (c *compiled) evaluate(t Target, p Params, b Batch, jacobian float64) (e Ev
 		return e, err == nil, nil // eager evaluation has the same bits, and the right error
 	}
 	if e, err = evaluateNative(f, p, jacobian); err == nil {
-		c.look(t, p, b, jacobian, e, int(len(e.Values)))
+		c.look(t, p, b, jacobian, e, len(e.Values))
 	}
 	return e, true, err
 }

@@ -15,8 +15,8 @@ import (
 type counter struct {
 	failAt   int                              // the update that fails; 0 for none
 	diverges func(update int, chain int) bool // nil for never
-	plain    bool                               // tells nothing about its updates but what diverged
-	lr       infer.Schedule                     // the step size that an update tells; nil for 0.5
+	plain    bool                             // tells nothing about its updates but what diverged
+	lr       infer.Schedule                   // the step size that an update tells; nil for 0.5
 }
 
 // counterState is the state of counter. The constant is one tensor that all states of a run share.
@@ -67,7 +67,7 @@ func (c counter) Update(state infer.State, b infer.Batch) (infer.State, infer.In
 }
 
 func (s counterState) Position() infer.Params { return s.params }
-func (s counterState) Steps() int           { return s.n }
+func (s counterState) Steps() int             { return s.n }
 func (s counterState) Save() infer.Saved {
 	return infer.Saved{Steps: s.n, Tensors: infer.Tensors{"params": s.params.Flat, "constant": s.constant}}
 }

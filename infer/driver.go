@@ -41,7 +41,7 @@ type Transition struct {
 	Warmup    bool      // of the warm-up, so that no draw is kept
 	X         []float64 // the point, of length d; used during the call only
 	Stats     []float64 // in the order of Driver.Stats; used during the call only
-	Gradients int     // evaluated for it, or values of a method without gradients
+	Gradients int       // evaluated for it, or values of a method without gradients
 	Divergent bool
 	StepSize  float64
 }

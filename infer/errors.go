@@ -49,8 +49,8 @@ func (e *FieldError) Unwrap() error { return ErrConfig }
 // that size is allocated.
 type MemoryError struct {
 	What    string // what was asked for, with its shape
-	Bytes   int  // what it takes
-	Allowed int  // what is allowed
+	Bytes   int    // what it takes
+	Allowed int    // what is allowed
 	Field   string // the field that allows it, for example "curvature.Options.Memory"; "" for a limit that is fixed
 	Instead string // what to use instead
 }

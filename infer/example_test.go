@@ -151,7 +151,7 @@ func ExampleMinibatches() {
 func ExampleSchedule() {
 	lr := infer.Cosine(0.8, 4).Warmup(2).Then(8, infer.Constant(0.1))
 	temperature := infer.Linear(0, 1, 4, 8)
-	for step := range int(10) {
+	for step := range 10 {
 		fmt.Printf("%d: lr %.2f, temperature %.2f\n", step, lr(step), temperature(step))
 	}
 	// Output:

@@ -40,9 +40,9 @@ type fused struct {
 	program  fuse.Program
 	chains   *fuse.Chains // nil while the state is ahead of it
 	ahead    bool         // of the state
-	own      int        // what the state counts more than the updater
+	own      int          // what the state counts more than the updater
 	watched  bool         // somebody sees every update
-	most     int        // updates in a call
+	most     int          // updates in a call
 	buffer   []float64    // draws of a call
 	index    []int
 	windows  map[int]*window

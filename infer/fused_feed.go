@@ -13,7 +13,7 @@ import (
 // itself from all of the data, or batches of the user's, which are copied one after another.
 type feed struct {
 	n      int
-	size   int   // rows that an update takes; 0 for one batch
+	size   int     // rows that an update takes; 0 for one batch
 	window *window // nil for one batch
 	// next takes the batches of n updates, or of fewer. It may set size and window.
 	next func(n int) (b Batch, taken int, err error)

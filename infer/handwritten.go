@@ -56,7 +56,7 @@ func (h handwritten) Start(batch Batch, chains int, seed uint64) (Params, error)
 		flat = append(flat, row...)
 	}
 	if chains == 1 {
-		t, err := torch.FromSlice(flat, 1, int(len(flat)))
+		t, err := torch.FromSlice(flat, 1, len(flat))
 		return Params{Layout: h.start.Layout, Flat: t}, err
 	}
 	return NewParams(h.start.Layout, flat)

@@ -37,7 +37,7 @@ type State interface {
 
 // Saved is a state in parts, as a checkpoint stores it. The tensors are the state's own.
 type Saved struct {
-	Steps   int         // updates so far
+	Steps   int           // updates so far
 	Streams torch.Streams // the random streams, with their positions
 	Tensors Tensors       // "params" is the position
 	Shared  Tensors       // what later states have in common with this one

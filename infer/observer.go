@@ -57,16 +57,16 @@ type Progress struct {
 	Method     string // its name, such as "sgmcmc.SGHMC"
 	Chains     int    // that run at once
 	FirstChain uint64 // the number of the first of them
-	Step       int  // updates done, of all runs of a resumed run; transitions of all chains where they run freely
-	Steps      int  // asked for; 0 for passes over the data
+	Step       int    // updates done, of all runs of a resumed run; transitions of all chains where they run freely
+	Steps      int    // asked for; 0 for passes over the data
 	Warming    bool   // in the warm-up
 	Draws      int    // draws of each chain so far
-	Held       int  // updates of single chains that were held because something was not finite
-	Divergent  int  // transitions that diverged after the warm-up
-	Gradients  int  // evaluated by this process, one for each chain
+	Held       int    // updates of single chains that were held because something was not finite
+	Divergent  int    // transitions that diverged after the warm-up
+	Gradients  int    // evaluated by this process, one for each chain
 	StepSize   float64
 	Elapsed    time.Duration // since this run started or was resumed
-	Resumed    int         // the step that this run was resumed after; 0 when it started afresh
+	Resumed    int           // the step that this run was resumed after; 0 when it started afresh
 
 	// For methods that are updated, and nil for those that drive themselves: the state and what its update told.
 	State State

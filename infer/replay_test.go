@@ -186,7 +186,7 @@ type turns struct {
 
 func (b *turns) Next() (infer.Batch, error) {
 	b.at++
-	return b.batches[(b.at-1)%int(len(b.batches))], nil
+	return b.batches[(b.at-1)%len(b.batches)], nil
 }
 func (b *turns) Position() infer.Position     { return infer.Position{Index: b.at} }
 func (b *turns) Seek(at infer.Position) error { b.at = at.Index; return nil }

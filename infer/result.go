@@ -21,9 +21,9 @@ type Result struct {
 	State     State
 	Last      Params   // the last point of each chain, of shape [Chains, d]
 	Average   *Average // with Options.Average, if there were updates after the warm-up
-	Updates   int    // of each chain, or transitions of all chains of a method that drives itself
-	Held      int    // updates of single chains that were held, because something was not finite
-	Gradients int    // evaluated by this process, one for each chain; values, of a method without gradients
+	Updates   int      // of each chain, or transitions of all chains of a method that drives itself
+	Held      int      // updates of single chains that were held, because something was not finite
+	Gradients int      // evaluated by this process, one for each chain; values, of a method without gradients
 	Detail    any      // what a method that drives itself tells besides, such as *hmc.Detail
 
 	changed []draws.Note // that the model was not what was compiled

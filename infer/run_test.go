@@ -184,7 +184,7 @@ func TestRunObserver(t *testing.T) {
 			assert.Equal(t, p.Step, p.State.Steps())
 			assert.Equal(t, 0.5, p.Info.LR)
 			assert.Equal(t, []float64{-float64(p.Step), -float64(p.Step) - 0.125}, p.Info.LogPosterior)
-			assert.GreaterOrEqual(t, int(p.Elapsed), int(0))
+			assert.GreaterOrEqual(t, int(p.Elapsed), 0)
 			assert.IsType(t, counter{}, p.Transform)
 			assert.Equal(t, "infer_test.counter", p.Method)
 			assert.Equal(t, 2*p.Step, p.Gradients)

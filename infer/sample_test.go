@@ -203,7 +203,7 @@ type pass struct {
 	first infer.Method
 }
 
-func (pass) Passes() int                            { return 1 }
+func (pass) Passes() int                              { return 1 }
 func (p pass) FindMode() (infer.Method, infer.Target) { return p.first, infer.Mean(wells, 0) }
 func (pass) Name() string                             { return "pass" }
 func (pass) Notes(s infer.State, run infer.RunSummary) []draws.Note {

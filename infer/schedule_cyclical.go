@@ -9,8 +9,8 @@ import "math"
 // In the equations r = ((t − From) mod Length)/Length is the part of the cycle that lies behind update t, the updates
 // counted from 0 as in every [Schedule]. Before From there are no cycles: r is 0 there.
 type Cycles struct {
-	Length  int   // updates of a cycle; at least 1
-	From    int   // the first update of the first cycle; default 0
+	Length  int     // updates of a cycle; at least 1
+	From    int     // the first update of the first cycle; default 0
 	Explore float64 // the part of each cycle, in [0, 1), that explores without noise; default 0
 }
 

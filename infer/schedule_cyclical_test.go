@@ -84,7 +84,7 @@ func TestCyclicalTemperature(t *testing.T) {
 func TestCycleEnds(t *testing.T) {
 	c := infer.Cycles{Length: 4, From: 3}
 	var ends []int
-	for updates := range int(20) {
+	for updates := range 20 {
 		if c.Ends(updates) {
 			ends = append(ends, updates)
 		}
@@ -97,7 +97,7 @@ func TestCycleEnds(t *testing.T) {
 	assert.Less(t, c.Cosine(1)(6), c.Cosine(1)(5))
 	assert.Equal(t, 1.0, c.Cosine(1)(7))
 	// 1500 epochs, from epoch 150 in cycles of 50: the 27 samples of Wenzel et al.
-	assert.Equal(t, int(27), infer.Cycles{Length: 50, From: 150}.Done(1500))
+	assert.Equal(t, 27, infer.Cycles{Length: 50, From: 150}.Done(1500))
 }
 
 // What Ends picks from the states of a run is what Warmup and Thin keep.
@@ -151,7 +151,7 @@ func ExampleCycles() {
 		return
 	}
 	lr, temperature := c.Cosine(0.1).Warmup(2), c.Temperature(infer.Constant(1))
-	for t := range int(7) {
+	for t := range 7 {
 		fmt.Printf("%.3f at T = %g", lr(t), temperature(t))
 		if c.Ends(t + 1) { // after this update
 			fmt.Print(", keep a sample")

@@ -61,7 +61,7 @@ func TestSchedules(t *testing.T) {
 // The steps of Robbins and Monro: the last of 10⁶ values still follows a·(b + t)^(−γ), by logarithms.
 func TestPolynomialDecay(t *testing.T) {
 	s := infer.Polynomial(0.5, 10, 0.55)
-	for step := int(1); step <= 1_000_000; step *= 10 {
+	for step := 1; step <= 1_000_000; step *= 10 {
 		want := math.Log(0.5) - 0.55*math.Log(10+float64(step))
 		assert.InDelta(t, want, math.Log(s(step)), 1e-14)
 	}
@@ -71,7 +71,7 @@ func TestPieces(t *testing.T) {
 	identity := infer.Schedule(func(t int) float64 { return float64(t) })
 	s := infer.Constant(-1).Then(3, identity).Then(5, infer.Constant(4).Warmup(2))
 	var got []float64
-	for i := range int(8) {
+	for i := range 8 {
 		got = append(got, s(i))
 	}
 	assert.Equal(t, []float64{-1, -1, -1, 0, 1, 2, 4, 4}, got)

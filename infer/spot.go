@@ -107,7 +107,7 @@ func coded(f *native.Func, like Params, x []float64, weight float64) (p Params, 
 	if err != nil {
 		return p, 0, nil, nil, err
 	}
-	flat, err := torch.FromSliceOn(device, like.Flat.T().DType(), x, int(len(x)))
+	flat, err := torch.FromSliceOn(device, like.Flat.T().DType(), x, len(x))
 	return Params{Layout: like.Layout, Flat: flat}, weight, values, grad, err
 }
 
@@ -201,7 +201,7 @@ func (p Params) beside() Params {
 		factors[i] = 1 + eps*float64(1-2*(i%2))
 	}
 	device := torch.Must(torch.DeviceOf(p.Flat))
-	by := torch.Must(torch.FromSliceOn(device, p.Flat.T().DType(), factors, int(len(factors))))
+	by := torch.Must(torch.FromSliceOn(device, p.Flat.T().DType(), factors, len(factors)))
 	p.Flat = p.Flat.Mul(by)
 	return p
 }

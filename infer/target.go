@@ -28,7 +28,7 @@ type LogPosterior func(p Params, b Batch) (logp torch.Tensor, aux Aux)
 // [FromParts] make a target of functions; a compiled model has one.
 type Target struct {
 	LogPosterior LogPosterior // mean over the data: (1/N) log prior + (1/n) Σ log likelihood for a batch of n data
-	Data         int        // N; 0 or 1 where LogPosterior is the whole log density
+	Data         int          // N; 0 or 1 where LogPosterior is the whole log density
 	LogJacobian  LogPosterior // log |Jacobian| of the map from unconstrained space; nil for none
 	Parts        Parts        // prior and likelihood apart; nil where the model cannot tell them
 	// Prior draws from the prior one point for each stream: params of shape [K, d] on unconstrained space. A target that

@@ -90,7 +90,7 @@ func ConfigurationalTemperatures(g Gradient, p Params, next func() (Batch, error
 // Reading is what a [Thermometer] read after one update.
 type Reading struct {
 	FirstChain      uint64      // the number of the first chain of the K: not 0 in the later groups of an ensemble
-	Updates         int       // made before
+	Updates         int         // made before
 	Temperature     float64     // T of the last update
 	Kinetic         [][]float64 // m·M⁻¹m/d, [K][sites]; nil for a method without momenta
 	Configurational [][]float64 // −θ·∇logPosterior/d, [K][sites]; nil unless asked for

@@ -73,7 +73,7 @@ func TestWhereDifferentiatesTheBranchTaken(t *testing.T) {
 		target := infer.Sum(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 			return c.f(p.Get("x")).Sum(), nil
 		}, 1)
-		layout := torch.Must(infer.NewLayout(infer.Shapes{"x": {int(len(c.x))}}))
+		layout := torch.Must(infer.NewLayout(infer.Shapes{"x": {len(c.x)}}))
 		gradient := torch.Must(infer.NewGradient(target))
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
 			e := torch.Must(gradient.ValueAndGrad(torch.Must(infer.NewParams(layout, c.x)), nil, 0))

@@ -37,7 +37,7 @@ func absorption(_, y torch.Tensor, p []torch.Tensor) torch.Tensor {
 func (c Absorption) Build() (Model, error) {
 	f := &fields{config: "models.Absorption"}
 	f.times(c.Times)
-	times := f.tensor(c.Times, int(len(c.Times)))
+	times := f.tensor(c.Times, len(c.Times))
 	concentration := f.vector("Concentration", c.Concentration, len(c.Times), finite, "finite")
 	if !(c.Dose > 0) || math.IsInf(c.Dose, 0) {
 		f.fail("Dose", c.Dose, "it must be finite and greater than 0")

@@ -50,7 +50,7 @@ func (c NormalMixture) Build() (Model, error) {
 		weights := m.Sample("weights", dist.Dirichlet(prior))
 		loc := m.Sample("loc", OrderedNormal(c.LocMean, locs, c.Components))
 		scale := m.Sample("scale", dist.LogNormal(0, spreads).Expand(k))
-		m.Plate("data", int(len(c.Y)), func(m *ppl.Ctx) {
+		m.Plate("data", len(c.Y), func(m *ppl.Ctx) {
 			m.Observe("y", dist.MixtureSameFamily(dist.Categorical(weights), dist.Normal(loc, scale)), m.Data("y"))
 		})
 	}, infer.Batch{"y": y})

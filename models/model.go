@@ -116,7 +116,7 @@ func (f *fields) numbers(field string, v []float64, n int, ok func(float64) bool
 // vector is checked numbers as a tensor.
 func (f *fields) vector(field string, v []float64, n int, ok func(float64) bool, allowed string) torch.Tensor {
 	f.numbers(field, v, n, ok, allowed)
-	return f.tensor(v, int(len(v)))
+	return f.tensor(v, len(v))
 }
 
 // matrix is rows of finite numbers as a tensor of shape [n, d].
@@ -154,7 +154,7 @@ func (f *fields) tensor(data []float64, shape ...int) torch.Tensor {
 
 // repeated is a tensor of one number.
 func (f *fields) repeated(v float64, shape ...int) torch.Tensor {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}

@@ -241,7 +241,7 @@ func TestPredictionsAtNewFeatures(t *testing.T) {
 	posterior, err := p.Draws(free, m.Batch)
 	require.NoError(t, err)
 	for _, x := range [][]float64{{4, -2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}} {
-		batch := infer.Batch{"x": torch.New(x, int(len(x)), 1)}
+		batch := infer.Batch{"x": torch.New(x, len(x), 1)}
 		predicted, err := ppl.Predictive{Model: m.Model, Batch: batch, Seed: 1}.Posterior(posterior)
 		require.NoError(t, err)
 		var want []float64

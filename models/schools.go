@@ -45,7 +45,7 @@ func (c Schools) Build() (Model, error) {
 	m, err := f.model("schools", func(m *ppl.Ctx) {
 		mu := m.Sample("mu", dist.Normal(0, locs))
 		tau := m.Sample("tau", dist.HalfCauchy(spreads))
-		m.Plate("schools", int(len(c.Effects)), func(m *ppl.Ctx) {
+		m.Plate("schools", len(c.Effects), func(m *ppl.Ctx) {
 			var theta torch.Tensor
 			if c.Centred {
 				theta = m.Sample("theta", dist.Normal(mu, tau))

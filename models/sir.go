@@ -40,7 +40,7 @@ func (c SIR) Build() (Model, error) {
 	f := &fields{config: "models.SIR"}
 	f.times(c.Times)
 	counts := func(x float64) bool { return x >= 0 && x == math.Trunc(x) && !math.IsInf(x, 0) }
-	times, cases := f.tensor(c.Times, int(len(c.Times))), f.vector("Cases", c.Cases, len(c.Times), counts,
+	times, cases := f.tensor(c.Times, len(c.Times)), f.vector("Cases", c.Cases, len(c.Times), counts,
 		"whole, not negative")
 	if !(c.Population > 0) || math.IsInf(c.Population, 0) {
 		f.fail("Population", c.Population, "it must be finite and greater than 0")

@@ -88,7 +88,7 @@ func TestStiff(t *testing.T) {
 	implicit := ode.New(f, ode.Options{Method: ode.SDIRK, MaxSteps: 1000})
 	// The solution is cos t + 10⁻⁴ sin t but for terms of 10⁻⁸ once the start is forgotten.
 	require.InDelta(t, math.Cos(1)+1e-4*math.Sin(1), solution(t, implicit, []float64{0}, 0, []float64{1})[0], 1e-6)
-	require.Less(t, implicit.Report().Steps, int(200))
+	require.Less(t, implicit.Report().Steps, 200)
 
 	short := ode.New(logistic, ode.Options{MaxSteps: 3})
 	require.True(t, math.IsNaN(solution(t, short, []float64{0.1}, 0, []float64{50}, 1, 5)[0]))

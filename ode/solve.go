@@ -35,7 +35,7 @@ func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 		return torch.Of(y.MustView([]int64{int64(count), int64(n)}, false))
 	}
 	// y + J (x − x): the value of y with the derivatives J.
-	columns := int(len(a.columns))
+	columns := len(a.columns)
 	j := torch.Must(out.Narrow(0, int64(count*n), int64(count*n*columns), false)).MustView([]int64{int64(count * n), int64(columns)}, false)
 	var moved []torch.Tensor
 	for _, x := range a.differ {
@@ -188,7 +188,7 @@ func (a *arguments) split(x torch.Tensor) (t, y torch.Tensor, params []torch.Ten
 	n := a.shapes[2][0]
 	at := 1 + n
 	for _, shape := range a.shapes[3:] {
-		size := int(1)
+		size := 1
 		for _, k := range shape {
 			size *= k
 		}

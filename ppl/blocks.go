@@ -34,7 +34,7 @@ func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 				return err
 			}
 			if from == 0 {
-				widest := int(1)
+				widest := 1
 				for _, v := range values {
 					shape := shapeOf(v)
 					widest = max(widest, count(shape[1:]))

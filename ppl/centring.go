@@ -62,7 +62,7 @@ func (r *reparam) partly(s *Site, share []float64) {
 	lambda := torch.Of(share[0])
 	known := !slices.ContainsFunc(s.ctx.plates, func(p *plate) bool { return p.Size == 0 })
 	if len(share) != 1 && known {
-		if int(len(share)) != count(shape) {
+		if len(share) != count(shape) {
 			s.fail("PartlyCentred has %d shares, and it has shape %v", len(share), shape)
 		}
 		lambda = torch.New(share, shape...)

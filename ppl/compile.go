@@ -35,8 +35,8 @@ type Program struct {
 	layout  *infer.Layout
 	latents map[string]*latent
 	order   []string         // of the latent sites, as they run
-	data    int            // N, the population of the observations
-	values  map[string]int // how many values the observed sites outside plates had
+	data    int              // N, the population of the observations
+	values  map[string]int   // how many values the observed sites outside plates had
 	given   map[string]bool  // the observed sites and the factors
 	hasData bool             // one of them has data
 	noData  error            // one of them has a plate without data
@@ -48,8 +48,8 @@ type Program struct {
 	totals   map[string][]rows.Rows // of them, those that are
 	means    map[string]rows.Rows   // those that depend on rows otherwise
 	part     string                 // a plate that Minibatch declares, and of which the batch has a part
-	partRows int                  // of it in the batch
-	partOf   int                  // its size
+	partRows int                    // of it in the batch
+	partOf   int                    // its size
 
 	types   map[string]gotch.DType // of the data that evaluations get, by name
 	indices map[string]bool        // the data of types with fractions that are used as indices
@@ -68,8 +68,8 @@ type latent struct {
 	name     string
 	kind     Kind
 	support  support.Support
-	shape    []int           // on the constrained side: batch and event
-	free     []int           // on the unconstrained side
+	shape    []int             // on the constrained side: batch and event
+	free     []int             // on the unconstrained side
 	bijector bijector.Bijector // nil when the support depends on other sites
 	start    []float64         // of params: where they start, on the unconstrained side
 	dims     []string          // of shape: the plate of each dimension, empty where it is in none
@@ -237,7 +237,7 @@ func (c *compiler) at(shape []int) torch.Tensor {
 
 // large says whether a shape has more than 2^31 elements, as no kernel takes.
 func large(shape []int) bool {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		if s > 0 && n > (1<<31)/s {
 			return true
@@ -248,7 +248,7 @@ func large(shape []int) bool {
 }
 
 func count(shape []int) int {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}
@@ -469,7 +469,7 @@ func dims(s *Site) []string {
 // population is the number of data behind an observed site: the sizes of its plates, or of its batch where
 // it is in none.
 func population(s *Site) int {
-	n := int(1)
+	n := 1
 	for _, p := range s.Plates {
 		n *= p.Size
 	}

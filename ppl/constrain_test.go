@@ -131,7 +131,7 @@ func TestNamedDrawsMapBack(t *testing.T) {
 	_, err = back(p, share)
 	require.ErrorIs(t, err, draws.ErrUnknownName)
 	one := func(at ...float64) *draws.Draws {
-		d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{int(len(at))}, Size: len(at)}}, nil, 1)
+		d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{len(at)}, Size: len(at)}}, nil, 1)
 		require.NoError(t, err)
 		require.NoError(t, d.Append(at, nil))
 		return d

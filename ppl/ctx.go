@@ -41,7 +41,7 @@ type execution struct {
 	predict bool
 	absent  map[*ts.Tensor]string // what Data gave for data that are missing, by name
 
-	reveal *reveal          // a run of InferDiscrete; nil in others
+	reveal *reveal        // a run of InferDiscrete; nil in others
 	parts  map[string]int // in runs that make a plan of sums, how many data of a plate are in a minibatch; else nil
 
 	indices map[*ts.Tensor]torch.Tensor // values of discrete variables, as steps of a loop share them

@@ -110,7 +110,7 @@ func (s *Site) direct() torch.Tensor {
 // surrogate has the value and the gradient of the density, row: v + Σ g (x − detach(x)).
 func (s *Site) surrogate(row torch.Tensor, differs func(i int) bool) torch.Tensor {
 	sum := row.At(0)
-	at := int(1)
+	at := 1
 	for i, x := range s.density.inputs {
 		if !differs(i) {
 			continue
@@ -171,7 +171,7 @@ func (p *Program) external(point infer.Params, b infer.Batch) (infer.Tensors, er
 			}
 			k := int(point.Chains())
 			flat := c.evaluate(int(k))
-			shape := []int{k, int(len(flat)) / k}
+			shape := []int{k, len(flat) / k}
 			if !point.Batched() {
 				shape = shape[1:]
 			}

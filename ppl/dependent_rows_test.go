@@ -197,7 +197,7 @@ func TestCapturedRows(t *testing.T) {
 			},
 		} {
 			var options []ppl.PlateOption
-			size := int(0)
+			size := 0
 			if declared {
 				options, size = []ppl.PlateOption{ppl.Minibatch}, 12
 			}

@@ -24,7 +24,7 @@ func (p *sumPlan) sumsAtOnce() bool {
 	if !ts.KelvinRecorded() {
 		return true
 	}
-	states := int(0)
+	states := 0
 	for _, c := range p.classes {
 		states = max(states, c.size)
 	}

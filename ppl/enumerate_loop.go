@@ -80,7 +80,7 @@ func (g *loopGroup) together(e *enumeration) (logps torch.Tensor, shape []int) {
 	if len(g.sites) == 1 {
 		return torch.Tensor{}, nil
 	}
-	n := int(len(g.sites))
+	n := len(g.sites)
 	values := make([]any, n)
 	for i, s := range g.sites {
 		values[i] = s.Value

@@ -193,7 +193,7 @@ func (p *sumPlan) compare(m Model, c *Ctx, seen map[string]*seenTable, plain map
 			for d := p.right - 1; d >= 0; d-- {
 				at[d], rest = rest%dims[d], rest/dims[d]
 			}
-			cell := int(0)
+			cell := 0
 			for k, v := range f.vars {
 				z := chosen[v.name]
 				cell = cell*f.shape[k] + z.x[offset(z.shape, at)]

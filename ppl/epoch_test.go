@@ -56,7 +56,7 @@ func TestEpochMean(t *testing.T) {
 	}
 	want := value(p.Target(), p.Batch())
 	for _, keep := range []bool{true, false} {
-		for size := int(1); size <= 25; size++ {
+		for size := 1; size <= 25; size++ {
 			memory, err := infer.Minibatches(p.Batch(), infer.MinibatchOptions{Size: size, KeepOrder: keep})
 			require.NoError(t, err)
 			files, err := batch.NewLoader(table, batch.LoaderOptions{Size: size, KeepOrder: keep})

@@ -293,7 +293,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 		aux map[string]torch.Tensor, err error) {
 		err = torch.NoGrad(func() error {
 			given := Values{}
-			at := int(0)
+			at := 0
 			next := func(shape []int) torch.Tensor {
 				from := at
 				at += count(shape)

@@ -68,7 +68,7 @@ func (c *Ctx) Impute(name string, d dist.Distribution, value any, missing []int)
 	mask := torch.New(known)
 	outside := *c
 	outside.plates, outside.inside = nil, new(string)
-	z := outside.Sample(name+"_missing", dist.ImproperUniform(d.Support(), []int{int(len(missing))}, nil))
+	z := outside.Sample(name+"_missing", dist.ImproperUniform(d.Support(), []int{len(missing)}, nil))
 	filled := torch.Where(mask, x, z.IndexSelect(0, torch.New(place)))
 	c.With(process(func(of *Site) {
 		if of.Name == name && of.Mask == (torch.Tensor{}) {

@@ -13,8 +13,8 @@ import (
 type Plate struct {
 	Name string // of the plate
 	Dim  int    // counted from the end of the batch shape: -1 is the last
-	Size int  // of the whole population
-	Used int  // number of data at hand; 0 before a site has fixed it
+	Size int    // of the whole population
+	Used int    // number of data at hand; 0 before a site has fixed it
 }
 
 // plate is a plate that is open.
@@ -230,7 +230,7 @@ func (s *Site) checkPlates(want, value []int) {
 		owned[p.Dim] = true
 	}
 	for dim := -1; dim >= -max(len(want), len(value)); dim-- {
-		n := int(1)
+		n := 1
 		if at := len(want) + dim; at >= 0 {
 			n = want[at]
 		}

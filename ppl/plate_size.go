@@ -17,10 +17,10 @@ var Minibatch PlateOption = func(p *plate) { p.minibatch = true }
 
 // plateSizes are the sizes of the plates of size 0, in one run of a model.
 type plateSizes struct {
-	model  Model              // the whole model, with its handlers
+	model  Model            // the whole model, with its handlers
 	fixed  map[string]int   // what Compile found; shared, never written
 	told   map[string]int   // what the data of this run say
-	guess  bool               // this run looks for sizes: in plates of unknown size latent variables have one repetition
+	guess  bool             // this run looks for sizes: in plates of unknown size latent variables have one repetition
 	shapes map[string][]int // of the posterior draws, in a prediction
 }
 
@@ -59,7 +59,7 @@ func (z *plateSizes) resolve(s *Site, p *plate) int {
 		return n
 	}
 	var first error
-	n := int(0)
+	n := 0
 	for attempt := 0; attempt < compileAttempts && n == 0; attempt++ {
 		e := &execution{batch: s.ctx.run.batch, predict: s.ctx.run.predict, absent: maps.Clone(s.ctx.run.absent)}
 		e.sizes = &plateSizes{fixed: z.fixed, told: map[string]int{}, guess: true, shapes: z.shapes}

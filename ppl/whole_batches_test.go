@@ -293,7 +293,7 @@ type turns struct {
 
 func (o *turns) Next() (infer.Batch, error) {
 	o.at++
-	return o.of[(o.at-1)%int(len(o.of))], nil
+	return o.of[(o.at-1)%len(o.of)], nil
 }
 
 func (o *turns) Position() infer.Position     { return infer.Position{Index: o.at} }

@@ -190,7 +190,7 @@ func (m *Model) averages(name string, posterior *draws.Draws, rows Rows, site, b
 	}
 	of := draws.Site{Name: site, Size: len(parts) * len(groups)}
 	if labels != nil {
-		of.Shape, of.Labels = []int{int(len(labels))}, [][]string{labels}
+		of.Shape, of.Labels = []int{len(labels)}, [][]string{labels}
 	}
 	return mapped(of, posterior, func(chain, draw int) (out []float64) {
 		for _, ds := range expected {

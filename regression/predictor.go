@@ -161,7 +161,7 @@ func (p *predictor) intercept(g getter, m *Model) torch.Tensor {
 func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []float64) (e groupEffects) {
 	suffix := p.suffix()
 	name := m.groupName(d, p)
-	n, k := int(len(d.Levels)), int(len(d.Columns))
+	n, k := len(d.Levels), len(d.Columns)
 	e.sd = m.vector(g, isSD, "sd_"+name, d.Columns, []string{"sd_" + name, "sd" + suffix}, over(2.5*p.scale, sds),
 		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
 	if e.correlated = d.Correlated && k > 1; e.correlated {

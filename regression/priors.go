@@ -74,7 +74,7 @@ func (m *Model) vector(g getter, r role, site string, labels, class []string, sc
 		}
 		m.note(r, site, names)
 		if d, ok := m.find(class...); ok {
-			parts = append(parts, g.sample(site, func() dist.Distribution { return d.Expand(int(len(rest))) }))
+			parts = append(parts, g.sample(site, func() dist.Distribution { return d.Expand(len(rest)) }))
 		} else {
 			parts = append(parts, scaled(g, site, scales, of))
 		}
@@ -94,7 +94,7 @@ func (m *Model) vector(g getter, r role, site string, labels, class []string, sc
 	if len(own) == 0 {
 		return parts[0].(torch.Tensor)
 	}
-	order, at := make([]int, len(labels)), int(0)
+	order, at := make([]int, len(labels)), 0
 	for _, i := range append(rest, own...) {
 		order[i] = at
 		at++
@@ -115,7 +115,7 @@ func scaled(g getter, site string, scale []float64, of func(scale any) dist.Dist
 	if v, ok := g.known(site); ok {
 		return v
 	}
-	v := g.sample("unit_"+site, func() dist.Distribution { return of(1).Expand(int(len(scale))) }).Mul(by)
+	v := g.sample("unit_"+site, func() dist.Distribution { return of(1).Expand(len(scale)) }).Mul(by)
 	g.keep(site, v)
 	return v
 }

@@ -40,7 +40,7 @@ func one(t *testing.T, values map[string][]float64) *draws.Draws {
 	for name, v := range values {
 		s := draws.Site{Name: name, Offset: len(row), Size: len(v)}
 		if strings.HasPrefix(name, "b") || strings.HasPrefix(name, "thresholds") {
-			s.Shape = []int{int(len(v))}
+			s.Shape = []int{len(v)}
 		}
 		sites, row = append(sites, s), append(row, v...)
 	}

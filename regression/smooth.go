@@ -148,7 +148,7 @@ func (p *predictor) addSmooth(i int, z []float64, numbers func(key string, x []f
 			}
 		}
 		flat, err := h.basis(z)
-		if numbers(key, flat, int(len(z)), int(s.K)); err != nil {
+		if numbers(key, flat, len(z), int(s.K)); err != nil {
 			return err
 		}
 	default:

@@ -54,7 +54,7 @@ func columnsOf(sites []draws.Site, stats []string) (names []string, source []int
 		s := sites[i]
 		index := make([]int, len(s.Shape))
 		for range s.Size {
-			name, at := base, int(0)
+			name, at := base, 0
 			for k, j := range index {
 				name += "." + strconv.FormatInt(int64(j+1), 10)
 				at = at*s.Shape[k] + j
@@ -176,7 +176,7 @@ func sourcesOf(columns []csvColumn, sites []draws.Site, place map[string]int) []
 			continue
 		}
 		s := sites[place[c.name]]
-		at := int(0)
+		at := 0
 		for j, x := range c.index {
 			at = at*s.Shape[j] + x
 		}

@@ -97,7 +97,7 @@ type csvResumption struct {
 	*csvWriter
 	scan            *csvScanner
 	columns, layout string // the lines of the head that must be these
-	start           int  // of the line
+	start           int    // of the line
 	run             string // that the file is of
 	headed, done    bool
 	block           adaptBlock

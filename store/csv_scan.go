@@ -12,7 +12,7 @@ import (
 type csvScanner struct {
 	in     *bufio.Reader
 	line   int    // number of the last line
-	offset int  // of its end
+	offset int    // of its end
 	sum    uint32 // digest of all up to there
 	before uint32 // digest of all before the last line
 	text   []byte
@@ -46,7 +46,7 @@ func (s *csvScanner) next() (bool, error) {
 		return false, err
 	}
 	s.line++
-	s.offset += int(len(s.text))
+	s.offset += len(s.text)
 	s.before, s.sum = s.sum, addSum(s.sum, s.text)
 	s.text = bytes.TrimRight(s.text, "\r\n")
 	return true, nil

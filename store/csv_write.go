@@ -35,7 +35,7 @@ type csvWriter struct {
 	adapted string
 	facts   runFacts
 	sum     uint32 // digest of all that was written, without the trailer
-	size    int  // bytes of all that was written, without the trailer
+	size    int    // bytes of all that was written, without the trailer
 	trailer bool   // the file has one
 	err     error
 }
@@ -91,7 +91,7 @@ func (w *csvWriter) write(text []byte) {
 	_, err := w.out.Write(text)
 	w.failed(err)
 	w.sum = addSum(w.sum, text)
-	w.size += int(len(text))
+	w.size += len(text)
 }
 
 func (w *csvWriter) failed(err error) bool {

@@ -157,7 +157,7 @@ func (l *dimLabels) Of(group, site, name string, shape []int) ([]string, error) 
 	for k, dim := range dims {
 		want, ok := l.sizes[dim]
 		if labels := l.Coords[dim]; labels != nil {
-			want = int(len(labels))
+			want = len(labels)
 		} else if !ok {
 			want = shape[k]
 		}

@@ -276,7 +276,7 @@ func (d *decoder) sampled(g, stats *group, inf *Inference) (*draws.Draws, error)
 // afford checks the draws against the limits before they are made: a layout of a few bytes can ask for any number of
 // chains, of draws without elements, or of elements without draws.
 func (d *decoder) afford(l *layout, sites []draws.Site) error {
-	dim, total := int(len(l.Stats)), int(0)
+	dim, total := len(l.Stats), 0
 	for _, s := range sites {
 		dim += int(max(s.Size, 0))
 	}
@@ -293,7 +293,7 @@ func (d *decoder) afford(l *layout, sites []draws.Site) error {
 		return d.Budget.Count(math.MaxInt64)
 	}
 	const chain = 64 // bytes for an empty one, about
-	return d.Budget.Take(8*(dim+total+total*dim) + chain*int(len(l.Lengths)))
+	return d.Budget.Take(8*(dim+total+total*dim) + chain*len(l.Lengths))
 }
 
 // ownLayout is Kelvin's layout if the group has one that its variables fit: another program may
@@ -325,7 +325,7 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 			if v == nil {
 				return nil
 			}
-			want := variable{Shape: append([]int{int(len(l.Lengths)), int(longest)}, shape(i)...)}
+			want := variable{Shape: append([]int{len(l.Lengths), int(longest)}, shape(i)...)}
 			if !slices.Equal(v.Shape, want.Shape) {
 				// JSON has no sizes inside an empty list.
 				empty := v.Size() == 0 && want.Size() == 0

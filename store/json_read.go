@@ -174,7 +174,7 @@ func (a *jsonArray) read(depth int) error {
 	if len(v.Shape) == depth {
 		v.Shape = append(v.Shape, -1)
 	}
-	n := int(0)
+	n := 0
 	if s.Peek() == ']' {
 		s.Byte()
 	} else {

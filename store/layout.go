@@ -30,7 +30,7 @@ type layout struct {
 // layoutSite is a site without its place.
 type layoutSite struct {
 	Name   string     `json:"name"`
-	Shape  []int    `json:"shape"`
+	Shape  []int      `json:"shape"`
 	Labels [][]string `json:"labels,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func product(shape []int) (n int, ok bool) {
 	if slices.Contains(shape, 0) {
 		return 0, !slices.ContainsFunc(shape, func(s int) bool { return s < 0 })
 	}
-	p := int(1)
+	p := 1
 	for _, s := range shape {
 		if s < 0 || s > (1<<46)/p {
 			return 0, false

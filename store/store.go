@@ -38,8 +38,8 @@ type Inference struct {
 
 // Array is a variable without chains and draws.
 type Array struct {
-	Name  string  // of the variable
-	Shape []int // of the values; [] for a number
+	Name  string // of the variable
+	Shape []int  // of the values; [] for a number
 	// Values are in row-major order.
 	Values []float64
 }

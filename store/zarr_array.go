@@ -207,7 +207,7 @@ func (a *zarrArray) place(to, chunk []float64, index []int) {
 		inside[k] = min(a.chunks[k], a.shape[k]-index[k]*a.chunks[k])
 	}
 	eachIndex(inside, func(i []int) {
-		from, at := int(0), int(0)
+		from, at := 0, 0
 		for k := range i {
 			from, at = from*a.chunks[k]+i[k], at*a.shape[k]+index[k]*a.chunks[k]+i[k]
 		}

@@ -115,7 +115,7 @@ func (w *zarrWriter) begin() error {
 		if err := z.putGroup(name, w.opt.Attrs); err != nil {
 			return err
 		}
-		if err := z.putSmall(name+"/chain", "<i8", "chain", counting(int(len(w.lengths))), &w.opt); err != nil {
+		if err := z.putSmall(name+"/chain", "<i8", "chain", counting(len(w.lengths)), &w.opt); err != nil {
 			return err
 		}
 	}
@@ -278,7 +278,7 @@ func (w *zarrWriter) putLengths() error {
 }
 
 func (w *zarrWriter) array(v *zarrSeries, n int) *zarrArray {
-	return w.opt.array(kindType[v.kind], append([]int{int(len(w.lengths)), n}, v.shape...), true)
+	return w.opt.array(kindType[v.kind], append([]int{len(w.lengths), n}, v.shape...), true)
 }
 
 // drawArray holds the numbers of the draws.

@@ -99,7 +99,7 @@ func (z *zarrStore) writeVariable(group string, v *variable, opt ZarrOptions) er
 	values := make([]float64, 0, opt.Chunk*size)
 	index := make([]int, len(v.Shape))
 	for c := range v.Shape[0] {
-		for first := int(0); first < v.Shape[1]; first += int(opt.Chunk) {
+		for first := 0; first < v.Shape[1]; first += int(opt.Chunk) {
 			values = values[:0]
 			for i := first; i < min(first+int(opt.Chunk), v.Shape[1]); i++ {
 				values = append(values, v.At(int(c), int(i))...)
@@ -151,7 +151,7 @@ func (z *zarrStore) putGroup(name string, attrs map[string]any) error {
 
 // putSmall writes the labels of a dimension, as one chunk.
 func (z *zarrStore) putSmall(key, dtype, dim string, values []float64, opt *ZarrOptions) error {
-	a := opt.array(dtype, []int{int(len(values))}, false)
+	a := opt.array(dtype, []int{len(values)}, false)
 	if err := z.putArray(key, a, []string{dim}); err != nil || len(values) == 0 {
 		return err
 	}
@@ -237,7 +237,7 @@ func (z *zarrStore) putText(key, dim string, labels []any, opt *ZarrOptions) err
 			raw = append(raw, byte(r), byte(r>>8), byte(r>>16), 0)
 		}
 	}
-	a := opt.array(textType(longest), []int{int(len(labels))}, false)
+	a := opt.array(textType(longest), []int{len(labels)}, false)
 	if err := z.putArray(key, a, []string{dim}); err != nil || len(labels) == 0 {
 		return err
 	}

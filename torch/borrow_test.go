@@ -109,7 +109,7 @@ func TestBorrowInAGraph(t *testing.T) {
 
 // Borrowing a hundred thousand times pins nothing for good; a pin that is lost ends the process.
 func TestBorrowOften(t *testing.T) {
-	before := int(0)
+	before := 0
 	for i := range 100000 {
 		if i == 1000 {
 			before = testkit.Resident(t)

@@ -210,7 +210,7 @@ func TestEmptyDimensions(t *testing.T) {
 		assert.Equal(t, []int{0, 3}, shapeOf(torch.Of(ts.MustZeros([]int64{0, 3}, gotch.Double, gotch.CPU))))
 		v, err := sum(x).T().Int64Value([]int64{})
 		require.NoError(t, err)
-		assert.Equal(t, int(10), v)
+		assert.Equal(t, 10, v)
 	})
 }
 

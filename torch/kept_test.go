@@ -35,7 +35,7 @@ func TestLargeBlocksAreUsedAgain(t *testing.T) {
 	testkit.Resident(t) // skips where the system is another
 	torch.Free(used(64))
 	before := minorFaults(t)
-	for i := range int(20) {
+	for i := range 20 {
 		x := used(64 - i%4)
 		assert.Equal(t, 1.0, torch.Of(x.T().MustMean(gotch.Double, false)).Item())
 		torch.Free(x)
@@ -67,7 +67,7 @@ func TestLastBlockIsUsedFirst(t *testing.T) {
 func TestLargeBlocksAreGivenBack(t *testing.T) {
 	before := testkit.Resident(t)
 	// Each of these is too large to use the last one's block.
-	for mib := int(64); mib < 200; mib = mib * 6 / 5 {
+	for mib := 64; mib < 200; mib = mib * 6 / 5 {
 		torch.Free(used(mib))
 		testkit.Grown(t, before, (mib*5/4+32)<<20, "%d MiB in use at once", mib)
 	}
@@ -85,7 +85,7 @@ func TestLargeBlocksAreGivenBack(t *testing.T) {
 func TestBlocksOfOtherSizesAreKept(t *testing.T) {
 	before := testkit.Resident(t)
 	turn := func() {
-		for mib := int(1); mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
+		for mib := 1; mib <= 6; mib++ { // 21 MiB, at most 6 in use at once
 			torch.Free(used(mib))
 		}
 	}
@@ -148,7 +148,7 @@ func TestSmallBlocksAreGivenBack(t *testing.T) {
 		}
 		return list
 	}
-	for i := range int(100) {
+	for i := range 100 {
 		torch.Free(most2MiB(1 + i*10)...)
 	}
 	testkit.Grown(t, before, most, "one thread")

@@ -134,7 +134,7 @@ func TestUnscopedTensorsAreCollected(t *testing.T) {
 // The collector does not see libtorch's memory, so it is asked to run: 4 GB made outside any scope, 8 MB at a time and
 // dropped at once, are never all alive.
 func TestUnscopedMemoryIsBounded(t *testing.T) {
-	largest := int(0)
+	largest := 0
 	for range 512 {
 		ts.MustZeros([]int64{1 << 20}, gotch.Double, gotch.CPU)
 		largest = max(largest, torch.UnscopedBytes())

@@ -117,7 +117,7 @@ func TestProductsOfOtherBatches(t *testing.T) {
 		_, err = x.Bmm(ts.MustOnes([]int64{3, 30, 20}, gotch.Float, gotch.CPU), false)
 		assert.Error(t, err)
 		whole := ts.MustOnes([]int64{3, 20, 30}, gotch.Int64, gotch.CPU)
-		assert.Equal(t, int(20), whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
+		assert.Equal(t, 20, whole.MustTranspose(1, 2, false).MustBmm(whole, false).MustInt64Value([]int64{0, 0, 0}))
 		assert.Empty(t, floats(torch.Of(x.MustNarrow(0, 0, 0,
 			false).MustBmm(x.MustNarrow(0, 0, 0, false).MustTranspose(1, 2, false),
 			false))))

@@ -40,12 +40,12 @@ func NewStreams(seed uint64, k int) Streams {
 // Normal draws standard normal numbers: a tensor of shape [K, shape...], row k from chain k's stream. The streams move
 // on by as many positions as were used.
 func (s *Streams) Normal(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
-	return s.draw(0, append([]int{int(len(s.Chains))}, shape...), dtype, device)
+	return s.draw(0, append([]int{len(s.Chains)}, shape...), dtype, device)
 }
 
 // Uniform draws numbers uniform on the open interval (0, 1), like [Streams.Normal].
 func (s *Streams) Uniform(shape []int, dtype gotch.DType, device gotch.Device) (Tensor, error) {
-	return s.draw(1, append([]int{int(len(s.Chains))}, shape...), dtype, device)
+	return s.draw(1, append([]int{len(s.Chains)}, shape...), dtype, device)
 }
 
 // NormalLike draws standard normal numbers in the shape, type and device of t. With one stream t may have any shape;
@@ -55,7 +55,7 @@ func (s *Streams) NormalLike(t Tensor) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, err
 	}
-	if len(s.Chains) != 1 && (len(d.Shape) == 0 || int(d.Shape[0]) != int(len(s.Chains))) {
+	if len(s.Chains) != 1 && (len(d.Shape) == 0 || int(d.Shape[0]) != len(s.Chains)) {
 		return Tensor{}, fmt.Errorf(
 			"torch.Streams: %d chains cannot fill shape %v: its first dimension must be the number of chains", len(s.Chains),
 			d.Shape)
@@ -88,7 +88,7 @@ func (s *Streams) drawAt(kind int, shape []int, dtype, device int) (Tensor, erro
 			gotch.CKind2DType(int32(dtype)),
 		)
 	}
-	n := int(1)
+	n := 1
 	for _, d := range shape {
 		n *= d
 	}
@@ -102,13 +102,13 @@ func (s *Streams) drawAt(kind int, shape []int, dtype, device int) (Tensor, erro
 	if err != nil {
 		return Tensor{}, err
 	}
-	s.Offset += uint64(positions(kind, n/int(len(s.Chains)), gotch.CKind2DType(int32(dtype))))
+	s.Offset += uint64(positions(kind, n/len(s.Chains), gotch.CKind2DType(int32(dtype))))
 	return wrap(t), nil
 }
 
 // positions are how many n numbers of a stream take.
 func positions(kind int, n int, dtype gotch.DType) int {
-	made := int(2)
+	made := 2
 	if kind == 0 && dtype == gotch.Float {
 		made = 4
 	}

@@ -105,17 +105,17 @@ func (s *Streams) chainsOn(device gotch.Device) (Tensor, error) {
 	for i, c := range s.Chains {
 		chains[i] = int(c)
 	}
-	return FromSliceOn(device, gotch.Int64, chains, int(len(chains)), 1)
+	return FromSliceOn(device, gotch.Int64, chains, len(chains), 1)
 }
 
 // byOperations draws by operations on tensors of 64 bits.
 func (s *Streams) byOperations(kind int, shape []int, dtype gotch.DType, device gotch.Device) (out *ts.Tensor,
 	err error) {
-	n := int(1)
+	n := 1
 	for _, d := range shape {
 		n *= d
 	}
-	k := int(len(s.Chains))
+	k := len(s.Chains)
 	count := positions(kind, n/k, dtype)
 	err = Do(func(scope *Scope) error {
 		column, err := s.chainsOn(device)
@@ -151,7 +151,7 @@ func (s *Streams) byOperations(kind int, shape []int, dtype gotch.DType, device 
 			numbers = pair(unitOf(bits52(w[0], w[1]), 52, gotch.Double),
 				unitOf(bits52(w[2], w[3]), 52, gotch.Double).MustMulScalar(ts.FloatScalar(4), false), nil)
 		}
-		all := ts.MustStack(numbers, 2).MustReshape([]int64{int64(k), int64(int(len(numbers)) * count)}, false).
+		all := ts.MustStack(numbers, 2).MustReshape([]int64{int64(k), int64(len(numbers) * count)}, false).
 			MustNarrow(1, 0, int64(n/k), false)
 		out = all.MustReshape(Int64s(shape), false).MustTotype(dtype, false)
 		scope.Keep(wrap(out))

@@ -24,7 +24,7 @@ func TestDrawingOnTheDevice(t *testing.T) {
 		{Seed: math.MaxUint64, Chains: []uint64{math.MaxUint64, 5}, Offset: 0x85a308d3243f6a88},
 		{Seed: 0x299f31d0a4093822, Chains: []uint64{0x0370734413198a2e}, Offset: math.MaxUint32 - 2},
 	} {
-		k := int(len(s.Chains))
+		k := len(s.Chains)
 		for _, shape := range [][]int{{k, 1}, {k, 6}, {k, 5, 3}, {6, 7}} {
 			for kind, types := range drawable {
 				for dtype := range types {

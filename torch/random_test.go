@@ -225,7 +225,7 @@ func TestUniformsAreInsideTheInterval(t *testing.T) {
 		for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 			s := torch.NewStreams(4, 1)
 			x := floats(torch.Must(s.Uniform([]int{1 << 20}, dtype, gotch.CPU)))
-			grid := float64(int(1) << 53)
+			grid := float64(1 << 53)
 			if dtype == gotch.Float {
 				grid = 1 << 24
 			}

@@ -118,7 +118,7 @@ func TestScopeFreesScalars(t *testing.T) {
 		assert.True(t, asError(t, err).Freed)
 		v, err := ts.IntScalar(7).ToInt()
 		require.NoError(t, err)
-		assert.Equal(t, int(7), v)
+		assert.Equal(t, 7, v)
 	})
 }
 

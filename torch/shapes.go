@@ -142,7 +142,9 @@ func (x Tensor) Unsqueeze(dim int) Tensor { return wrap(x.T().MustUnsqueeze(int6
 func (x Tensor) Squeeze(dim int) Tensor { return wrap(x.T().MustSqueezeDim(int64(dim), false)) }
 
 // Expand broadcasts to a shape, without a copy; −1 keeps a size.
-func (x Tensor) Expand(shape ...int) Tensor { return wrap(x.T().MustExpand(Int64s(shape), true, false)) }
+func (x Tensor) Expand(shape ...int) Tensor {
+	return wrap(x.T().MustExpand(Int64s(shape), true, false))
+}
 
 // At is the part at the given indices of the first dimensions: of a matrix, At(i) is a row and At(i, j) an element of
 // shape [].
@@ -157,7 +159,7 @@ func (x Tensor) At(indices ...int) Tensor {
 func (x Tensor) Slice(dim, from, to int) Tensor {
 	if from < 0 || to < 0 {
 		shape, d := x.Shape(), x.at(dim)
-		if d < 0 || d >= int(len(shape)) {
+		if d < 0 || d >= len(shape) {
 			panic(misuse("Slice: there is no dimension %d in shape %v", dim, shape))
 		}
 		if from < 0 {
@@ -251,7 +253,7 @@ func (x Tensor) outside(err error, dim int, indices ...*ts.Tensor) error {
 		d := dim + int(k)
 		values, err := ToSlice[int](wrap(i))
 		of, ofErr := Shape(wrap(i))
-		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= int(len(shape)) {
+		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= len(shape) {
 			break
 		}
 		for at, v := range values {

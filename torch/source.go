@@ -11,7 +11,7 @@ import (
 // for each of the evaluations, and its numbers are theirs. It is not safe for several goroutines at once.
 type Source struct {
 	streams *Streams
-	level   int   // of the vmap that the source belongs to; 0 outside
+	level   int     // of the vmap that the source belongs to; 0 outside
 	ask     answers // nil for the stream's own numbers
 }
 
@@ -73,7 +73,7 @@ func (s *Source) draw(kind int, shape []int, dtype gotch.DType, device gotch.Dev
 	if s.level == 0 {
 		return s.streams.drawAt(kind, shape, int(dtype.CInt()), deviceNumber(device))
 	}
-	t, err := s.streams.draw(kind, append([]int{int(len(s.streams.Chains))}, shape...), dtype, device)
+	t, err := s.streams.draw(kind, append([]int{len(s.streams.Chains)}, shape...), dtype, device)
 	if err != nil {
 		return Tensor{}, err
 	}

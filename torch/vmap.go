@@ -147,9 +147,9 @@ func mappedSize(inputs []Tensor, o *VmapOptions) (int, error) {
 		}
 		at := dim
 		if at < 0 {
-			at += int(len(shape))
+			at += len(shape)
 		}
-		if at < 0 || at >= int(len(shape)) {
+		if at < 0 || at >= len(shape) {
 			return 0, fmt.Errorf("torch.Vmap: input %d has shape %v, without dimension %d to map over", i, shape, dim)
 		}
 		if size >= 0 && shape[at] != size {

@@ -33,7 +33,7 @@ func TestManyGoroutinesMapAndDifferentiate(t *testing.T) {
 			row := x.T().MustSelect(0, int64(k), false)
 			value, grad, err := torch.ValueAndGrad(func(w torch.Tensor) torch.Tensor {
 				var total torch.Tensor
-				for n := range int(4) {
+				for n := range 4 {
 					y := net(w, torch.Of(data.T().MustSelect(0, int64(n), false))).T().MustSquare(false)
 					if total == (torch.Tensor{}) {
 						total = torch.Of(y)

@@ -34,8 +34,8 @@ func positive(shape ...int) *input {
 }
 
 func index(n int, shape ...int) *input { return &input{shape: shape, ints: n} }
-func mask(shape ...int) *input           { return &input{shape: shape, bools: true} }
-func spd(n int) *input                   { return &input{shape: []int{n, n}, spd: true} }
+func mask(shape ...int) *input         { return &input{shape: shape, bools: true} }
+func spd(n int) *input                 { return &input{shape: []int{n, n}, spd: true} }
 
 // make is the input with k rows.
 func (in *input) make(k int, from float64) torch.Tensor {

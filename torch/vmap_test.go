@@ -105,7 +105,7 @@ func TestVmapOutputsThatDoNotDepend(t *testing.T) {
 			}), []torch.Tensor{x}, &torch.VmapOptions{OutDims: []int{dim, dim, 0}})
 			require.NoError(t, err)
 			assert.Equal(t, shape, shapeOf(out[0]))
-			for k := range int(3) {
+			for k := range 3 {
 				assert.Equal(t, []float64{1, 2, 3, 4}, floats(torch.Of(out[0].T().MustSelect(int64(dim), int64(k), false))))
 				assert.Equal(t, []float64{3, 6, 9, 12}, floats(torch.Of(out[1].T().MustSelect(int64(dim), int64(k), false))))
 			}
@@ -192,7 +192,7 @@ func TestVmapNestedDims(t *testing.T) {
 		assert.Equal(t, []int{3, 4}, shapeOf(nested[1]), "depends on neither level")
 		assert.Equal(t, []int{4, 3}, shapeOf(nested[2]), "depends on the outer level alone")
 		largest := y.T().MustAmax([]int64{0, 1}, false, false)
-		for k := range int(3) {
+		for k := range 3 {
 			assert.Equal(t, floats(torch.Of(largest)), floats(torch.Of(nested[2].T().MustSelect(1, int64(k), false))))
 		}
 	})
@@ -357,7 +357,7 @@ func TestVmapRandomness(t *testing.T) {
 			}
 			require.Equal(t, []int{4, 100}, shapeOf(out[0]))
 			var list [][]float64
-			for k := range int(4) {
+			for k := range 4 {
 				list = append(list, floats(torch.Of(out[0].T().MustSelect(0, int64(k), false))))
 			}
 			return list, nil

@@ -92,7 +92,7 @@ func TestWhereDifferentiatesTheBranchTaken(t *testing.T) {
 			_, grad, err := torch.ValueAndGrad(f, vec(c.x))
 			require.NoError(t, err, c.name)
 			near(t, c.grad, floats(grad), 1e-14, c.name)
-			_, grads, err := torch.VmapValueAndGrad(f, vec(append(append([]float64{}, c.x...), c.x...), 2, int(len(c.x))))
+			_, grads, err := torch.VmapValueAndGrad(f, vec(append(append([]float64{}, c.x...), c.x...), 2, len(c.x)))
 			require.NoError(t, err, c.name)
 			near(t, append(append([]float64{}, c.grad...), c.grad...), floats(grads), 1e-14, c.name, " mapped")
 			x := torch.Must(torch.Leaf(vec(c.x)))

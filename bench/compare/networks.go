@@ -98,7 +98,7 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := cpp.putAs(name, a.key+".theta", theta, int(len(theta))); err != nil {
+	if err := cpp.putAs(name, a.key+".theta", theta, len(theta)); err != nil {
 		return nil, err
 	}
 	if err := cpp.net(a.key, a.key, a.data, net.Layout().Sites); err != nil {
@@ -117,7 +117,7 @@ func (a architecture) on(cpp *native, device gotch.Device, dtype gotch.DType) (*
 }
 
 func numel(shape []int) int {
-	n := int(1)
+	n := 1
 	for _, size := range shape {
 		n *= size
 	}

@@ -38,7 +38,7 @@ func main() {
 
 func run(quick bool) error {
 	text := nn.CNNLSTM{}
-	data, turns := int(32), 5
+	data, turns := 32, 5
 	if quick {
 		text = nn.CNNLSTM{Vocab: 50, Length: 20, Embedding: 4, Filters: 4, Hidden: 4}
 		data, turns = 3, 1

@@ -42,7 +42,7 @@ type row struct {
 	Chains         int     `json:"chains"`
 	ESS            float64 `json:"ess"`
 	Seconds        float64 `json:"seconds"`
-	Gradients      int   `json:"gradients"`
+	Gradients      int     `json:"gradients"`
 	ESSPerSecond   float64 `json:"ess_per_second"`
 	ESSPerGradient float64 `json:"ess_per_gradient"`
 	GradientsPerS  float64 `json:"gradients_per_second"`

@@ -30,7 +30,7 @@ type row struct {
 	LogZ      float64  `json:"log_z"`
 	SE        float64  `json:"se"`
 	Exact     float64  `json:"exact"`
-	Gradients int    `json:"gradients"`
+	Gradients int      `json:"gradients"`
 	Warnings  []string `json:"warnings,omitempty"`
 }
 

@@ -128,7 +128,7 @@ func streams() (list []agreement) {
 // algebra are functions with their gradients, for one point and mapped over many, and products and factors of matrices.
 func algebra() []agreement {
 	points := func(device gotch.Device, shape ...int) torch.Tensor {
-		n := int(1)
+		n := 1
 		for _, size := range shape {
 			n *= size
 		}
@@ -228,7 +228,7 @@ func families() (list []agreement) {
 				if len(x) == 1 {
 					return torch.Of(torch.Must(torch.FromSliceOn(device, gotch.Double, x)).T().MustSqueeze(false))
 				}
-				return torch.Must(torch.FromSliceOn(device, gotch.Double, x, int(len(x))))
+				return torch.Must(torch.FromSliceOn(device, gotch.Double, x, len(x)))
 			})
 		}
 		var name string
@@ -241,7 +241,7 @@ func families() (list []agreement) {
 		list = append(list, agreement{"dist: " + name, sums, func(device gotch.Device) ([]float64, error) {
 			return inScope(func() []torch.Tensor {
 				d := of(device)
-				x := torch.Must(torch.FromSliceOn(device, gotch.Double, l.values, int(len(l.values))))
+				x := torch.Must(torch.FromSliceOn(device, gotch.Double, l.values, len(l.values)))
 				return []torch.Tensor{d.LogProb(x), d.Sample(torch.NewSource(5, 0), 50)}
 			})
 		}})
@@ -267,7 +267,7 @@ func programs() (list []agreement, err error) {
 			}
 			return inScope(func() []torch.Tensor {
 				e := torch.Must(g.ValueAndGrad(start, batch, 1))
-				values := torch.New(e.Values, int(len(e.Values)))
+				values := torch.New(e.Values, len(e.Values))
 				return []torch.Tensor{values, e.Grad}
 			})
 		}})

@@ -47,7 +47,7 @@ func (a architecture) on(device gotch.Device) (*training, error) {
 	if a.key == "resnet" {
 		draw, scheme, dtype = rng.NormFloat64, nn.KaimingNormal(nn.GainReLU), gotch.Float
 	}
-	n := int(1)
+	n := 1
 	for _, size := range t.shape {
 		n *= size
 	}

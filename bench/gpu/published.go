@@ -31,7 +31,7 @@ type stepTime struct {
 	Parameters int     `json:"parameters"`
 	Steps      int     `json:"steps"` // that were timed
 	Step       float64 `json:"step_ms"`
-	Epochs     int   `json:"epochs"`
+	Epochs     int     `json:"epochs"`
 	Hours      float64 `json:"hours"`
 	FiveMinute int     `json:"epochs_of_20000_images_in_5_minutes"`
 	Error      string  `json:"error,omitempty"`

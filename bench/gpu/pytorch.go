@@ -178,8 +178,8 @@ func (t *training) check(dir string) (float64, error) {
 // write puts what PyTorch reads into a folder; numbers are float64.
 func (t *training) write(dir string) error {
 	type site struct {
-		Name  string  `json:"name"`
-		Shape []int `json:"shape"`
+		Name  string `json:"name"`
+		Shape []int  `json:"shape"`
 	}
 	sites := []site{}
 	for _, s := range t.start.Layout.Sites {

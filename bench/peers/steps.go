@@ -177,7 +177,7 @@ type prepared struct {
 }
 
 func (p *prepared) Next() (infer.Batch, error) {
-	b := p.batches[p.at%int(len(p.batches))]
+	b := p.batches[p.at%len(p.batches)]
 	p.at++
 	return b, nil
 }

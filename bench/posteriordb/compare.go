@@ -84,7 +84,7 @@ type row struct {
 	MaxRHat     float64 `json:"max_rhat"`
 	MinESSBulk  float64 `json:"min_ess_bulk"`
 	Divergences int     `json:"divergences"`
-	Gradients   int   `json:"gradients"`
+	Gradients   int     `json:"gradients"`
 	Seconds     float64 `json:"seconds"`
 
 	parameters []parameter

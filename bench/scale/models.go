@@ -40,7 +40,7 @@ var models = []model{
 
 // normals are numbers from N(0, 1).
 func normals(seed uint64, shape ...int) torch.Tensor {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}

@@ -43,7 +43,7 @@ func Of(f *data.Frame) (infer.Batch, error) {
 			}
 			flat = append(flat, row...)
 		}
-		if err := add(out, f, "x", flat, len(f.X), int(len(f.Names))); err != nil {
+		if err := add(out, f, "x", flat, len(f.X), len(f.Names)); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // LoaderOptions are the options of [NewLoader].
 type LoaderOptions struct {
-	Size int  // rows in a batch; required
+	Size int    // rows in a batch; required
 	Seed uint64 // of the shuffles
 	// KeepOrder takes the rows in their order instead of shuffling them each epoch.
 	KeepOrder bool
@@ -205,7 +205,7 @@ func gather(t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, e
 func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, error), error) {
 	values, err := large.Gather[T](t, c.Name, torch.Int64s(rows))
 	return func() (torch.Tensor, error) {
-		return torch.FromSlice(values, append([]int{int(len(rows))}, torch.Ints(c.Shape)...)...)
+		return torch.FromSlice(values, append([]int{len(rows)}, torch.Ints(c.Shape)...)...)
 	}, err
 }
 

@@ -80,7 +80,7 @@ func next(t testing.TB, l infer.Batches) (ids []int) {
 			require.Equal(t, allX[2*id:2*id+2], x[2*i:2*i+2])
 			require.Equal(t, allY[id], y[i])
 		}
-		require.Equal(t, []int{int(len(ids)), 2}, b["x"].Shape())
+		require.Equal(t, []int{len(ids), 2}, b["x"].Shape())
 		return nil
 	}))
 	return ids
@@ -94,9 +94,9 @@ func TestBatches(t *testing.T) {
 	l := load(t, table, o)
 	var want [][]int
 	var at []infer.Position
-	for epoch := range int(4) {
+	for epoch := range 4 {
 		var seen []int
-		for i := range int(11) {
+		for i := range 11 {
 			require.Equal(t, infer.Position{Epoch: epoch, Index: i}, l.Position())
 			at = append(at, l.Position())
 			want = append(want, next(t, l))

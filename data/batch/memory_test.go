@@ -24,7 +24,7 @@ func sparse(t testing.TB, n int) string {
 	content := append([]byte("\x93NUMPY\x01\x00"), byte(len(header)), 0)
 	content = append(content, header...)
 	require.NoError(t, os.WriteFile(path, content, 0o644))
-	require.NoError(t, os.Truncate(path, int64(int(len(content))+n*4*8)))
+	require.NoError(t, os.Truncate(path, int64(len(content)+n*4*8)))
 	return path
 }
 

@@ -170,8 +170,8 @@ func (b inverse) Forward(x torch.Tensor) torch.Tensor { return b.Bijector.Invers
 func (b inverse) Inverse(y torch.Tensor) torch.Tensor { return b.Bijector.Forward(y) }
 func (b inverse) DomainEventDims() int                { return b.Bijector.CodomainEventDims() }
 func (b inverse) CodomainEventDims() int              { return b.Bijector.DomainEventDims() }
-func (b inverse) ForwardShape(shape []int) []int  { return b.Bijector.InverseShape(shape) }
-func (b inverse) InverseShape(shape []int) []int  { return b.Bijector.ForwardShape(shape) }
+func (b inverse) ForwardShape(shape []int) []int      { return b.Bijector.InverseShape(shape) }
+func (b inverse) InverseShape(shape []int) []int      { return b.Bijector.ForwardShape(shape) }
 func (b inverse) Validate() error                     { return Validate(b.Bijector) }
 func (b inverse) LogAbsDetJacobian(x, y torch.Tensor) torch.Tensor {
 	return b.Bijector.LogAbsDetJacobian(y, x).Neg()

@@ -69,8 +69,8 @@ func matrix(x torch.Tensor, k int, source func(i, j int) int) torch.Tensor {
 	shape := x.Shape()
 	n := shape[len(shape)-1]
 	index := make([]int, 0, k*k)
-	for i := int(0); i < k; i++ {
-		for j := int(0); j < k; j++ {
+	for i := 0; i < k; i++ {
+		for j := 0; j < k; j++ {
 			at := source(i, j)
 			if at < 0 {
 				at = n
@@ -86,8 +86,8 @@ func matrix(x torch.Tensor, k int, source func(i, j int) int) torch.Tensor {
 func (b triangle) vector(y torch.Tensor, k int) torch.Tensor {
 	shape := y.Shape()
 	index := make([]int, 0, b.length(k))
-	for i := int(0); i < k; i++ {
-		for j := int(0); b.at(i, j) < b.at(i+1, 0); j++ {
+	for i := 0; i < k; i++ {
+		for j := 0; b.at(i, j) < b.at(i+1, 0); j++ {
 			index = append(index, i*k+j)
 		}
 	}
@@ -105,7 +105,7 @@ func (b triangle) diagonalOf(x torch.Tensor, k int) torch.Tensor {
 
 // weighted sums the last dimension with weights.
 func weighted(x torch.Tensor, weights []float64) torch.Tensor {
-	return operand.SumLast(x.Mul(constant(x, weights, int(len(weights)))), 1)
+	return operand.SumLast(x.Mul(constant(x, weights, len(weights))), 1)
 }
 
 // lowerCholesky makes Cholesky factors.

@@ -73,8 +73,8 @@ func (b corrCholesky) Inverse(y torch.Tensor) torch.Tensor {
 func (b corrCholesky) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 	k := b.size(x.Shape())
 	weights := make([]float64, 0, b.length(k))
-	for i := int(1); i < k; i++ {
-		for j := int(0); j < i; j++ {
+	for i := 1; i < k; i++ {
+		for j := 0; j < i; j++ {
 			weights = append(weights, 1+float64(i-1-j)/2)
 		}
 	}

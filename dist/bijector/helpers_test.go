@@ -97,7 +97,7 @@ func jacobian(f func(x []float64) []float64, x []float64) [][]float64 {
 
 // gradientOf is the gradient of a scalar function of a vector, from autograd.
 func gradientOf(f func(x torch.Tensor) torch.Tensor, x []float64) []float64 {
-	_, grad, err := torch.ValueAndGrad(f, torch.Of(vec(x, int(len(x)))))
+	_, grad, err := torch.ValueAndGrad(f, torch.Of(vec(x, len(x))))
 	return floats(torch.Must(grad, err).T())
 }
 
@@ -105,7 +105,7 @@ func gradientOf(f func(x torch.Tensor) torch.Tensor, x []float64) []float64 {
 func number(f func(x torch.Tensor) torch.Tensor) func(x []float64) []float64 {
 	return func(x []float64) (out []float64) {
 		torch.Must(0, torch.Do(func(*torch.Scope) error {
-			out = floats(f(torch.Of(vec(x, int(len(x))))).T())
+			out = floats(f(torch.Of(vec(x, len(x)))).T())
 			return nil
 		}))
 		return out

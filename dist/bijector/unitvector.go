@@ -94,7 +94,7 @@ func (b permute) LogAbsDetJacobian(x, _ torch.Tensor) torch.Tensor {
 }
 
 func (b permute) ForwardShape(shape []int) []int {
-	if n := last(b.Name(), shape); n != int(len(b.order)) {
+	if n := last(b.Name(), shape); n != len(b.order) {
 		panic(&Error{b.Name(), "", fmt.Sprintf("a vector of length %d", n), fmt.Sprintf("the order has %d", len(b.order))})
 	}
 	return slices.Clone(shape)

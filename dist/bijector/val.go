@@ -33,7 +33,7 @@ func constant(like torch.Tensor, data []float64, shape ...int) torch.Tensor {
 
 // pick takes elements along the last dimension.
 func pick(t torch.Tensor, index []int) torch.Tensor {
-	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int](), index, int(len(index))))
+	at := torch.Must(torch.FromSliceOn(device(t), torch.DTypeOf[int](), index, len(index)))
 	// from the front: vmap of libtorch 1.13 takes −1 wrongly
 	return torch.Of(t.T().MustIndexSelect(int64(len(t.Shape())-1), at.T(), false))
 }
@@ -96,5 +96,5 @@ func identity(like torch.Tensor, k int) torch.Tensor {
 
 // mask is a vector of booleans where another tensor lives.
 func mask(like torch.Tensor, data []bool) torch.Tensor {
-	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, int(len(data))))
+	return torch.Must(torch.FromSliceOn(device(like), gotch.Bool, data, len(data)))
 }

@@ -132,7 +132,7 @@ func (f *filtered) all(of func(seen) torch.Tensor) torch.Tensor {
 			out = append(out, of(o))
 		}
 	}
-	shape := append(slices.Clone(f.lead), int(len(f.steps)), int(f.s.p))
+	shape := append(slices.Clone(f.lead), len(f.steps), int(f.s.p))
 	return torch.Stack(-1, out...).Reshape(shape...)
 }
 

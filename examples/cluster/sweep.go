@@ -17,8 +17,8 @@ type report struct {
 	Kills       int     `json:"kills"`
 	ServerKills int     `json:"server_kills"`
 	Again       int     `json:"begun_again"` // attempts after the first of their task
-	Repeated    int   `json:"repeated"`    // updates or transitions that were made again
-	Most        int   `json:"most"`        // of them after one death; a checkpoint interval has interval
+	Repeated    int     `json:"repeated"`    // updates or transitions that were made again
+	Most        int     `json:"most"`        // of them after one death; a checkpoint interval has interval
 	Interval    int     `json:"interval"`
 	Seconds     float64 `json:"seconds"`
 	Local       float64 `json:"local_seconds"` // of the local run

@@ -33,7 +33,7 @@ type series struct {
 
 // batch is a series as tensors: x of shape [n, 1] and y of shape [n].
 func (s series) batch() (infer.Batch, error) {
-	x, err := torch.FromSlice(s.x, int(len(s.x)), 1)
+	x, err := torch.FromSlice(s.x, len(s.x), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (t training) run(ctx context.Context, method infer.Method, target infer.Tar
 	if err != nil {
 		return nil, err
 	}
-	n := int(len(data.x))
+	n := len(data.x)
 	size := min(t.batch, n)
 	batches, err := infer.Minibatches(batch, infer.MinibatchOptions{Size: size, Seed: t.seed})
 	if err != nil {

@@ -59,7 +59,7 @@ func (s schedule) steps(n int) int {
 // prior with standard deviations from 0.1 to 0.11: nearly the same for all parameters, so that it remembers where they
 // were, but not which of them mattered.
 func methods(settings string, quick bool) ([]method, error) {
-	hidden := int(200)
+	hidden := 200
 	if quick {
 		hidden = 20
 	}

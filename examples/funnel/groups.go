@@ -71,7 +71,7 @@ func groups(ctx context.Context, out io.Writer) (*diag.Table, error) {
 		return nil, err
 	}
 	levels := design.Levels("batch") // A to F
-	model := ppl.Reparam(dyes(int(len(levels))), map[string]ppl.Reparameterisation{"batch": ppl.NonCentred})
+	model := ppl.Reparam(dyes(len(levels)), map[string]ppl.Reparameterisation{"batch": ppl.NonCentred})
 	program, err := ppl.Compile(model, batch)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type fit struct {
 	title  string
 	method infer.Method
 	run    infer.Options
-	batch  int  // data in a batch; 0 is all
+	batch  int    // data in a batch; 0 is all
 	from   string // the method that it starts where it ended; "" starts at 0
 }
 

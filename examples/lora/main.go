@@ -55,20 +55,20 @@ type options struct {
 // settings are everything that the results depend on.
 type settings struct {
 	Version   int        `json:"version"`
-	Width     int      `json:"width"`
-	Blocks    int      `json:"blocks"`
-	Length    int      `json:"length"` // characters that the model sees
+	Width     int        `json:"width"`
+	Blocks    int        `json:"blocks"`
+	Length    int        `json:"length"` // characters that the model sees
 	Text      int        `json:"text"`   // characters of a text at most
-	Batch     int      `json:"batch"`
-	Base      int      `json:"base_updates"`
-	Rank      int      `json:"rank"`
+	Batch     int        `json:"batch"`
+	Base      int        `json:"base_updates"`
+	Rank      int        `json:"rank"`
 	Alpha     float64    `json:"alpha"`
-	Episode   int      `json:"episode_updates"`
+	Episode   int        `json:"episode_updates"`
 	EpisodeLR float64    `json:"episode_learning_rate"`
 	Lambda    [2]float64 `json:"lambda"` // weights of what was learned before
 	Chains    int        `json:"chains"`
-	Sampled   int      `json:"sghmc_updates"` // of each parallel chain
-	Draws     int      `json:"serial_draws"`
+	Sampled   int        `json:"sghmc_updates"` // of each parallel chain
+	Draws     int        `json:"serial_draws"`
 	LR        float64    `json:"sghmc_learning_rate"`
 	Windows   int        `json:"outlier_windows"`
 	Seed      uint64     `json:"seed"` // of the base

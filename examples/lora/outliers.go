@@ -74,7 +74,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 	}
 	var groups [2]infer.Batch
 	for i, t := range [][]int{known, strange} {
-		stride := max(1, (int(len(t))-m.length-1)/int(s.Windows))
+		stride := max(1, (len(t)-m.length-1)/int(s.Windows))
 		if groups[i], err = windows(t, m.length, stride); err != nil {
 			return nil, err
 		}

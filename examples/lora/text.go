@@ -73,8 +73,8 @@ func readTexts(s settings) (map[string]text, error) {
 // stride characters.
 func windows(t []int, length, stride int) (infer.Batch, error) {
 	var x, y []int
-	n := int(0)
-	for from := int(0); from+length < int(len(t)); from += stride {
+	n := 0
+	for from := 0; from+length < len(t); from += stride {
 		x, y = append(x, t[from:from+length]...), append(y, t[from+1:from+length+1]...)
 		n++
 	}

@@ -99,7 +99,7 @@ func posteriors(data infer.Batch) (*draws.Draws, error) {
 	if start, err = start.Repeat(chains); err != nil {
 		return nil, err
 	}
-	transform, err := sgmcmc.BAOA{LR: infer.Constant(0.2)}.Build(infer.Mean(logPosterior, int(len(ys))))
+	transform, err := sgmcmc.BAOA{LR: infer.Constant(0.2)}.Build(infer.Mean(logPosterior, len(ys)))
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func simulate() (infer.Batch, error) {
 			y[i] = 1
 		}
 	}
-	xt, err := torch.FromSlice(x, n, int(len(weights)))
+	xt, err := torch.FromSlice(x, n, len(weights))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ type sampler struct {
 	name    string
 	method  infer.Method
 	size    int // of a minibatch
-	updates int   // for each draw
+	updates int // for each draw
 }
 
 // samplers see a minibatch in each update. A draw is kept after as many updates as a chain takes to forget.

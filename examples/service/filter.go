@@ -50,7 +50,7 @@ type stored struct {
 type answered struct {
 	Key     string
 	Sum     string // of its data, SHA-256
-	Updates int  // the answer that it got
+	Updates int    // the answer that it got
 }
 
 // mostKeys is how many keys are remembered: whoever tries again after so many other observations counts twice.
@@ -190,7 +190,7 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int, e
 		for _, row := range x {
 			flat = append(append(flat, 1), row...)
 		}
-		design := torch.New(flat, int(len(x)), int(f.k))
+		design := torch.New(flat, len(x), int(f.k))
 		target := torch.New(y)
 		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {

@@ -99,7 +99,7 @@ func (s *service) evaluate(ctx context.Context, x [][]float64) (out []prediction
 		return nil, ctx.Err()
 	}
 	err = torch.Do(func(*torch.Scope) error {
-		at := torch.New(slices.Concat(x...), int(len(x)), int(len(x[0])))
+		at := torch.New(slices.Concat(x...), len(x), len(x[0]))
 		values, err := ppl.Predictive{Model: regression, Batch: infer.Batch{"x": at}, Seed: 1,
 			Sites: []string{"y"}}.Posterior(s.draws)
 		if err != nil {

@@ -149,7 +149,7 @@ func predict(net *nn.Network, r *infer.Result, x []float64) ([][][]float64, erro
 		}
 		err := torch.Do(func(*torch.Scope) error {
 			p := torch.Must(infer.NewParams(net.Layout(), flat))
-			at := torch.New(x, int(len(x)), 1)
+			at := torch.New(x, len(x), 1)
 			f := torch.Must(net.Predict(p, at, nil))
 			values := f.Values()
 			for i := 0; i < len(values); i += len(x) {

@@ -12,8 +12,8 @@ import (
 
 // Blocks are as few as can be, follow each other, hold all data, and differ by at most one row.
 func TestBlocksAreEqual(t *testing.T) {
-	for n := int(1); n < 40; n++ {
-		for most := int(1); most <= n+2; most++ {
+	for n := 1; n < 40; n++ {
+		for most := 1; most <= n+2; most++ {
 			x, err := torch.FromSlice(make([]float64, n), n)
 			require.NoError(t, err)
 			q := &problem{n: n, b: infer.Batch{"x": x}}
@@ -28,7 +28,7 @@ func TestBlocksAreEqual(t *testing.T) {
 			assert.Equal(t, n, at)
 			assert.Equal(t, (n+most-1)/most, count)
 			assert.LessOrEqual(t, largest, most)
-			assert.LessOrEqual(t, largest-least, int(1), "%d data in blocks of at most %d", n, most)
+			assert.LessOrEqual(t, largest-least, 1, "%d data in blocks of at most %d", n, most)
 		}
 	}
 }

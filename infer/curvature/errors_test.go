@@ -363,7 +363,7 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 
 func TestLinearizedArgumentsAreChecked(t *testing.T) {
 	m := newNetwork(t, kinds[1])
-	a, d := given(t, m), int(len(m.flat))
+	a, d := given(t, m), len(m.flat)
 	negative := ones(a.p)
 	negative.T().MustNarrow(0, 2, 1, false).MustFill_(ts.FloatScalar(-1))
 	for text, variance := range map[string]torch.Tensor{

@@ -19,7 +19,7 @@ func TestGGNFactor(t *testing.T) {
 	for _, k := range kinds {
 		m := newNetwork(t, k)
 		a := given(t, m)
-		d := int(len(m.flat))
+		d := len(m.flat)
 		ggn, err := curvature.GGN(a.forward, a.outer, a.p, a.b, a.o)
 		want := must(t, ggn, err)
 		for _, o := range []curvature.Options{{}, {Memory: 8 * 2 * d * d}, {Normalize: true}} {
@@ -50,7 +50,7 @@ func TestGGNFactor(t *testing.T) {
 	for _, memory := range []int{0, 8 * 20} { // all at once, and a row at a time
 		factor, err := curvature.GGNFactor(forward, outer, p, infer.Batch{"x": x}, curvature.Options{Memory: memory})
 		require.NoError(t, err)
-		assert.LessOrEqual(t, shapeOf(factor)[0], int(6))
+		assert.LessOrEqual(t, shapeOf(factor)[0], 6)
 		near(t, floats(x.T().MustTranspose(0, 1, false).MustMatmul(x.T(), false)),
 			floats(factor.T().MustTranspose(0, 1, false).MustMatmul(factor.T(), false)), 1e-13, "memory %d", memory)
 	}

@@ -151,7 +151,7 @@ func eigen(h torch.Tensor, rows, c int) (values, vectors torch.Tensor) {
 
 // outputs is C, the numbers that the model gives for a datum, from the first one.
 func (q *problem) outputs(f Forward) int {
-	c := int(1)
+	c := 1
 	try(torch.NoGrad(func() error {
 		inScope(func() {
 			for _, n := range q.returned("the forward function", f(q.p, q.blockOf(0, 1)), 1, false) {
@@ -184,7 +184,7 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 		c := q.outputs(f)
 		most := int(min(float64(q.n)*float64(c), 2*float64(q.d)))
 		q.need(fmt.Sprintf("a factor of shape [%d, %d]", most, q.d), float64(most)*float64(q.d), dense("GGNDiag"))
-		a, count := q.zeros(most, q.d), int(0)
+		a, count := q.zeros(most, q.d), 0
 		q.factors(f, outer, float64(most)*float64(q.d), func(rows int, signs torch.Tensor, grads []torch.Tensor) {
 			g := joined(grads)
 			if signs != (torch.Tensor{}) {
@@ -193,7 +193,7 @@ func GGNFactor(f Forward, outer Outer, p infer.Params, b infer.Batch, o Options)
 			if count+rows > most {
 				_, r := ts.MustLinalgQr(ts.MustCat([]*ts.Tensor{a.T().MustNarrow(0, 0, int64(count), false), g.T()}, 0), "r")
 				g = torch.Of(r)
-				count, rows = 0, int(g.T().MustSize()[0])
+				count, rows = 0, g.Shape()[0]
 			}
 			a.T().MustNarrow(0, int64(count), int64(rows), false).Copy_(g.T())
 			count += rows

@@ -80,8 +80,8 @@ func pointOf(t testing.TB, l *infer.Layout, flat ...float64) infer.Params {
 // kind is a density of data given outputs of a shape, with its gradient-free version and its curvature in plain Go.
 type kind struct {
 	name  string
-	shape []int                                  // of the outputs of a datum
-	y     []int                                  // shape of the data of a datum
+	shape []int                                    // of the outputs of a datum
+	y     []int                                    // shape of the data of a datum
 	label bool                                     // y counts classes, else it is a number
 	outer curvature.Outer                          // in tensors
 	logp  func(z, y []float64) float64             // the same in Go
@@ -91,7 +91,7 @@ type kind struct {
 func (k kind) c() int { return int(numel(k.shape)) }
 
 func numel(shape []int) int {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}
@@ -409,7 +409,7 @@ func rows(flat []float64, d int) [][]float64 {
 func split(b infer.Batch, size int) []infer.Batch {
 	n := torch.Must(b.Size())
 	var out []infer.Batch
-	for from := int(0); from < n; from += size {
+	for from := 0; from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
 			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))

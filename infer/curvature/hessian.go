@@ -88,7 +88,7 @@ func secondBackward(grad, leaf, v torch.Tensor) torch.Tensor {
 func (q *problem) hessianRows(f infer.LogPosterior, result float64, use func(from, rows int, h torch.Tensor)) {
 	rows := q.rows(q.d, result, rowNumbers*float64(q.d)*float64(1+q.n))
 	leaf, grad := q.posteriorGradient(f, rows)
-	for from := int(0); from < q.d; from += rows {
+	for from := 0; from < q.d; from += rows {
 		m := min(rows, q.d-from)
 		inScope(func() {
 			units := q.zeros(rows, q.d)

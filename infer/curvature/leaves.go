@@ -32,7 +32,7 @@ func (l leaves) gradient(y, u torch.Tensor, keep bool) []torch.Tensor {
 	} else if !used {
 		return []torch.Tensor{torch.Of(whole.MustUnsqueeze(0, false))}
 	}
-	from := int(0)
+	from := 0
 	for i, site := range l[:n] {
 		size := int(site.Numel())
 		switch {

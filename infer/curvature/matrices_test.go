@@ -34,7 +34,7 @@ func TestGradientsAreThoseOfSingleData(t *testing.T) {
 		for _, o := range options(len(m.flat), m.n*len(m.flat)) {
 			v, g, err := curvature.Gradients(m.density(), m.point(t), m.batch(), o)
 			require.NoError(t, err)
-			require.Equal(t, []int{int(m.n), int(len(m.flat))}, shapeOf(g))
+			require.Equal(t, []int{int(m.n), len(m.flat)}, shapeOf(g))
 			near(t, values, floats(v), 1e-14, "values, %+v", o)
 			for i, row := range rows(floats(g), len(m.flat)) {
 				near(t, want[i], row, differences, "gradient of datum %d, %+v", i, o)
@@ -351,12 +351,12 @@ func TestGGNWithSmallCurvature(t *testing.T) {
 // matrix to see its outputs.
 func TestRowsFitIntoMemory(t *testing.T) {
 	m := newNetwork(t, kinds[1])
-	d, p, b, calls := int(len(m.flat)), m.point(t), m.batch(), 0
+	d, p, b, calls := len(m.flat), m.point(t), m.batch(), 0
 	forward := func(p infer.Params, b infer.Batch) torch.Tensor {
 		calls++
 		return m.forward(p, b)
 	}
-	for rows := int(1); rows <= int(m.n); rows++ {
+	for rows := 1; rows <= int(m.n); rows++ {
 		blocks := (m.n + int(rows) - 1) / int(rows)
 		calls = 0
 		x, err := curvature.FisherDiag(curvature.Likelihood(forward, m.outer), p, b,
@@ -490,7 +490,7 @@ func TestBlocksDoNotChangeNumbers(t *testing.T) {
 		a := given(t, m)
 		x, err := c.f(a)
 		whole := must(t, x, err)
-		for memory := int(1); memory < int(8*4*d*m.n*(m.n+2)); memory += int(16 * d) {
+		for memory := 1; memory < int(8*4*d*m.n*(m.n+2)); memory += int(16 * d) {
 			a.o.Memory = max(memory, 8*36)
 			x, err := c.f(a)
 			near(t, whole, must(t, x, err), 1e-14, "%s in %d bytes", c.name, memory)

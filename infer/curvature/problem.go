@@ -290,7 +290,7 @@ func (q *problem) eachRow(what string, block infer.Batch, rows int, flat bool,
 // blocks calls f with one block of data after the other, of at most so many rows, each in a scope of its own. Their
 // sizes differ by at most one, so that a block uses the memory of the one before.
 func (q *problem) blocks(rows int, f func(from, rows int, b infer.Batch)) {
-	from := int(0)
+	from := 0
 	for left := (q.n + rows - 1) / rows; left > 0; left-- {
 		m := (q.n - from) / left
 		inScope(func() { f(from, m, q.blockOf(from, m)) })

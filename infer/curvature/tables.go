@@ -22,8 +22,8 @@ type tables struct {
 type part struct {
 	whole, small infer.Site
 	batch        string // the batch tensor that has the numbers of the rows; "" for a site that is no table
-	rows, width  int  // of the table
-	picks        int  // rows for each datum
+	rows, width  int    // of the table
+	picks        int    // rows for each datum
 	index        int    // in picked
 }
 
@@ -101,7 +101,7 @@ func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int) (torch.Ten
 // firsts replaces each number by the place, in its datum, where it comes first: a row that is picked twice is one row.
 func firsts(numbers torch.Tensor, picks int) torch.Tensor {
 	v := torch.Must(torch.ToSlice[int](numbers))
-	for from := int(0); from < int(len(v)); from += picks {
+	for from := 0; from < len(v); from += picks {
 		seen := map[int]int{}
 		for i, number := range v[from : from+picks] {
 			first, ok := seen[number]
@@ -112,7 +112,7 @@ func firsts(numbers torch.Tensor, picks int) torch.Tensor {
 			v[from+int(i)] = first
 		}
 	}
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, torch.Ints(numbers.T().MustSize())...))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, numbers.Shape()...))
 }
 
 // addSquares is addSquares for rows of small points: each square goes to the row of its table.

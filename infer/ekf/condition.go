@@ -105,4 +105,4 @@ func (w *byMatrix) solve(b torch.Tensor) torch.Tensor {
 func (w *byMatrix) logDet() float64 { return logOf(w.c) }
 
 // size is one of a tensor's dimensions.
-func size(x torch.Tensor, dim int) int { return int(x.T().MustSize()[dim]) }
+func size(x torch.Tensor, dim int) int { return x.Shape()[dim] }

@@ -45,7 +45,7 @@ type Diag struct {
 type DiagState struct {
 	Params   infer.Params // μ, of shape [d] or [K, d]
 	Variance torch.Tensor // v, of the same shape
-	Step     int        // updates so far
+	Step     int          // updates so far
 }
 
 // Build checks the configuration and binds it to a target.

@@ -73,7 +73,7 @@ func TestFisherFiltersFollowTheirEquations(t *testing.T) {
 	} {
 		mu, p := []float64{0.1, -0.2, 0.3}, plus(c.start, 0, c.start)
 		s := begin(t, c.transform, params(l, mu, 0))
-		for step := range int(4) {
+		for step := range 4 {
 			x, y, batch := logisticData(step, n, d)
 			grads, mean, value := logisticScores(mu, x, y)
 			fisher := fisherOf(grads, c.diagonal)
@@ -118,7 +118,7 @@ func TestDenseIsDiagInOneDimension(t *testing.T) {
 	diag := build(t, ekf.Diag{LR: lrOf, TransitionSD: sdOf, InitSD: 1.7}, logistic)
 	dense := build(t, ekf.Dense{LR: lrOf, TransitionSD: sdOf, InitSD: 1.7}, logistic)
 	a, b := begin(t, diag, start), begin(t, dense, start)
-	for step := range int(20) {
+	for step := range 20 {
 		_, _, batch := logisticData(step, 6, 1)
 		a, _ = update(t, diag, a, batch)
 		b, _ = update(t, dense, b, batch)

@@ -50,7 +50,7 @@ type GaussNewton struct {
 	InitSDs torch.Tensor
 	// InitCov is a covariance matrix to start with, of shape [d, d], in place of InitSD and InitSDs; none if not set.
 	InitCov    torch.Tensor
-	Iterations int   // linearisations of each update; 0 means 1
+	Iterations int // linearisations of each update; 0 means 1
 	Memory     int // bytes that a matrix [d, d] may take; 0 is the default of curvature.Options
 }
 

@@ -33,7 +33,7 @@ func rows(x, y []float64, order []int) infer.Batch {
 	for _, i := range order {
 		xs, ys = append(xs, x[i*d:(i+1)*d]...), append(ys, y[i])
 	}
-	return infer.Batch{"x": torch.Of(vector(xs, int(len(order)), int(d))), "y": torch.Of(vector(ys))}
+	return infer.Batch{"x": torch.Of(vector(xs, len(order), int(d))), "y": torch.Of(vector(ys))}
 }
 
 // The posterior of linear regression with a Gaussian prior is known, and the filter reaches it exactly, in any order of
@@ -119,7 +119,7 @@ func TestGaussNewtonIsTheKalmanFilter(t *testing.T) {
 	transform := build(t, ekf.GaussNewton{Forward: forward, Outer: outer, InitCov: torch.Of(vector(entries(p), d, d)),
 		TransitionSD: infer.Constant(q), TransitionSDs: torch.Of(vector(factors))}, nil)
 	state := begin(t, transform, params(l, mu, 0))
-	for step := range int(12) {
+	for step := range 12 {
 		x, y := mat.NewDense(c, d, normals(10+step, c*d)), normals(100+step, c)
 		for j := range d {
 			p.Set(j, j, p.At(j, j)+q*q*factors[j]*factors[j])

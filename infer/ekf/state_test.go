@@ -71,6 +71,6 @@ func TestRun(t *testing.T) {
 		result, err := infertest.Run(context.Background(), transform, params(l, []float64{0, 0}, 0), infer.Full(batch),
 			infer.Options{Warmup: infer.None, Draws: infer.None, Chains: 2})
 		require.NoError(t, err, name)
-		assert.Equal(t, int(1), result.State.Steps(), name)
+		assert.Equal(t, 1, result.State.Steps(), name)
 	}
 }

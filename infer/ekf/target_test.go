@@ -26,7 +26,7 @@ func onePass(t *testing.T, m infer.Method, target infer.Target, start infer.Para
 	s, err := transform.Init(start)
 	require.NoError(t, err)
 	n := must(b.Size())
-	for from := int(0); from < n; from += size {
+	for from := 0; from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
 			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))

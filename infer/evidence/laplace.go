@@ -80,7 +80,7 @@ func laplaceResult(program infer.Program, at infer.Params, precision func() (tor
 	if err := e.Eval(append(mode, x...), []float64{1}, &points); err != nil {
 		return nil, err
 	}
-	out := &Result{Estimator: "Laplace", Gradients: int(len(points.LogP)),
+	out := &Result{Estimator: "Laplace", Gradients: len(points.LogP),
 		Trace: Trace{XLabel: "draws", YLabel: "log Z by importance sampling"}}
 	if out.LogZ, err = logEvidence(points.LogP[0]); err != nil {
 		return nil, err

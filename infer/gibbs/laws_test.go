@@ -118,7 +118,7 @@ func TestPoissonCountsAgainstTheClosedForm(t *testing.T) {
 				})
 				return
 			}
-			n := m.Sample("n", dist.Poisson(c.rate).Expand(int(len(c.y))))
+			n := m.Sample("n", dist.Poisson(c.rate).Expand(len(c.y)))
 			m.Observe("y", dist.Binomial(n, 0.3), m.Data("y"))
 		}, infer.Batch{"y": vec(c.y)})
 		start := make([]float64, len(c.y))

@@ -146,7 +146,7 @@ func like(t torch.Tensor, x []float64, shape ...int) (torch.Tensor, error) {
 		return torch.Tensor{}, err
 	}
 	if len(shape) == 0 {
-		shape = []int{int(len(x))}
+		shape = []int{len(x)}
 	}
 	return torch.FromSliceOn(device, t.T().DType(), x, shape...)
 }

@@ -78,10 +78,10 @@ func resumeAfterKill(t *testing.T, name string) {
 	require.NoError(t, err)
 	want := whole.Draws
 	dir := filepath.Join(t.TempDir(), "run")
-	done := int(0)
+	done := 0
 	for _, until := range []int{130, 380, 630, 830} { // transitions of all three chains; the warm-up has 450
 		killAfter(t, name, dir, until)
-		first := int(0)
+		first := 0
 		peek, cancel := context.WithCancel(ctx)
 		_, err := infer.Sample(peek, p, m, killed(copied(t, dir), func(p infer.Progress) {
 			if first == 0 {

@@ -68,7 +68,7 @@ func TestExchangeOnTheObservationPath(t *testing.T) {
 	y := []float64{1, 1, 1, 1, 1, 0}
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		theta := c.Sample("theta", dist.Normal(0, 2))
-		c.Plate("data", int(len(y)), func(c *ppl.Ctx) { c.Observe("y", dist.BernoulliLogits(theta), c.Data("y")) })
+		c.Plate("data", len(y), func(c *ppl.Ctx) { c.Observe("y", dist.BernoulliLogits(theta), c.Data("y")) })
 	}, infer.Batch{"y": torch.New(y)})
 	require.NoError(t, err)
 	normalizer := func(q infer.Params, _ infer.Batch, beta torch.Tensor) torch.Tensor {

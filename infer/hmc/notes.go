@@ -23,7 +23,7 @@ func (t *transform) Notes(_ infer.State, run infer.RunSummary) []draws.Note {
 			all = append(all, detail.Swaps...)
 		}
 	}
-	trips, rounds, barrier, best := int(0), int(0), 0.0, 0.0
+	trips, rounds, barrier, best := 0, 0, 0.0, 0.0
 	worst, refuses := 0, -1.0
 	for l := range all {
 		s := &all[l]

@@ -16,7 +16,7 @@ import (
 // record of the points; Params shows it.
 type State struct {
 	Params infer.Params // θ, of shape [d] or [K, d]
-	Step   int        // updates so far
+	Step   int          // updates so far
 
 	chains  *kernel.Snapshot // without chains before the first update
 	stepper *kernel.Stepper  // shared by all states that come of one

@@ -21,7 +21,7 @@ type DenseFisher struct {
 	Scale       float64
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
-	Memory      int          // bytes for the matrix and rows of gradients; 0 is the default of curvature.Options
+	Memory      int            // bytes for the matrix and rows of gradients; 0 is the default of curvature.Options
 	Optimizer   infer.Method   // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
@@ -52,7 +52,7 @@ type DiagFisher struct {
 	Scale       float64
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
-	Memory      int          // bytes for rows of gradients; 0 is the default of curvature.Options
+	Memory      int            // bytes for rows of gradients; 0 is the default of curvature.Options
 	// Tables are sites with many rows, such as embeddings, if a datum sees a few of them: see curvature.Options.
 	Tables    map[string]string
 	Optimizer infer.Method // finds the mode in a run; nil means optim.LBFGS, for all data at once

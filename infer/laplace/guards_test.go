@@ -212,7 +212,7 @@ func TestLinearizedNetworkInBlocks(t *testing.T) {
 	const n = 40
 	plainNetwork, layers, l := perceptron(tanh)
 	_, _, batch := perceptronData(n)
-	most := int(0)
+	most := 0
 	network := laplace.Network(func(p infer.Params, b infer.Batch, linear laplace.Linear) torch.Tensor {
 		most = max(most, must(b.Size()))
 		return plainNetwork(p, b, linear)

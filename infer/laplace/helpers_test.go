@@ -96,7 +96,7 @@ func pass(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch
 	t.Helper()
 	s := begin(t, transform, p)
 	n := must(b.Size())
-	for from := int(0); from < n; from += size {
+	for from := 0; from < n; from += size {
 		part := infer.Batch{}
 		for name, x := range b {
 			part[name] = torch.Of(x.T().MustNarrow(0, int64(from), int64(min(size, n-from)), false))

@@ -22,7 +22,7 @@ type DenseHessian struct {
 	// T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Temperature infer.Schedule
 	Damping     float64      // added once to the diagonal of P; default 0
-	Memory      int        // bytes for the matrix; 0 is the default of curvature.Options
+	Memory      int          // bytes for the matrix; 0 is the default of curvature.Options
 	Optimizer   infer.Method // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 

@@ -33,7 +33,7 @@ type KFAC struct {
 	Scale       float64
 	Temperature infer.Schedule // T of the covariance T P⁻¹, at the number of updates made; nil means 1, the posterior
 	Damping     float64        // added once to the diagonal of P; default 0
-	Memory      int          // bytes for the factors; 0 is the default of curvature.Options
+	Memory      int            // bytes for the factors; 0 is the default of curvature.Options
 	Optimizer   infer.Method   // finds the mode in a run; nil means optim.LBFGS, for all data at once
 }
 
@@ -89,7 +89,7 @@ func (c KFAC) factors(p infer.Params, b infer.Batch) (sums []torch.Tensor, data 
 		root, signs, err := c.Outer.Root(torch.Of(z), b)
 		approx.Try(err)
 		for _, j := range r.jacobians() {
-			flat := []int{r.n * r.c, int(j.T().MustSize()[2])}
+			flat := []int{r.n * r.c, j.Shape()[2]}
 			rows := root.T().MustBmm(j.T(), false) // so that Sᵀ H S is a sum of squares, also after rounding
 			signed := rows
 			if signs != (torch.Tensor{}) {

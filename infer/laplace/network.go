@@ -88,8 +88,8 @@ func (l Layer) output(p infer.Params, x torch.Tensor) torch.Tensor {
 // recorded is a network's output for a batch, with what went in and out of each of its layers.
 type recorded struct {
 	z       torch.Tensor   // [n, C], with a graph
-	shape   []int        // of the network's own output, [n, ...]
-	n, c    int          // data and outputs
+	shape   []int          // of the network's own output, [n, ...]
+	n, c    int            // data and outputs
 	inputs  []torch.Tensor // [n, in], or [n, in + 1] with a column of ones where there is a bias
 	outputs []torch.Tensor // [n, out], with a graph
 }
@@ -124,7 +124,7 @@ func record(f Network, layers []Layer, p infer.Params, b infer.Batch) *recorded 
 		approx.Fail("the network returned shape %v for %d data, expected [%d, ...]", r.shape, n, n)
 	}
 	r.z = z.Reshape(n, -1)
-	r.c = int(r.z.T().MustSize()[1])
+	r.c = r.z.Shape()[1]
 	return r
 }
 

@@ -47,7 +47,7 @@ func TestNoteOfAnUnfinishedMode(t *testing.T) {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		m := c.Sample("m", dist.Normal(0, 10))
 		sigma := c.Sample("sigma", dist.HalfCauchy(100))
-		c.Plate("data", int(len(y)), func(c *ppl.Ctx) { c.Observe("y", dist.Normal(m, sigma), c.Data("y")) })
+		c.Plate("data", len(y), func(c *ppl.Ctx) { c.Observe("y", dist.Normal(m, sigma), c.Data("y")) })
 	}, batch)
 	require.NoError(t, err)
 	start := params(program.Layout(), []float64{0, math.Log(80)}, 0)

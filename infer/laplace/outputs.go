@@ -29,7 +29,7 @@ func outputRoot(function string, mean, cov torch.Tensor, samples int, streams *t
 
 // drawOutputs are draws from N(mean, root rootᵀ), [samples, n, C].
 func drawOutputs(mean, root torch.Tensor, samples int, streams *torch.Streams) torch.Tensor {
-	shape := append([]int{samples}, torch.Ints(mean.T().MustSize())...)
+	shape := append([]int{samples}, mean.Shape()...)
 	eps := torch.Must(streams.Normal(shape, mean.T().DType(), torch.Must(torch.DeviceOf(mean))))
 	eps = torch.Of(eps.Reshape(shape...).T().MustPermute([]int64{1, 2, 0}, false))
 	return torch.Of(root.T().MustBmm(eps.T(), false).MustPermute([]int64{2, 0, 1}, false).MustAdd(mean.T(), false))

@@ -105,7 +105,7 @@ func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 		p.fail(method, "a matrix", "matrices are for the dense methods; use PerElement")
 	}
 	if p.given != (torch.Tensor{}) {
-		return p.tensor(method, at, []int{int(at.Layout.Dim())}, torch.Ints(at.Flat.T().MustSize()))
+		return p.tensor(method, at, []int{int(at.Layout.Dim())}, at.Flat.Shape())
 	}
 	row := make([]float64, at.Layout.Dim())
 	for i, v := range p.perSite(method, at.Layout) {

@@ -64,7 +64,7 @@ func (s KFACState) linearizedBlocks(f Network, spectra []spectrum, b infer.Batch
 	mean, cov = torch.Of(ts.MustZeros([]int64{int64(n), int64(c)}, first.z.T().DType(),
 		device)), torch.Of(ts.MustZeros([]int64{int64(n), int64(c), int64(c)}, first.z.T().DType(),
 		device))
-	for from, rows := int(0), max(1, int((numbers-result)/row)); from < n; from += rows {
+	for from, rows := 0, max(1, int((numbers-result)/row)); from < n; from += rows {
 		rows := min(rows, n-from)
 		approx.Try(torch.Do(func(*torch.Scope) error {
 			r := record(f, s.Layers, s.Params, part(b, from, rows))

@@ -76,7 +76,7 @@ type Gaussian struct {
 	Layers          []Layer      // of KFAC
 	Damping         float64      // δ, added to the diagonal of the precision
 	Temperature     float64      // T
-	Step            int        // updates so far
+	Step            int          // updates so far
 }
 
 // DiagState is the state of [DiagFisher] and [DiagGGN]: independent normals. Curvature and Prior have the shape of the

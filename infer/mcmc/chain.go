@@ -20,11 +20,11 @@ type chain struct {
 	Scale float64   // of proposals, adapted
 	Width []float64 // of each coordinate, adapted
 	Root  []float64 // the Cholesky factor of a covariance, d·d numbers, adapted; nil for none
-	N     int     // updates in the window of the warm-up
+	N     int       // updates in the window of the warm-up
 	Mean  []float64 // of the window
 	Sum   []float64 // of the window: what the adaptation adds up
 
-	Updates, Evaluations int   // since the last draw
+	Updates, Evaluations int     // since the last draw
 	Accept               float64 // of these updates, added up
 }
 
@@ -41,7 +41,7 @@ type move struct {
 	norm        float64 // of its gradient there
 	accept      float64 // the probability of the proposal; 1 where nothing is proposed
 	evaluations int
-	undefined   int     // values that were NaN or +Inf
+	undefined   int       // values that were NaN or +Inf
 	first       []float64 // where the first of them was
 	buffer      []float64
 }

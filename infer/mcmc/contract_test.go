@@ -100,6 +100,6 @@ func TestPlainNames(t *testing.T) {
 	assert.Equal(t, "eager: the log density is plain Go", r.Draws.Attrs()["gradient"])
 	detail := r.Detail.(*mcmc.Detail)
 	assert.LessOrEqual(t, detail.Evaluations, calls.Load())
-	assert.Greater(t, detail.Evaluations, int(16000))
+	assert.Greater(t, detail.Evaluations, 16000)
 	assert.Zero(t, detail.Undefined)
 }

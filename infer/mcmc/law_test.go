@@ -118,7 +118,7 @@ func (l law) program(t *testing.T, name string) infer.Program {
 	if name != "Barker" {
 		return infer.Plain(l.f, []string{"c", "b", "a"}[3-len(l.start):], l.start)
 	}
-	layout, err := infer.NewLayout(infer.Shapes{"x": {int(len(l.start))}})
+	layout, err := infer.NewLayout(infer.Shapes{"x": {len(l.start)}})
 	require.NoError(t, err)
 	start, err := infer.NewParams(layout, l.start)
 	require.NoError(t, err)

@@ -90,8 +90,8 @@ var _ interface {
 
 // Detail is what a run tells besides its draws: the Detail of an [infer.Result].
 type Detail struct {
-	Evaluations int     // of the log density, by this process
-	Undefined   int     // of them that gave NaN or +Inf
+	Evaluations int       // of the log density, by this process
+	Undefined   int       // of them that gave NaN or +Inf
 	Where       []float64 // the first such point, on unconstrained space; nil for none
 }
 

@@ -44,7 +44,7 @@ func (m *Move) Masses(mass map[string]float64) torch.Tensor {
 		}
 		values = append(values, slices.Repeat([]float64{v}, site.Size)...)
 	}
-	return newMasses(p, values, int(len(values)))
+	return newMasses(p, values, len(values))
 }
 
 // newMasses are masses in the type of θ. They outlive every scope, because later states share them.

@@ -17,7 +17,7 @@ func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch,
 		return torch.Tensor{}, torch.Tensor{}, nil, fmt.Errorf("the gradient or the batches are nil: %w", infer.ErrConfig)
 	}
 	err = torch.Do(func(outer *torch.Scope) error {
-		for k := int(1); k <= n; k++ {
+		for k := 1; k <= n; k++ {
 			err := torch.Do(func(scope *torch.Scope) error {
 				b, err := next()
 				if err != nil {

@@ -11,7 +11,7 @@ import (
 // State is what the states of an [Algorithm] have in common. The struct of a method's states embeds it.
 type State struct {
 	Params  infer.Params  // θ, of shape [d] or [K, d]
-	Step    int         // updates so far
+	Step    int           // updates so far
 	Streams torch.Streams // random numbers of the K chains
 
 	parts []part
@@ -126,7 +126,7 @@ func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 		return torch.Tensor{}, fmt.Errorf("method.Hold: %d chains of a tensor of shape %v: %w", len(diverged), shape,
 			infer.ErrConfig)
 	}
-	mask := []int{int(len(diverged))}
+	mask := []int{len(diverged)}
 	for range shape[1:] {
 		mask = append(mask, 1)
 	}

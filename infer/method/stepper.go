@@ -50,7 +50,7 @@ type Algorithm[S infer.State] struct {
 // Move is one update, or the start, of an [Algorithm].
 type Move struct {
 	Name        string  // of the method
-	Index       int   // updates made before
+	Index       int     // updates made before
 	LR          float64 // step size ε
 	Temperature float64 // T
 	Tau         float64 // T/N, the temperature of the mean log posterior

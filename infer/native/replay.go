@@ -145,7 +145,7 @@ func beside(x torch.Tensor) (torch.Tensor, error) {
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	n := int(1)
+	n := 1
 	for _, k := range in.shape {
 		n *= k
 	}

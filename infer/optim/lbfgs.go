@@ -175,7 +175,7 @@ func numbers(x torch.Tensor) []float64 { return torch.Must(torch.ToSlice[float64
 
 // like are numbers in the form of a tensor.
 func like(x torch.Tensor, values []float64) torch.Tensor {
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(x)), x.T().DType(), values, torch.Ints(x.T().MustSize())...))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(x)), x.T().DType(), values, x.Shape()...))
 }
 
 // decrease is the part of the promised decrease that a step must bring.

@@ -56,7 +56,7 @@ type Path struct {
 	ELBO        float64 // of its approximation; -Inf where it has none and gave no draws
 	Iterations  int     // steps
 	Best        int     // the step of the approximation, counted from 1
-	Evaluations int   // of the log density, with its gradient
+	Evaluations int     // of the log density, with its gradient
 }
 
 // Defaults are 4 chains of 1000 draws, without warm-up.
@@ -187,7 +187,7 @@ func (c *chain) numbers(z []float64, uniform bool) error {
 		draw = c.streams.Uniform
 	}
 	return torch.Do(func(*torch.Scope) error {
-		v, err := draw([]int{int(len(z))}, gotch.Double, torch.CPU)
+		v, err := draw([]int{len(z)}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (c *chain) density(x, logp, grad []float64) error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	c.count += int(len(logp))
+	c.count += len(logp)
 	if err := c.e.Eval(x, []float64{1}, &c.points); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestGradientVarianceOfAnEpoch(t *testing.T) {
 		for range max(rows, 1) - 1 {
 			want, mass = append(want, want[:3]...), append(mass, mass[:3]...)
 		}
-		estimate := &sgmcmc.Estimate{Batches: int(len(linearData))}
+		estimate := &sgmcmc.Estimate{Batches: len(linearData)}
 		c := infer.Options{Warmup: 1, Draws: infer.None}
 		lr, cold := infer.Constant(0.1), infer.Constant(0)
 		check := func(m infer.Method, variance func(infer.State) torch.Tensor) {
@@ -240,7 +240,7 @@ func TestTimeStepsOfBothParametrisations(t *testing.T) {
 	} {
 		transform := build(t, m, linear)
 		s := begin[infer.State](t, transform, p, 1)
-		for i := range int(5) {
+		for i := range 5 {
 			next, info := update(t, transform, s, must(b.Next()))
 			assert.InDelta(t, 0.2*cycle(i), info.TimeStep, 1e-15)
 			s = next

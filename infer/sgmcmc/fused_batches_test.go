@@ -33,7 +33,7 @@ func ownBatches(t *testing.T, sizes ...int) *own {
 	t.Helper()
 	_, batch := logistic(t, 1)
 	o := &own{room: map[string]torch.Tensor{}}
-	from := int(0)
+	from := 0
 	for _, n := range sizes {
 		part := infer.Batch{}
 		for name, x := range batch {
@@ -49,7 +49,7 @@ func (o *own) Next() (infer.Batch, error) {
 	if o.asked++; o.fails > 0 && o.at >= o.fails {
 		return nil, errNoMore
 	}
-	b := o.parts[o.at%int(len(o.parts))]
+	b := o.parts[o.at%len(o.parts)]
 	o.at++
 	switch {
 	case o.turn:

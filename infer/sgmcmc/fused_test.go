@@ -147,8 +147,8 @@ func TestFusedRunsDoNotDependOnWhoLooksOn(t *testing.T) {
 					lp = append(lp, p.Info.LogPosterior...)
 				})}))
 			require.Len(t, steps, 170)
-			assert.Equal(t, int(1), steps[0])
-			assert.Equal(t, int(170), steps[169])
+			assert.Equal(t, 1, steps[0])
+			assert.Equal(t, 170, steps[169])
 			for _, v := range lp {
 				require.Less(t, v, 0.0, "an observer is told the log posterior of every update")
 			}

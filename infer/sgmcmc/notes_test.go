@@ -162,7 +162,7 @@ func TestNotesOfManyDataTakeMinibatches(t *testing.T) {
 
 // manyData looks at a run with n data of so many numbers each, and d parameters.
 func manyData(t *testing.T, n, numbers, d int) {
-	largest := int(0)
+	largest := 0
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		largest = max(largest, b.Get("x").Shape()[0])
 		a := p.Get("a")

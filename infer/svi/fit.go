@@ -92,7 +92,7 @@ func (t *fit) phi(p infer.Params) (infer.Params, error) {
 		}
 		flat = append(flat, own...)
 	}
-	shape := []int{int(p.Chains()), int(len(t.plan.start))}
+	shape := []int{int(p.Chains()), len(t.plan.start)}
 	if !p.Batched() {
 		shape = shape[1:]
 	}

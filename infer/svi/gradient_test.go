@@ -138,7 +138,7 @@ func TestWeightedGradients(t *testing.T) {
 func shifts(c *ppl.Ctx) {
 	mu := c.Sample("mu", dist.Normal(0, 1))
 	c.Plate("data", 0, func(c *ppl.Ctx) {
-		z := c.Sample("z", dist.Bernoulli(0.3).Expand(int(len(data))))
+		z := c.Sample("z", dist.Bernoulli(0.3).Expand(len(data)))
 		c.Observe("y", dist.Normal(mu.Add(z.Mul(2)), 0.8), c.Data("y"))
 	})
 }
@@ -149,7 +149,7 @@ var logits = []float64{-0.5, 0.2, 0.7, -1.1, 0.4}
 func shiftsGuide(c *ppl.Ctx) {
 	c.Sample("mu", dist.Normal(c.Param("a_loc", 0.3, support.Real), c.Param("b_scale", 0.6, support.Positive)))
 	l := c.Param("c_logits", infertest.Vector(logits), support.Real)
-	c.Plate("data", int(len(data)), func(c *ppl.Ctx) { c.Sample("z", dist.BernoulliLogits(l)) })
+	c.Plate("data", len(data), func(c *ppl.Ctx) { c.Sample("z", dist.BernoulliLogits(l)) })
 }
 
 // shiftsELBO is E_q[log p − T log q] of shifts under its guide, exactly: the terms of one datum need its z alone, and

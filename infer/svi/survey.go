@@ -23,17 +23,17 @@ type plan struct {
 	model, guide ppl.Model
 	params       map[string]*param
 	latents      map[string]*latent
-	order        []string         // of the latents, as the model declares them
-	layout       *infer.Layout    // φ: the params of both on unconstrained space
-	start        []float64        // φ at the start
-	dtype        gotch.DType      // of φ
-	scored       map[string]bool  // variables of the guide whose draws have no gradient
-	data         int            // N
-	given        map[string]bool  // the observed variables and the factors of the model
-	outside      map[string]int // how many values the observed variables outside plates had
-	part         string           // a plate of which the batch has a part; empty for none
-	short        ppl.Plate        // that plate
-	sizes        map[string]int // of the plates around observed variables
+	order        []string        // of the latents, as the model declares them
+	layout       *infer.Layout   // φ: the params of both on unconstrained space
+	start        []float64       // φ at the start
+	dtype        gotch.DType     // of φ
+	scored       map[string]bool // variables of the guide whose draws have no gradient
+	data         int             // N
+	given        map[string]bool // the observed variables and the factors of the model
+	outside      map[string]int  // how many values the observed variables outside plates had
+	part         string          // a plate of which the batch has a part; empty for none
+	short        ppl.Plate       // that plate
+	sizes        map[string]int  // of the plates around observed variables
 
 	rows    []rows.Rows            // of the batch that the model was compiled on
 	factors []string               // of the model, outside plates
@@ -287,7 +287,7 @@ func (f *finder) count(s *ppl.Site) {
 	if !s.Observed || !s.Counts() {
 		return
 	}
-	n := int(1)
+	n := 1
 	for _, plate := range s.Plates {
 		n *= plate.Size
 		f.plan.sizes[plate.Name] = plate.Size
@@ -392,7 +392,7 @@ func fail(site, format string, args ...any) {
 
 // size is the number of elements of a shape.
 func size(shape []int) int {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}

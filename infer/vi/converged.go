@@ -10,7 +10,7 @@ import (
 
 // Trace is an observer that records the NELBO of a run.
 type Trace struct {
-	Steps []int     // the update that each row belongs to
+	Steps []int       // the update that each row belongs to
 	NELBO [][]float64 // for each update, K numbers: estimates from its samples, before it moved
 }
 
@@ -39,7 +39,7 @@ func Converged(window int, relTol float64) (func(infer.Progress) bool, error) {
 	if err := method.CheckValue("vi.Converged", "relTol", relTol, 0, true); err != nil {
 		return nil, err
 	}
-	var step int            // the last that was seen
+	var step int              // the last that was seen
 	var before, sum []float64 // the means of the window before, the sums of this one
 	var n int                 // updates in this one
 	return func(p infer.Progress) bool {

@@ -82,7 +82,7 @@ func TestRunStopsWhenConverged(t *testing.T) {
 		infer.Full(lineData()),
 		infer.Options{Warmup: 20000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.02)), Observer: &trace})
 	require.NoError(t, err)
-	assert.Less(t, r.Updates, int(5000))
+	assert.Less(t, r.Updates, 5000)
 	assert.Zero(t, r.Updates%50)
 	require.Len(t, trace.NELBO, int(r.Updates))
 	assert.Equal(t, r.Updates, trace.Steps[len(trace.Steps)-1])
@@ -120,7 +120,7 @@ func TestRunStopsWhereTheNELBOIsZero(t *testing.T) {
 		r, err := infertest.Run(context.Background(), transform, params(n.layout(), make([]float64, 2), 0), infer.Full(nil),
 			infer.Options{Warmup: 3000, Draws: infer.None, Seed: 1, Until: must(vi.Converged(50, 0.01))})
 		require.NoError(t, err)
-		assert.Less(t, r.Updates, int(3000), "T = %g", temperature)
+		assert.Less(t, r.Updates, 3000, "T = %g", temperature)
 		within(t, n.m, must(r.State.Position().Values()), 0.02, "the mean")
 	}
 }

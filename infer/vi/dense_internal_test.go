@@ -42,7 +42,7 @@ func TestPlacesAreRemembered(t *testing.T) {
 	find(4) // again anew
 
 	var group sync.WaitGroup
-	for d := range int(8) {
+	for d := range 8 {
 		group.Add(1)
 		go func() {
 			defer group.Done()

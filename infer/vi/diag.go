@@ -31,7 +31,7 @@ type Diag struct {
 	StickTheLanding *bool
 	Antithetic      bool    // samples in pairs with noise ε and −ε; Samples must be even
 	InitScale       float64 // the standard deviation of each element at the start; 0 means 0.1
-	Memory          int   // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
+	Memory          int     // bytes that State.Covariance and State.ScaleFactor may take, [K, d, d]; 0 means 1 GiB
 }
 
 // Build checks the configuration and binds it to a target.

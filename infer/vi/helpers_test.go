@@ -96,7 +96,7 @@ func correlated(d int) normal {
 	return normal{m: spread(3 * d)[2*d:], precision: p}
 }
 
-func (n normal) layout() *infer.Layout { return layout(infer.Shapes{"x": {int(len(n.m))}}) }
+func (n normal) layout() *infer.Layout { return layout(infer.Shapes{"x": {len(n.m)}}) }
 
 // logDet is log|Λ|.
 func (n normal) logDet() float64 {

@@ -153,7 +153,7 @@ func (q lowRankGaussian) score(u, _ torch.Tensor) torch.Tensor {
 
 // join puts parameters, or gradients in them, in the order of the layout.
 func (q lowRankGaussian) join(w, logSD, mean torch.Tensor) torch.Tensor {
-	return torch.Of(ts.MustCat([]*ts.Tensor{w.Reshape(int(w.T().MustSize()[0]), -1).T(), logSD.T(), mean.T()}, 1))
+	return torch.Of(ts.MustCat([]*ts.Tensor{w.Reshape(w.Shape()[0], -1).T(), logSD.T(), mean.T()}, 1))
 }
 
 func (q lowRankGaussian) factor() torch.Tensor {

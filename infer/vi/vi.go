@@ -108,7 +108,7 @@ func level(temperature infer.Schedule) (first float64, stays bool) {
 		return 1, true
 	}
 	first = temperature(0)
-	for step := int(1); step < 1<<20; step *= 2 {
+	for step := 1; step < 1<<20; step *= 2 {
 		if temperature(step) != first {
 			return first, false
 		}

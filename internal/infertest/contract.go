@@ -25,10 +25,10 @@ type Ground struct {
 	Updates   int     // of a chain beside others; 0 means 20
 	Tolerance float64 // of such a chain against the same alone, whose sums are rounded otherwise; 0 means 1e-12
 	Run       infer.Options
-	Minibatch int   // rows of the batches of a run; 0 for all
-	Stops     []int // updates after which a run is stopped and resumed
-	Optional  string  // a tensor that saved states need not have
-	Together  bool    // a chain that is not finite holds all others too
+	Minibatch int    // rows of the batches of a run; 0 for all
+	Stops     []int  // updates after which a run is stopped and resumed
+	Optional  string // a tensor that saved states need not have
+	Together  bool   // a chain that is not finite holds all others too
 }
 
 // Wall is 0 where the first element of the point is above −1000, and not a number below, with its gradient.
@@ -320,7 +320,7 @@ func (c contract) held(t *testing.T) {
 		}
 	}
 	assert.Equal(t, !c.Together, moved > 0, "the others move")
-	assert.Equal(t, int(1), got.Steps())
+	assert.Equal(t, 1, got.Steps())
 	single := Begin[infer.State](t, transform, Params(c.Layout, row(beyond, 1, 3), 0), 2)
 	after, info := Update(t, transform, single, c.Batch)
 	assert.Equal(t, []bool{true}, info.Diverged)

@@ -146,7 +146,7 @@ func (k Evidence) Program() (infer.Program, error) {
 		for i := 0; i < len(x); i += k.Dim {
 			k.draw(x[i : i+k.Dim])
 		}
-		flat, err := torch.FromSlice(x, int(len(s.Chains)), int(k.Dim))
+		flat, err := torch.FromSlice(x, len(s.Chains), int(k.Dim))
 		return infer.Params{Layout: l, Flat: flat}, err
 	}
 	start, err := infer.Zeros(l)

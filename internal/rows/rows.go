@@ -90,7 +90,7 @@ func Differences(all []Rows, batch infer.Batch, plate string, used, size int) st
 type Term struct {
 	Sum      float64 // NaN where it is not known
 	Rounding float64 // of the sum, relative
-	Size     int   // how many values it has
+	Size     int     // how many values it has
 }
 
 // TermOf is the term that adds up values.

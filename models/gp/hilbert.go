@@ -135,7 +135,7 @@ func (h Hilbert) inside(x torch.Tensor) {
 func (h Hilbert) Basis(x torch.Tensor) torch.Tensor {
 	h = h.must()
 	x = inputs(x)
-	if d := x.Shape()[1]; d != int(len(h.Center)) {
+	if d := x.Shape()[1]; d != len(h.Center) {
 		fail("X", sized(x.Shape()), "the approximation is one of %d coordinates", len(h.Center))
 	}
 	h.inside(x)
@@ -173,7 +173,7 @@ func (h Hilbert) Scales(k Kernel) torch.Tensor {
 	for _, row := range w2 {
 		flat = append(flat, row...)
 	}
-	frequencies := torch.New(flat, int(len(w2)), int(len(h.Functions)))
+	frequencies := torch.New(flat, len(w2), len(h.Functions))
 	return logSpectrum(k, frequencies).Mul(0.5).Exp()
 }
 

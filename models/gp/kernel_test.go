@@ -38,7 +38,7 @@ func stacked(x [][]float64) torch.Tensor {
 	for _, row := range x {
 		flat = append(flat, row...)
 	}
-	return tensor(flat, int(len(x)), int(len(x[0])))
+	return tensor(flat, len(x), len(x[0]))
 }
 
 type law func(x, y []float64) float64

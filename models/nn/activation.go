@@ -70,7 +70,7 @@ func elementwise(in []int, f func(x torch.Tensor) torch.Tensor) (Plan, error) {
 // Func is any function without parameters, from [n, in...] to [n, out...].
 type Func struct {
 	F    func(x torch.Tensor) torch.Tensor // the function itself
-	Out  func(in []int) ([]int, error) // shape of one output; nil means that of the input
+	Out  func(in []int) ([]int, error)     // shape of one output; nil means that of the input
 	Kind string                            // what [Network.String] calls it; "Func" where it is empty
 }
 

@@ -16,8 +16,8 @@ import (
 // are averaged over the changes or made of the originals; the density that a sampler then has is not the likelihood of
 // the images (Wenzel et al. 2020, appendix K).
 type Augment struct {
-	Flip bool  // left and right change places with probability 1/2
-	Pad  int // zeros put at each edge, before a crop to the old size at a random place; 0 for none
+	Flip bool // left and right change places with probability 1/2
+	Pad  int  // zeros put at each edge, before a crop to the old size at a random place; 0 for none
 }
 
 // Apply gives changed copies of images. An image takes three uniform numbers of the source, whatever the fields are: so

@@ -95,7 +95,7 @@ func convolution(
 	if err != nil {
 		return Plan{}, err
 	}
-	shape, field := []int{out, in[0] / groups}, int(1)
+	shape, field := []int{out, in[0] / groups}, 1
 	for range sizes {
 		shape, field = append(shape, kernel), field*kernel
 	}

@@ -16,7 +16,7 @@ type Layer interface {
 
 // Plan is what a layer does with inputs of one shape.
 type Plan struct {
-	Out     []int // shape of one output, without the axis of the data
+	Out     []int   // shape of one output, without the axis of the data
 	Params  []Param // the parameters; nil for none
 	Random  bool    // Forward reads Call.Mask
 	AnyType bool    // Forward takes inputs of another type than the parameters'
@@ -26,8 +26,8 @@ type Plan struct {
 
 // Param is a parameter of a layer.
 type Param struct {
-	Name  string  // of the parameter, such as "weight"
-	Shape []int // of the tensor
+	Name  string // of the parameter, such as "weight"
+	Shape []int  // of the tensor
 	// FanIn is how many numbers are summed in one output, FanOut how many outputs one input goes to. A bias has those of
 	// the weight that it goes with.
 	FanIn, FanOut int

@@ -101,13 +101,13 @@ func lstm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
 }
 
 func last(x nntest.Array) nntest.Array {
-	return nntest.New(x.Shape[1:], x.Data[int(len(x.Data))-x.Shape[1]:])
+	return nntest.New(x.Shape[1:], x.Data[len(x.Data)-x.Shape[1]:])
 }
 
 func softmax(x nntest.Array) nntest.Array {
 	y := x.Each(math.Exp)
 	width := x.Shape[len(x.Shape)-1]
-	for r := int(0); r < int(len(x.Data)); r += width {
+	for r := 0; r < len(x.Data); r += width {
 		var sum float64
 		for _, v := range y.Data[r : r+width] {
 			sum += v

@@ -75,7 +75,7 @@ func TestForwardLinearIsForward(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := build(t, c.layers, c.in...)
-			size := int(1)
+			size := 1
 			for _, s := range c.in {
 				size *= s
 			}
@@ -199,18 +199,18 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 					1)*a[1] + *at["a.bias"].At(int(j)),
 			)
 		}
-		for c := range int(2) {
+		for c := range 2 {
 			z := 0.0
 			for j := range h {
 				z += *at["b.weight"].At(c, int(j)) * h[j]
 			}
 			logLik -= (y[2*i+int(c)] - z) * (y[2*i+int(c)] - z) / (2 * variance)
 		}
-		for j := range int(3) {
-			for k := range int(3) {
+		for j := range 3 {
+			for k := range 3 {
 				*in.At(j, k) += a[j] * a[k]
 				*hidden.At(j, k) += h[j] * h[k]
-				for c := range int(2) {
+				for c := range 2 {
 					*out.At(j, k) += *at["b.weight"].At(c, j) * (1 - h[j]*h[j]) * *at["b.weight"].At(c,
 						k) * (1 - h[k]*h[k]) / variance
 				}
@@ -227,19 +227,19 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		return 3 + 2*j + m
 	}
 	want := nntest.Zeros(15, 15)
-	for j := range int(3) {
-		for m := range int(3) {
-			for k := range int(3) {
-				for l := range int(3) {
+	for j := range 3 {
+		for m := range 3 {
+			for k := range 3 {
+				for l := range 3 {
 					*want.At(first(j, m), first(k, l)) = *out.At(j, k) * *in.At(m, l) / n
 				}
-				for c := range int(2) {
+				for c := range 2 {
 					*want.At(9+3*c+m, 9+3*c+k) = *hidden.At(m, k) / variance
 				}
 			}
 		}
 	}
-	for i := range int(15) {
+	for i := range 15 {
 		*want.At(i, i) += lambda
 	}
 	closeTo(t, want.Data, have, 1e-12, "the precision")

@@ -12,7 +12,7 @@ import (
 // The layers count as in [Sequential], so that the sites are "0.weight", "2.weight", and so on, with dropout
 // "0.weight", "3.weight".
 type MLP struct {
-	Sizes      []int // of the input, the hidden layers and the output
+	Sizes      []int   // of the input, the hidden layers and the output
 	Activation Layer   // nil means ReLU
 	Keep       float64 // [Dropout] after each activation, keeping elements with this probability; 0 means none
 	Output     Layer   // follows the last linear layer, such as [Sigmoid]; nil means nothing

@@ -28,7 +28,7 @@ type Network struct {
 type Site struct {
 	infer.Site
 	Layer, Kind   string // the name and type of its layer: "hidden", "Linear"
-	FanIn, FanOut int  // these and the next are those of [Param]
+	FanIn, FanOut int    // these and the next are those of [Param]
 	Bias, Table   bool
 	Gain          bool
 	Branch        struct{ Place, Of int }
@@ -115,9 +115,9 @@ func (n *Network) String() string {
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "layer\tkind\toutput\tparameters\n\tinput\t%v\t\n", n.in)
 	for _, l := range n.layers {
-		count := int(0)
+		count := 0
 		for _, p := range l.Params {
-			size := int(1)
+			size := 1
 			for _, n := range p.Shape {
 				size *= n
 			}

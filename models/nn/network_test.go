@@ -260,10 +260,10 @@ func TestSymmetries(t *testing.T) {
 			w, b, v := s["0.weight"].Each(id), s["0.bias"].Each(id), s["2.weight"].Each(id)
 			for i, j := range order {
 				*s["0.bias"].At(int(i)) = *b.At(j)
-				for k := range int(3) {
+				for k := range 3 {
 					*s["0.weight"].At(int(i), k) = *w.At(j, k)
 				}
-				for k := range int(2) {
+				for k := range 2 {
 					*s["2.weight"].At(k, int(i)) = *v.At(k, j)
 				}
 			}
@@ -272,10 +272,10 @@ func TestSymmetries(t *testing.T) {
 		scaled := with(func(s map[string]nntest.Array) {
 			for i, c := range []float64{0.2, 1, 3, 10} {
 				*s["0.bias"].At(int(i)) *= c
-				for k := range int(3) {
+				for k := range 3 {
 					*s["0.weight"].At(int(i), k) *= c
 				}
-				for k := range int(2) {
+				for k := range 2 {
 					*s["2.weight"].At(k, int(i)) /= c
 				}
 			}

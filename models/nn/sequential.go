@@ -110,7 +110,7 @@ type Flatten struct{}
 
 // Plan takes any shape.
 func (Flatten) Plan(in []int) (Plan, error) {
-	size := int(1)
+	size := 1
 	for _, s := range in {
 		size *= s
 	}

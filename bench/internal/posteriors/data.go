@@ -106,7 +106,7 @@ func (d *Data) row(name string, v []*float64, n int) []float64 {
 func (d *Data) tensor(v []float64, shape ...int) torch.Tensor { return keep(d, v, shape...) }
 
 // indices is numbers of elements as a tensor.
-func (d *Data) indices(v []int) torch.Tensor { return keep(d, v, int(len(v))) }
+func (d *Data) indices(v []int) torch.Tensor { return keep(d, v, len(v)) }
 
 func keep[T torch.Number](d *Data, v []T, shape ...int) torch.Tensor {
 	t, err := torch.FromSlice(v, shape...)

@@ -118,7 +118,7 @@ func newRecurrence(d *Data, n int) recurrence {
 	for c := range m {
 		put(c + 1)
 	}
-	k := int(len(mask))
+	k := len(mask)
 	return recurrence{int(n), int(rows * m), int(rows), int(m), d.tensor(exponents, k), d.tensor(mask, k)}
 }
 

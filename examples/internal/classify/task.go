@@ -34,7 +34,7 @@ type Task struct {
 // New makes a task on the device of the training inputs, where the test inputs must be too; without any it is in main
 // memory. Points have a type of their own, because inputs may be tokens.
 func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (*Task, error) {
-	t := &Task{Net: net, N: int(len(train.Labels)), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
+	t := &Task{Net: net, N: len(train.Labels), Test: test.X, Labels: test.Labels, DType: dtype, device: torch.CPU}
 	var err error
 	if train.X != (torch.Tensor{}) {
 		if t.device, err = torch.DeviceOf(train.X); err != nil {
@@ -95,7 +95,7 @@ func (t *Task) Logits(flat []float64) ([][]float64, error) { return t.LogitsOf(f
 // LogitsOf are those of other inputs.
 func (t *Task) LogitsOf(flat []float64, x torch.Tensor) (rows [][]float64, err error) {
 	n := x.T().MustSize()[0]
-	for from := int(0); from < int(n); from += block {
+	for from := 0; from < int(n); from += block {
 		err = torch.Do(func(*torch.Scope) error {
 			p := torch.Must(t.Point(flat))
 			part := x.T().MustNarrow(0, int64(from), int64(min(block, int(n)-from)), false)

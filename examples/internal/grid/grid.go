@@ -31,7 +31,7 @@ type Grid[R any] struct {
 // Cell is a part of a study with a result of its own.
 type Cell[R any] struct {
 	Name    string // of its file
-	Updates int  // of all its runs
+	Updates int    // of all its runs
 	// Run computes it. Its checkpoints belong into dir, and identity is the model's name in them.
 	Run func(ctx context.Context, dir, identity string, observer infer.Observer) (R, error)
 }
@@ -190,7 +190,7 @@ type counter struct {
 
 // of is the observer of one cell.
 func (c *counter) of() infer.Observer {
-	last := int(0)
+	last := 0
 	return infer.ObserverFunc(func(p infer.Progress) {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -31,7 +31,7 @@ const (
 // Data are reviews, and whether they are positive.
 type Data struct {
 	Tokens []int // of one review after the other, [n · Length]
-	Labels []int   // 1 is positive, [n]
+	Labels []int // 1 is positive, [n]
 }
 
 // Part are the reviews from one to before another.

@@ -44,7 +44,7 @@ func TestTokenFiles(t *testing.T) {
 	d, err := readTokens(dir, "train", 2)
 	require.NoError(t, err)
 	require.Len(t, d.Tokens, 2*Length)
-	assert.Equal(t, int(19999), d.Tokens[Length-1])
+	assert.Equal(t, 19999, d.Tokens[Length-1])
 	assert.Equal(t, []int{0, 1}, d.Labels)
 
 	write(t, labelsPath, packed(t, []byte{0, 2}))

@@ -77,7 +77,7 @@ func elements(r io.Reader, packed bool, what string, want []uint32) ([]byte, int
 	// What is read grows with what is there, not with what the header says.
 	whole := int(size) * int(count)
 	data, err := io.ReadAll(io.LimitReader(r, int64(whole+1)))
-	n := int(len(data))
+	n := len(data)
 	expected := fmt.Sprintf("expected %d bytes, %d %s of %d", whole, count, what, size)
 	read := fmt.Sprintf("its header and %d bytes, %d whole %s", n, n/int(size), what)
 	switch {

@@ -186,17 +186,17 @@ type settings struct {
 	Net      string `json:"net"`
 	Norm     string `json:"norm"` // of resnet20
 	PSGLD    bool   `json:"psgld"`
-	Depth    int  `json:"depth"`
-	Filters  int  `json:"filters"`
+	Depth    int    `json:"depth"`
+	Filters  int    `json:"filters"`
 	Whole    bool   `json:"whole"`
 	Images   int    `json:"images"`
 	Tests    int    `json:"tests"`
-	Epochs   int  `json:"epochs"`
-	Cycle    int  `json:"cycle"`
-	Batch    int  `json:"batch"`
+	Epochs   int    `json:"epochs"`
+	Cycle    int    `json:"cycle"`
+	Batch    int    `json:"batch"`
 	// Presets have these.
-	Start       int   `json:"start,omitempty"`
-	SGDEpochs   int   `json:"sgd_epochs,omitempty"`
+	Start       int     `json:"start,omitempty"`
+	SGDEpochs   int     `json:"sgd_epochs,omitempty"`
 	Temperature float64 `json:"temperature,omitempty"`
 	Prepared    bool    `json:"prepared,omitempty"`
 	Only        string  `json:"only,omitempty"`

@@ -26,7 +26,7 @@ var methods = []string{"SGD", "SGHMC", "SGNHT", "ATMC"}
 type task struct {
 	*classify.Task
 	settings settings
-	side     int          // of the images
+	side     int            // of the images
 	start    nn.Scheme      // of a chain
 	frozen   *classify.Task // the same with a network that holds its moments, which predicts; nil without moments
 }
@@ -111,7 +111,7 @@ type result struct {
 	Method   string `json:"method"`
 	Seed     uint64 `json:"seed"`
 	Networks int    `json:"networks"`
-	Updates  int  `json:"updates"`
+	Updates  int    `json:"updates"`
 
 	Single     classify.Metrics `json:"single"` // of the last network
 	Predictive classify.Metrics `json:"predictive"`
@@ -122,7 +122,7 @@ type result struct {
 	Friction float64 `json:"least_friction"`
 	Xi       float64 `json:"least_xi"`
 	Negative float64 `json:"negative_friction"` // the share of elements and readings
-	Held     int   `json:"held"`
+	Held     int     `json:"held"`
 	Unstable bool    `json:"unstable,omitempty"` // of -tune: most updates were not finite, and there is nothing else
 }
 

@@ -19,7 +19,7 @@ import (
 
 // reading is what the thermostats were after an update. Frictions are over the one that was set, D.
 type reading struct {
-	Update   int   `json:"update"`
+	Update   int     `json:"update"`
 	Friction float64 `json:"friction"` // the least that the sampler applies to an element
 	Xi       float64 `json:"xi"`       // the least thermostat ξ
 	Negative float64 `json:"negative"` // the share of elements whose friction is below 0
@@ -99,7 +99,7 @@ func read(state infer.State, friction float64) (r reading, ok bool, err error) {
 // update takes momenta p to e⁻ᵇʰ p, so that b = −log(p'/p)/h is what the sampler applies, whatever it should.
 func applies(friction float64, xi []float64) (b []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		n := int(len(xi))
+		n := len(xi)
 		layout, err := infer.NewLayout(infer.Shapes{"x": {n}})
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ type result struct {
 	Temperature float64              `json:"temperature"`
 	Lines       map[string]estimate  `json:"lines"`
 	Simulation  *classify.Simulation `json:"simulation"` // nil at temperature 0
-	Diverged    int                `json:"diverged"`   // updates of single chains that were held
+	Diverged    int                  `json:"diverged"`   // updates of single chains that were held
 }
 
 // The ways to predict from the draws of a cell.

@@ -23,8 +23,8 @@ type reviewSettings struct {
 	Reviews    int          `json:"training_reviews"`
 	Validation int          `json:"validation_reviews"`
 	Tests      int          `json:"test_reviews"`
-	Epochs     int        `json:"epochs"`
-	Batch      int        `json:"batch"`
+	Epochs     int          `json:"epochs"`
+	Batch      int          `json:"batch"`
 	LR         float64      `json:"learning_rate"`
 	Variance   float64      `json:"prior_variance"`
 	Embedding  float64      `json:"embedding_start"` // standard deviation of the embeddings at the start
@@ -41,7 +41,7 @@ const held = 10
 // reviewScores is the result.
 type reviewScores struct {
 	Settings   reviewSettings     `json:"settings"`
-	Updates    int              `json:"updates"`
+	Updates    int                `json:"updates"`
 	Validation []classify.Metrics `json:"validation"` // after each epoch
 	Best       int                `json:"best_epoch"` // from 1
 	Scores     classify.Metrics   `json:"scores"`     // of the best epoch, on the test reviews

@@ -10,12 +10,12 @@ import (
 // settings are everything that the results depend on.
 type settings struct {
 	Version      int       `json:"version"` // of this program: raised when the same settings give other results
-	Hidden       []int   `json:"hidden"`
+	Hidden       []int     `json:"hidden"`
 	Train        int       `json:"training_images"`
-	Batch        int     `json:"batch"`
+	Batch        int       `json:"batch"`
 	LR           float64   `json:"learning_rate"`
 	Momentum     float64   `json:"momentum"`
-	Cycle        int     `json:"cycle"` // updates
+	Cycle        int       `json:"cycle"` // updates
 	Temperatures []float64 `json:"temperatures"`
 	Ensembles    int       `json:"ensembles"`
 	Members      int       `json:"members"` // chains of an ensemble, and of the cyclical method
@@ -51,8 +51,8 @@ func quick(seed uint64) settings {
 // sampler is a method of the sweep, at all temperatures.
 type sampler struct {
 	name          string
-	cyclical      bool  // steps in cycles and estimated masses
-	warmup        int // cycles
+	cyclical      bool // steps in cycles and estimated masses
+	warmup        int  // cycles
 	settle, draws int
 	runs, chains  int // runs, each with chains of its own and batches in an order of its own
 }

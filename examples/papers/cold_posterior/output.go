@@ -118,7 +118,7 @@ func printTable(w io.Writer, s settings, t *classify.Task, results []*result) er
 			p.f("\n")
 		}
 	}
-	diverged := int(0)
+	diverged := 0
 	for _, r := range results {
 		diverged += r.Diverged
 	}

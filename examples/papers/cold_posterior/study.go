@@ -29,32 +29,32 @@ type studySettings struct {
 	Train        int       `json:"training_cases"`
 	Tests        int       `json:"test_cases"`
 	Variance     float64   `json:"prior_variance"`
-	Batch        int     `json:"batch"`
+	Batch        int       `json:"batch"`
 	Temperatures []float64 `json:"temperatures"`
 	Seeds        int       `json:"seeds"`
 	Seed         uint64    `json:"seed"` // the first of them
 	Members      int       `json:"members"`
 	Draws        int       `json:"draws"` // networks of a chain, and of a distribution
 	// Modes by Adam, whose step falls to 0 in the second half of the updates.
-	ModeUpdates int   `json:"mode_updates"`
+	ModeUpdates int     `json:"mode_updates"`
 	ModeLR      float64 `json:"mode_learning_rate"`
 	ModeEps     float64 `json:"mode_eps"`
 	// Samplers start at the modes; draws are those at the ends of cycles, after some at the temperature.
-	Cycle    int   `json:"cycle"` // updates
-	Settle   int   `json:"settle"`
+	Cycle    int     `json:"cycle"` // updates
+	Settle   int     `json:"settle"`
 	LR       float64 `json:"learning_rate"`
 	Momentum float64 `json:"momentum"`
 	SGLD     float64 `json:"sgld_learning_rate"`
 	// Variational fits by Adam in the same way, from the mode.
-	FitUpdates int   `json:"fit_updates"`
+	FitUpdates int     `json:"fit_updates"`
 	FitSamples int     `json:"fit_samples"`
 	FitScale   float64 `json:"fit_start"` // standard deviation at the start
 	// Presets alone have these. With Begin, the updates before the first cycle, samplers start at random and not at modes.
 	Network     nn.CNNLSTM `json:"network,omitzero"`
 	Walks       []string   `json:"walks,omitempty"` // samplers by their files; none are all
-	Begin       int      `json:"begin,omitempty"`
-	MassEvery   int      `json:"mass_every,omitempty"` // updates; 0 is Cycle
-	MassBatches int      `json:"mass_batches,omitempty"`
+	Begin       int        `json:"begin,omitempty"`
+	MassEvery   int        `json:"mass_every,omitempty"` // updates; 0 is Cycle
+	MassBatches int        `json:"mass_batches,omitempty"`
 	Published   *duffield  `json:"published,omitempty"`
 }
 

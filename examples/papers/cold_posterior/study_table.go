@@ -30,7 +30,7 @@ type entry struct {
 	Networks    int                  `json:"networks"` // in the average; 1 where it is linearised
 	Scores      classify.Metrics     `json:"scores"`
 	Simulation  *classify.Simulation `json:"simulation,omitempty"` // of samplers
-	Held        int                `json:"held"`                 // updates of all chains that were held
+	Held        int                  `json:"held"`                 // updates of all chains that were held
 }
 
 // row is a method at a temperature, over the seeds.
@@ -43,7 +43,7 @@ type row struct {
 	Inside          *average `json:"inside,omitempty"`
 	Kinetic         *average `json:"kinetic,omitempty"`
 	Configurational *average `json:"configurational,omitempty"`
-	Held            int    `json:"held"`
+	Held            int      `json:"held"`
 }
 
 // average is the mean over the seeds, and its standard error.

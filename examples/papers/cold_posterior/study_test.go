@@ -112,7 +112,7 @@ func TestFirstChain(t *testing.T) {
 	require.Equal(t, [][]float64{{5, 6}}, first[0].Configurational)
 	require.Empty(t, first[1].Kinetic)
 	require.Equal(t, [][]float64{{9, 10}}, first[1].Configurational)
-	require.Equal(t, int(6), first[1].Updates)
+	require.Equal(t, 6, first[1].Updates)
 	require.Len(t, all[0].Kinetic, 2)
 }
 

@@ -89,7 +89,7 @@ func TestQuickSweep(t *testing.T) {
 		}
 	}
 	// Progress went from the first update of the sweep to the last.
-	total := int(0)
+	total := 0
 	for _, c := range s.Settings.cells() {
 		total += s.Settings.updates(c) * int(c.runs)
 	}
@@ -170,9 +170,9 @@ func TestCancelledSweepGoesOn(t *testing.T) {
 	o := testOptions(dir)
 	for _, stop := range []int{15, 75, 130} {
 		ctx, cancel := context.WithCancel(context.Background())
-		n := int(0)
+		n := 0
 		o.every = 1000 // so that checkpoints are those of the cancellation
-		resumed := int(0)
+		resumed := 0
 		o.observer = infer.ObserverFunc(func(p infer.Progress) {
 			resumed = max(resumed, p.Resumed)
 			if n++; n == stop {

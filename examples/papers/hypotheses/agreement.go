@@ -23,13 +23,13 @@ type comparison struct {
 	Chains      int     `json:"chains"`
 	Cases       int     `json:"test_cases"`
 	Steps       int     `json:"leapfrog_steps"`
-	Warmup      int   `json:"hmc_warmup"`
+	Warmup      int     `json:"hmc_warmup"`
 	HMCThin     int     `json:"hmc_thin,omitempty"` // transitions for a draw; 0 is 1
-	Draws       int   `json:"draws"`              // of each chain of both
+	Draws       int     `json:"draws"`              // of each chain of both
 	LR          float64 `json:"learning_rate"`
 	Momentum    float64 `json:"momentum"`
-	Burn        int   `json:"sghmc_warmup"`
-	Thin        int   `json:"sghmc_thin"`
+	Burn        int     `json:"sghmc_warmup"`
+	Thin        int     `json:"sghmc_thin"`
 	Seed        uint64  `json:"seed"`
 }
 

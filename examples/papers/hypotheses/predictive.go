@@ -11,7 +11,7 @@ import (
 // histograms is a trial: the classes that networks predict that are drawn from the prior. The classes of one network
 // are its probabilities on average over the test images (Wenzel et al. 2020, section 5.2).
 type histograms struct {
-	Hidden   []int `json:"hidden"`
+	Hidden   []int   `json:"hidden"`
 	Prior    priorOf `json:"prior"`
 	Networks int     `json:"networks"`
 	Seed     uint64  `json:"seed"`

@@ -13,13 +13,13 @@ import (
 func TestPresetEqualsThePaper(t *testing.T) {
 	const n = "appendix N"
 	paper := preset.Paper{"Chains": {5, n}, "TestCases": {10_000, n}, "LeapfrogSteps": {100, n},
-		"BurnIn": {int(5000), n}, "Draws": {int(25_000), n}, "Thin": {10, n}}
+		"BurnIn": {5000, n}, "Draws": {int(25_000), n}, "Thin": {10, n}}
 	require.NoError(t, preset.Compare(presets["hmc-sghmc"], paper))
-	paper["Draws"], paper["Thin"] = [2]any{int(2500), n}, [2]any{1, "a tenth of the transitions"}
+	paper["Draws"], paper["Thin"] = [2]any{2500, n}, [2]any{1, "a tenth of the transitions"}
 	require.NoError(t, preset.Compare(presets["hmc-sghmc-25"], paper))
 	require.Equal(t, []int{5, 10, 3, 100}, []int{priorInputs, priorUnits, priorClasses, priorTrain})
 	require.InDelta(t, 0.05, biasSD, 0)
-	require.Equal(t, int(2500), compared(options{preset: "hmc-sghmc", size: 1}, 2, 1, 1).Draws)
+	require.Equal(t, 2500, compared(options{preset: "hmc-sghmc", size: 1}, 2, 1, 1).Draws)
 	require.ErrorContains(t, run(context.Background(), io.Discard, options{preset: "hmc-sghmc", size: 2, seeds: 1,
 		workers: 1}), "leave out -quick and -size")
 }

@@ -16,16 +16,16 @@ import (
 // the temperature without draws, and draws are in cycles.
 type sampling struct {
 	Train       int     `json:"training_images"`
-	Hidden      []int `json:"hidden"`
+	Hidden      []int   `json:"hidden"`
 	Prior       priorOf `json:"prior"`
 	Temperature float64 `json:"temperature"`
-	Batch       int   `json:"batch"`
+	Batch       int     `json:"batch"`
 	LR          float64 `json:"learning_rate"`
 	Momentum    float64 `json:"momentum"`
-	Cycle       int   `json:"cycle"` // updates
-	Warmup      int   `json:"warmup"`
-	Settle      int   `json:"settle"`
-	Draws       int   `json:"draws"`
+	Cycle       int     `json:"cycle"` // updates
+	Warmup      int     `json:"warmup"`
+	Settle      int     `json:"settle"`
+	Draws       int     `json:"draws"`
 	Cyclical    bool    `json:"cyclical"`
 	Masses      bool    `json:"masses"`
 	Chains      int     `json:"chains"`

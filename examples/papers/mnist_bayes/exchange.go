@@ -24,8 +24,8 @@ type rung struct {
 type swept struct {
 	curve
 	Rungs      []rung `json:"rungs"`
-	RoundTrips int  `json:"round_trips"`
-	Gradients  int  `json:"gradients"`
+	RoundTrips int    `json:"round_trips"`
+	Gradients  int    `json:"gradients"`
 }
 
 // sweep samples p(w|T, D) ∝ exp(−E(w)/T) in the box at all temperatures together (Baldock and Marzari 2019, algorithm

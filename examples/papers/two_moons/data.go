@@ -68,7 +68,7 @@ func (p *points) tensor() (err error) {
 	for _, x := range p.x {
 		flat = append(flat, x[0], x[1])
 	}
-	p.at, err = torch.FromSlice(flat, int(len(p.x)), 2)
+	p.at, err = torch.FromSlice(flat, len(p.x), 2)
 	return err
 }
 

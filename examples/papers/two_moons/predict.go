@@ -29,7 +29,7 @@ func parts(x torch.Tensor, f func(part torch.Tensor) error) error {
 	if err != nil {
 		return err
 	}
-	for from := int(0); from < shape[0]; from += atOnce {
+	for from := 0; from < shape[0]; from += atOnce {
 		if err := torch.Do(func(*torch.Scope) error {
 			return f(torch.Of(x.T().MustNarrow(0, int64(from), int64(min(atOnce, shape[0]-from)),
 				false)))

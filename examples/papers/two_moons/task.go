@@ -17,7 +17,7 @@ import (
 // settings are the sizes of a run.
 type settings struct {
 	train, test, validation int
-	epochs                  int // of Adam
+	epochs                  int   // of Adam
 	members                 int   // of the ensembles
 	samples                 int   // draws of the approximations that are drawn from
 	short, long             chain // of SGLD and SGHMC
@@ -67,7 +67,7 @@ type task struct {
 	members                 infer.Params // of the deep ensemble, of shape [K, d]; the first is the MAP
 	modeSeconds             float64
 	traces                  map[string]*draws.Draws // of the samplers whose paths are looked at
-	held                    map[string]int        // updates of each that were not finite and left out
+	held                    map[string]int          // updates of each that were not finite and left out
 	notes                   []string
 }
 

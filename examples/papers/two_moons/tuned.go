@@ -105,7 +105,7 @@ type trial struct {
 	Setting  string  `json:"setting"`
 	NLL      float64 `json:"nll"`
 	Accuracy float64 `json:"accuracy"`
-	Held     int   `json:"held"`     // updates that were not finite; such a setting is not chosen
+	Held     int     `json:"held"`     // updates that were not finite; such a setting is not chosen
 	Distance float64 `json:"distance"` // with -reference, the mean distance of probabilities from those of NUTS
 	Chosen   bool    `json:"chosen"`
 }

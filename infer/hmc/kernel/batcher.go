@@ -238,7 +238,7 @@ func (b *batcher) settle() {
 
 // wake wakes all that rest with an error, or all that meet without.
 func (b *batcher) wake(err error) {
-	n := int(0)
+	n := 0
 	for k := range b.seats {
 		if s := &b.seats[k]; s.asking || s.meeting != nil {
 			n++

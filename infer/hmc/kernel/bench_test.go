@@ -82,7 +82,7 @@ func BenchmarkNUTS(b *testing.B) {
 					}
 					return nil
 				}
-				least, gradients := math.Inf(1), int(0)
+				least, gradients := math.Inf(1), 0
 				for b.Loop() {
 					from := cpu(b)
 					r, err := Run(context.Background(), density, c.o)

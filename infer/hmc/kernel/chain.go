@@ -16,8 +16,8 @@ type chainState struct {
 	Beta        float64            // where it is on a path
 	Done        int                // transitions made, with warm-up
 	Met         int                // the last transition before which the chains waited for each other
-	Gradients   int              // evaluated
-	Shown       int              // of them, up to the last transition that was recorded
+	Gradients   int                // evaluated
+	Shown       int                // of them, up to the last transition that was recorded
 	Point       position           // where it is; empty before the first transition
 	Stream      stream             // its random numbers
 	StepSize    float64            // ε

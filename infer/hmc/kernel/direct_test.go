@@ -31,7 +31,7 @@ func newShared(d Density, concurrent bool, chains int) *shared {
 func (s *shared) Concurrent() bool { return s.concurrent }
 
 func (s *shared) ValueAndGrad(x, logp, grad []float64) error {
-	for n := s.rows.Load(); int(n) < int(len(logp)) && !s.rows.CompareAndSwap(n, int64(len(logp))); n = s.rows.Load() {
+	for n := s.rows.Load(); int(n) < len(logp) && !s.rows.CompareAndSwap(n, int64(len(logp))); n = s.rows.Load() {
 	}
 	if s.concurrent && int(s.calls.Add(1)) <= s.chains {
 		s.together.Done()
@@ -74,7 +74,7 @@ func TestConcurrentDensity(t *testing.T) {
 				r := run(t, d, o)
 				if concurrent {
 					assert.Zero(t, r.Batches, name)
-					assert.LessOrEqual(t, s.rows.Load(), int(2), "swaps alone are evaluated together")
+					assert.LessOrEqual(t, s.rows.Load(), 2, "swaps alone are evaluated together")
 				} else {
 					assert.Positive(t, r.Batches, name)
 					assert.Equal(t, int(chains), s.rows.Load())

@@ -12,11 +12,11 @@ type Swaps struct {
 	// Ladder are the rungs in use, temperatures or the β of a path, the one of interest first. An adapting ladder has its
 	// own.
 	Ladder   []float64
-	Stream   stream  // the random numbers of the swaps
-	Rounds   int     // rounds of swaps; even pairs in even rounds, odd pairs in odd ones
-	Tried    []int // [pairs]
-	Accepted []int // [pairs]
-	Replica  []int   // [rungs] the replica that is now at each rung; replica i began at rung i
+	Stream   stream // the random numbers of the swaps
+	Rounds   int    // rounds of swaps; even pairs in even rounds, odd pairs in odd ones
+	Tried    []int  // [pairs]
+	Accepted []int  // [pairs]
+	Replica  []int  // [rungs] the replica that is now at each rung; replica i began at rung i
 	// [replicas] 0 before it has been at the first rung, then 1; -1 from the last until it is back
 	Heading    []int
 	RoundTrips []int // [replicas] how often it came from the first rung to the last and back

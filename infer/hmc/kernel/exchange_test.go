@@ -47,7 +47,7 @@ func TestExchangeBimodal(t *testing.T) {
 					check(t, &sampled{Dim: 2, Chains: r.Chains[i : i+1]}, "variance of x₁", temperature,
 						func(x []float64) float64 { return x[1] * x[1] })
 				}
-				trips := int(0)
+				trips := 0
 				for _, n := range r.Swaps[0].RoundTrips {
 					trips += n
 				}
@@ -55,7 +55,7 @@ func TestExchangeBimodal(t *testing.T) {
 					t.Logf("pair %d: swap rate %.3f", i, r.Swaps[0].Rate(i))
 				}
 				t.Log("round trips", r.Swaps[0].RoundTrips)
-				assert.Greater(t, trips, int(20))
+				assert.Greater(t, trips, 20)
 			})
 		}
 	}

@@ -34,7 +34,7 @@ type Info struct {
 	Turning   bool    // the tree ended by the U-turn criterion
 	MaxDepth  bool    // the tree ended because it was as deep as is allowed
 	Warmup    bool    // made in the warm-up of a run
-	Gradients int   // evaluated for the chain since the last transition that was recorded
+	Gradients int     // evaluated for the chain since the last transition that was recorded
 	// Replica is which replica of the ladder is at the chain's rung, and RoundTrips how often its replicas have come from
 	// the first rung to the last and back; 0 without a Ladder.
 	Replica    int

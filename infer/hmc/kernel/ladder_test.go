@@ -179,7 +179,7 @@ func TestAdaptedLadderTravels(t *testing.T) {
 			for i, adapt := range []bool{false, true} {
 				o := Options{Chains: 4, Warmup: 2000, Draws: 8000, Seed: 1, Kernel: HMC{Steps: 8, Jitter: 0.5}, SwapEvery: 1,
 					Ladder: falling(1e-6, 9), Path: "powers", Adapt: adapt}
-				spent := int(0)
+				spent := 0
 				o.Record = func(_, _ int, _ []float64, info Info) error {
 					if !info.Warmup {
 						spent += info.Gradients

@@ -104,7 +104,7 @@ type Options struct {
 type Result struct {
 	Metrics   []Metric  // of each chain
 	StepSizes []float64 // of each chain
-	Gradients []int   // evaluated for each chain in all, with warm-up, also before a Resume
+	Gradients []int     // evaluated for each chain in all, with warm-up, also before a Resume
 	Swaps     []Swaps   // of each ladder
 	Lost      []Lost    // chains that had not arrived at the end of their warm-up
 	// Hot are, with KeepHot, the draws at each rung but the first: Hot[i-1] those of rung i, on unconstrained space, with

@@ -60,7 +60,7 @@ func TestFill(t *testing.T) {
 	r := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 1000, Seed: 1, Pooled: true})
 	t.Logf("fill %.4f; %d batches", r.Fill(), r.Batches)
 	assert.GreaterOrEqual(t, r.Fill(), 0.95)
-	leapfrogs, gradients, least := 0, int(0), math.MaxInt
+	leapfrogs, gradients, least := 0, 0, math.MaxInt
 	for k := range r.Chains {
 		own := 0
 		for _, l := range r.Chains[k].Leapfrogs {
@@ -218,7 +218,7 @@ func TestResumeAfterCancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o = configured(o)
 			full := run(t, schools, o)
-			total := int(0)
+			total := 0
 			for _, c := range full.Chains {
 				total += c.Gradients
 			}
@@ -324,14 +324,14 @@ func TestNonFiniteStart(t *testing.T) {
 func TestFailures(t *testing.T) {
 	bad := errors.New("bad")
 	whole := run(t, schools, configured(Options{Chains: 3}))
-	total := int(0)
+	total := 0
 	for _, c := range whole.Chains {
 		total += c.Gradients
 	}
 	for _, chains := range []int{1, 3} {
 		for name, fail := range map[string]func(){"panic": func() { panic(bad) }, "panic with text": func() { panic("no") },
 			"goexit": runtime.Goexit} {
-			n := int(0)
+			n := 0
 			leak := goroutines(t)
 			r, err := sample(context.Background(), Func(10, func(x, grad []float64) float64 {
 				if n++; n > total*int(chains)*9/30 {

@@ -155,7 +155,7 @@ func (f Fit) gaussian(chains, count int) (x, grads torch.Tensor, ratios []float6
 	ratios = torch.Must(torch.ToSlice[float64](logq))
 	var all []torch.Tensor
 	scale := f.Target.N() / f.Temperature // of the target at its temperature
-	for from := int(0); from < n; from += block {
+	for from := 0; from < n; from += block {
 		Try(torch.Do(func(scope *torch.Scope) error {
 			at := infer.Params{Layout: f.Mean.Layout, Flat: torch.Of(x.T().MustNarrow(0, int64(from), block, false))}
 			e, err := gradient.ValueAndGrad(at, f.Batch, 1/scale)
@@ -205,7 +205,7 @@ func compare(w loo.Weights, x []float64, d int) result {
 func Standard(eps torch.Tensor, logDet []float64) torch.Tensor {
 	square := eps.Square().T()
 	square = square.MustSumDimIntlist([]int64{2}, false, square.DType(), false)
-	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.T().DType(), logDet, int(len(logDet)), 1))
+	shift := torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(eps)), eps.T().DType(), logDet, len(logDet), 1))
 	return torch.Must(torch.Combine(torch.Term{Coeff: -0.5, Tensor: torch.Of(square)},
 		torch.Term{Coeff: -1, Tensor: torch.Of(shift.T().MustExpandAs(square, false))}))
 }

@@ -22,7 +22,7 @@ func normalFit(t *testing.T, sd float64, means ...float64) Fit {
 	for _, m := range means {
 		flat = append(flat, m, 0)
 	}
-	x, err := torch.FromSlice(flat, int(len(means)), 2)
+	x, err := torch.FromSlice(flat, len(means), 2)
 	require.NoError(t, err)
 	normal := func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		return p.Get("x").Square().Sum().Mul(-0.5 / 3), nil

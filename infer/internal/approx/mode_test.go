@@ -75,7 +75,7 @@ func TestTrend(t *testing.T) {
 			trend = trend.With(v, held)
 			require.LessOrEqual(t, len(trend.Means[0]), 64)
 		}
-		mean, count := 0.0, int(0)
+		mean, count := 0.0, 0
 		for i, n := range trend.Counts[1] {
 			mean, count = mean+float64(n)*trend.Means[1][i], count+n
 		}

@@ -13,10 +13,10 @@ import (
 // many windows, two and two become one, so that a trend has the same size however long the fit. It is not changed once
 // made.
 type Trend struct {
-	Length int       // updates in a window
+	Length int         // updates in a window
 	Means  [][]float64 // of each chain; the last window may not be full
-	Counts [][]int   // updates in each window that were not held
-	Last   int       // updates in the last window, held ones too
+	Counts [][]int     // updates in each window that were not held
+	Last   int         // updates in the last window, held ones too
 }
 
 // mostWindows is how many windows a trend may have; even.

@@ -198,7 +198,7 @@ func TestClimbCurvedValley(t *testing.T) {
 	}
 	require.InDelta(t, 1, c.x[0], 1e-6)
 	require.InDelta(t, 1, c.x[1], 1e-6)
-	require.Less(t, c.evaluations, int(200))
+	require.Less(t, c.evaluations, 200)
 }
 
 // A density without a mode (the funnel of Neal 2003 seen from its mouth: log p rises without bound at the neck) still

@@ -28,7 +28,7 @@ type site struct {
 	bijector bijector.Bijector
 	shape    []int // on the constrained side
 	free     []int // on unconstrained space
-	from, to int     // its elements in the flat vector
+	from, to int   // its elements in the flat vector
 	start    torch.Tensor
 }
 
@@ -199,7 +199,7 @@ func tensor(values []float64, shape ...int) torch.Tensor {
 }
 
 func count(shape []int) int {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}

@@ -106,7 +106,7 @@ func networks(t *testing.T) []nntest.Case {
 			}
 			x = activate(norm(p, "stem.1", convs("stem.0", x, 1, 1)))
 			for stage := 1; stage <= 3; stage++ {
-				name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.0.", stage), int(1), x
+				name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.0.", stage), 1, x
 				if stage > 1 {
 					stride, shortcut = 2, convs(name+"shortcut.0", x, 2, 0)
 				}
@@ -138,7 +138,7 @@ func networks(t *testing.T) []nntest.Case {
 		}
 		x = conv("stem", x, 1, 1)
 		for stage := 1; stage <= 3; stage++ {
-			name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.", stage), int(1), x
+			name, stride, shortcut := fmt.Sprintf("stage_%d_block_1.", stage), 1, x
 			if stage > 1 {
 				stride, shortcut = 2, conv(name+"shortcut.0", x, 2, 0)
 			}

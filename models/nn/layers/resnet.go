@@ -94,9 +94,9 @@ func (c ResNetPlusPlus) Build() (*nn.Network, error) {
 
 // stages are three stages of blocks. The first block of the second and the third has twice the filters and stride 2.
 func stages(blocks, filters int, block func(filters, stride int) nn.Layer) (net nn.Sequential) {
-	for stage := range int(3) {
+	for stage := range 3 {
 		for k := range blocks {
-			stride := int(1)
+			stride := 1
 			if stage > 0 && k == 0 {
 				filters, stride = 2*filters, 2
 			}

@@ -39,7 +39,7 @@ func (l WeightNorm) Plan(in []int) (nn.Plan, error) {
 			infer.ErrConfig)
 	}
 	direction := inner.Params[at]
-	rows, size := direction.Shape[0], int(1)
+	rows, size := direction.Shape[0], 1
 	for _, n := range direction.Shape[1:] {
 		size *= n
 	}

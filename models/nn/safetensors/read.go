@@ -82,9 +82,9 @@ func Read(data io.ReaderAt, size int) (*File, error) {
 
 // entry is a tensor in the header.
 type entry struct {
-	DType   *string  `json:"dtype"`
-	Shape   *[]int `json:"shape"`
-	Offsets *[]int `json:"data_offsets"`
+	DType   *string `json:"dtype"`
+	Shape   *[]int  `json:"shape"`
+	Offsets *[]int  `json:"data_offsets"`
 }
 
 // header reads the tensors, for elements of so many bytes.
@@ -146,7 +146,7 @@ func (f *File) header(text []byte, size int) error {
 		}
 		return int(min(1, max(-1, end[a.Name]-end[b.Name])))
 	})
-	at := int(0)
+	at := 0
 	for _, t := range f.tensors {
 		if t.begin != at {
 			return &Error{Tensor: t.Name,

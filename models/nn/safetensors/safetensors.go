@@ -74,7 +74,7 @@ func types() string {
 
 // elements is the product of a shape.
 func (t Tensor) elements() (int, error) {
-	n := int(1)
+	n := 1
 	for _, s := range t.Shape {
 		if s < 0 || s > 0 && n > math.MaxInt64/8/s {
 			return 0, &Error{Tensor: t.Name,

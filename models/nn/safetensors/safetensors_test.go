@@ -27,7 +27,7 @@ func file(header string, elements ...byte) []byte {
 	return append(append(out, header...), elements...)
 }
 
-func read(data []byte) (*File, error) { return Read(bytes.NewReader(data), int(len(data))) }
+func read(data []byte) (*File, error) { return Read(bytes.NewReader(data), len(data)) }
 
 // Every type, in bytes written out: 1.5 = 0x3FF8…, 0x3FC00000, 0x3E00, 0x3FC0; −2 as integers in two's complement.
 func TestEveryType(t *testing.T) {

@@ -51,7 +51,7 @@ func head(tensors []Tensor, values map[string][]float64, metadata map[string]str
 	if metadata != nil {
 		entries["__metadata__"] = metadata
 	}
-	at := int(0)
+	at := 0
 	for _, t := range ordered {
 		if err := writable(t, values[t.Name]); err != nil {
 			return nil, nil, err
@@ -94,7 +94,7 @@ func writable(t Tensor, values []float64) error {
 	if err != nil {
 		return err
 	}
-	if int(len(values)) != n {
+	if len(values) != n {
 		return &Error{Tensor: t.Name, Reason: fmt.Sprintf("it has %d values: expected the %d of shape %v",
 			len(values), n,
 			t.Shape)}

@@ -15,7 +15,7 @@ import (
 //
 // for weights W₀ of shape [out, in], with A of shape [Rank, in] and B of shape [out, Rank].
 type LoRA struct {
-	Rank  int    // 0 adds nothing, and has no parameters
+	Rank  int      // 0 adds nothing, and has no parameters
 	Alpha float64  // 0 means Rank, a factor of 1
 	Sites []string // the weights, by their sites
 }

@@ -199,7 +199,7 @@ func TestLoRA(t *testing.T) {
 			w := nntest.New(s[name].Shape, append([]float64{}, s[name].Data...))
 			for i := range w.Shape[0] {
 				for j := range w.Shape[1] {
-					for r := range int(2) {
+					for r := range 2 {
 						*w.At(i, j) += 4 * *B.At(i, r) * *A.At(r, j)
 					}
 				}

@@ -190,7 +190,7 @@ func (s *source) product(factors []Expr) (*codes, error) {
 }
 
 func combine(a, b *codes) *codes {
-	pair := func(i int) int { return int(a.of[i])*int(len(b.levels)) + int(b.of[i]) }
+	pair := func(i int) int { return int(a.of[i])*len(b.levels) + int(b.of[i]) }
 	at := map[int]int32{}
 	var pairs []int
 	for i := range a.of {
@@ -203,7 +203,7 @@ func combine(a, b *codes) *codes {
 	out := &codes{of: make([]int32, len(a.of))}
 	for i, p := range pairs {
 		at[p] = int32(i)
-		n := int(len(b.levels))
+		n := len(b.levels)
 		out.levels = append(out.levels, a.levels[p/n]+":"+b.levels[p%n])
 		out.used = append(out.used, true)
 	}

@@ -71,7 +71,7 @@ func targetSource(target infer.Target, layout *infer.Layout, batch infer.Batch) 
 func eager(t testing.TB, s lower.Source, x []float64, weight float64) (value float64, grad []float64, aux [][]float64) {
 	t.Helper()
 	err := torch.Do(func(*torch.Scope) error {
-		flat, err := torch.FromSlice(slices.Clone(x), int(len(x)))
+		flat, err := torch.FromSlice(slices.Clone(x), len(x))
 		if err != nil {
 			return err
 		}

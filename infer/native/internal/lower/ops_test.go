@@ -20,7 +20,7 @@ const opDim = 24
 type opCase func(x, ix *ts.Tensor) *ts.Tensor
 
 func view(x *ts.Tensor, shape ...int) *ts.Tensor {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}

@@ -20,7 +20,7 @@ type Case struct {
 	In     []int
 	// Network is one that is built already, in the place of Layers.
 	Network *nn.Network
-	Tokens  int   // the inputs are whole numbers below this
+	Tokens  int     // the inputs are whole numbers below this
 	Kinked  bool    // has no second derivatives to compare
 	Scale   float64 // of the points; 0 means 0.7
 	Want    func(p map[string]Array, x Array) Array
@@ -58,7 +58,7 @@ func (c Case) build(t *testing.T) *nn.Network {
 
 // Inputs are n inputs, as a tensor and in plain Go.
 func (c Case) Inputs(n int) (torch.Tensor, []Array) {
-	size := int(1)
+	size := 1
 	for _, s := range c.In {
 		size *= s
 	}

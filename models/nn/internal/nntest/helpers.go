@@ -25,7 +25,7 @@ func New(shape []int, data []float64) Array { return Array{shape, data} }
 
 // Zeros is an array of zeros.
 func Zeros(shape ...int) Array {
-	n := int(1)
+	n := 1
 	for _, s := range shape {
 		n *= s
 	}
@@ -37,7 +37,7 @@ func (a Array) At(index ...int) *float64 {
 	if len(index) != len(a.Shape) {
 		panic("rank")
 	}
-	k := int(0)
+	k := 0
 	for i, s := range a.Shape {
 		if index[i] < 0 || index[i] >= s {
 			panic("index")

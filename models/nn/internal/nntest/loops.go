@@ -5,7 +5,7 @@ func Linear(p map[string]Array, name string, x Array) Array {
 	w := p[name+".weight"]
 	b, biased := p[name+".bias"]
 	features, out := w.Shape[1], w.Shape[0]
-	rows := int(len(x.Data)) / features
+	rows := len(x.Data) / features
 	y := Zeros(append(append([]int{}, x.Shape[:len(x.Shape)-1]...), out)...)
 	for r := range rows {
 		for o := range out {
