@@ -346,8 +346,8 @@ func (f *Func) verify(s Source, points [][]float64, eager []*numbers, o Options,
 	return nil
 }
 
-// compare is the largest difference between what is known at x and what a function has there. The error says where it is
-// too large.
+// compare is the largest difference between what is known at x and what a function has there. The error says where it
+// is too large.
 func (n *numbers) compare(s Source, x []float64, have numbers, o Options) (worst float64, err error) {
 	// near says whether element i is as near as can be asked for, at a distance d in units of the scale.
 	near := func(i int, d, scale float64) bool {
