@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/rows"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -106,6 +108,10 @@ func Compile(m Model, batch infer.Batch) (*Program, error) {
 // compile is [Compile], or [CompileDiscrete] where keep says so.
 func compile(m Model, batch infer.Batch, keep bool) (*Program, error) {
 	batch = batch.Tensors()
+	// What is asked here the first steps of a long series answer as well.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer thread.Shorten(fewSteps)()
 	var p *Program
 	var first error
 	var sums *enumerator
@@ -189,6 +195,9 @@ func (p *Program) examine() error {
 // compileAttempts is at how many points a model is tried. A parameter may be out of its domain by accident at one of
 // them (a scale of |x| at x = 0), but not a mistake.
 const compileAttempts = 3
+
+// fewSteps are those of a long series that are evaluated where all are more of the same.
+const fewSteps = 23
 
 // empty says whether a variable has nothing to infer: the simplex of one number, for example.
 func (l *latent) empty() bool { return slices.Contains(l.free, 0) }

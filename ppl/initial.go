@@ -11,6 +11,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/dist/support"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
 	"github.com/sugarme/gotch/ts"
@@ -51,7 +52,8 @@ const maxChains = 1 << 20
 const medianDraws = 15
 
 // Init returns starting points: of shape [d] for one chain, [K, d] for K. The log density and its gradient are finite
-// there. If there is no such point, the error names a site that is to blame.
+// there; of a long series of dist/statespace those of its first steps are, but for the first chain. If there is no such
+// point, the error names a site that is to blame.
 func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) (infer.Params, error) {
 	fail := func(err error) (infer.Params, error) { return infer.Params{}, fmt.Errorf("ppl.Init: %w", err) }
 	if chains < 1 || chains > maxChains {
@@ -77,6 +79,9 @@ func (p *Program) Init(batch infer.Batch, how Initial, chains int, seed uint64) 
 			}
 			var e infer.Evaluation
 			err = torch.Do(func(*torch.Scope) error {
+				if chain > 0 { // which the first steps of a long series tell from others as well
+					defer thread.Shorten(fewSteps)()
+				}
 				var err error
 				e, err = gradient.ValueAndGrad(point, batch, 0)
 				return err

@@ -2,6 +2,9 @@ package statespace_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -105,6 +108,52 @@ func TestGradients(t *testing.T) {
 				}
 			}
 			assert.Equal(t, ops[24], ops[48])
+		})
+	}
+}
+
+// A long series is recorded with a few steps: the code that follows has the values and gradients of eager evaluation of
+// all steps, at points apart. Series of two lengths in one model are recorded whole, with the same numbers.
+func TestLongSeries(t *testing.T) {
+	const n = 61
+	all := models(n)
+	all["two lengths"] = func(c *ppl.Ctx) {
+		scale := c.Sample("scale", dist.HalfNormal(1))
+		for i, steps := range []int{n, 40} {
+			y := c.Data("y").Slice(0, 0, steps)
+			c.Observe(fmt.Sprint("y", i), statespace.New(steps, 0.5, statespace.LocalLevel{Scale: scale}), y)
+		}
+	}
+	for name, m := range all {
+		t.Run(name, func(t *testing.T) {
+			batch := infer.Batch{"y": tensor(wave(n, true))}
+			p, err := ppl.Compile(m, batch)
+			require.NoError(t, err)
+			start, err := p.Start(batch, 1, 1)
+			require.NoError(t, err)
+			f, report, err := infer.Compile(p.Target(), start, batch, native.Options{Tier: native.VM})
+			require.NoError(t, err)
+			follows := func(note string) bool { return strings.HasPrefix(note, "all steps of a series follow from") }
+			require.Equal(t, name != "two lengths", slices.ContainsFunc(report.Notes, follows), report)
+			size, d := p.Target().N(), p.Layout().Dim()
+			var points []float64
+			for k := range 10 * d {
+				points = append(points, math.Sin(3*float64(k)))
+			}
+			values, grads := infertest.Evaluate(t, p.Layout(), p.Target().Weigh(whole), batch, points...)
+			for k, want := range values {
+				grad := make([]float64, d)
+				value, err := f.Eval(points[k*d:(k+1)*d], 1/size, grad)
+				require.NoError(t, err)
+				largest := 1.0
+				for _, g := range grads[k*d : (k+1)*d] {
+					largest = max(largest, math.Abs(g))
+				}
+				assert.InDelta(t, want, size*value, 1e-10*max(1, math.Abs(want)))
+				for i, g := range grad {
+					assert.InDelta(t, grads[k*d+i], size*g, 1e-10*largest)
+				}
+			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/dist/internal/operand"
 	"github.com/kelvin-ppl/kelvin/dist/support"
+	"github.com/kelvin-ppl/kelvin/internal/thread"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -144,12 +145,26 @@ func (s Series) Support() support.Support {
 
 // LogProb is the log density of what is not missing.
 func (s Series) LogProb(value torch.Tensor) torch.Tensor {
+	s, value = s.shortened(value)
 	logp := s.filter(value).logp()
 	shape, ok := operand.Broadcast(logp.Shape(), s.batch)
 	if !ok {
 		fail("value", sized(value.Shape()), "it does not broadcast with the batch shape %v", s.batch)
 	}
 	return logp.Expand(shape...)
+}
+
+// shortened is the series of the first steps where they are all that is asked for: see [thread.Steps].
+func (s Series) shortened(value torch.Tensor) (Series, torch.Tensor) {
+	event, have := s.EventShape(), value.Shape()
+	if len(have) < len(event) || have[len(have)-len(event)] != event[0] || s.sys.diffuse() >= event[0] {
+		return s, value
+	}
+	if n := thread.Steps(s.steps); n < s.steps {
+		s.steps = n
+		return s, value.Slice(-len(event), 0, n)
+	}
+	return s, value
 }
 
 // Sample draws series, reparameterised. A diffuse start cannot be drawn from.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kelvin-ppl/kelvin/infer/native/internal/ir"
 	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
@@ -14,10 +15,19 @@ func (f *Func) Portable() (*portable.Plan, error) {
 	if f.replay != nil {
 		return nil, errors.New("native: a replay is operations of libtorch, and no plan")
 	}
-	inputs := make([][]float64, len(f.plan.Inputs))
-	err := torch.Do(func(*torch.Scope) error {
-		for i, s := range f.plan.Inputs {
-			t, err := f.held.tensors[i].T().Totype(gotch.Double, false)
+	inputs, err := asNumbers(f.plan.Inputs, f.held.tensors)
+	if err != nil {
+		return nil, err
+	}
+	return portable.NewPlan(f.plan, inputs)
+}
+
+// asNumbers are the tensors of a batch as a plan in Go has them.
+func asNumbers(slots []ir.Slot, tensors []torch.Tensor) (inputs [][]float64, err error) {
+	inputs = make([][]float64, len(slots))
+	err = torch.Do(func(*torch.Scope) error {
+		for i, s := range slots {
+			t, err := tensors[i].T().Totype(gotch.Double, false)
 			if err == nil {
 				inputs[i], err = torch.ToSlice[float64](torch.Of(t))
 			}
@@ -27,8 +37,5 @@ func (f *Func) Portable() (*portable.Plan, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return portable.NewPlan(f.plan, inputs)
+	return inputs, err
 }

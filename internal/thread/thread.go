@@ -65,3 +65,31 @@ func Record(number int64) { C.kelvin_this_thread().recording = C.long(number) }
 
 // Recording is the number of the recording in progress; 0 for none.
 func Recording() int64 { return int64(C.kelvin_this_thread().recording) }
+
+// Shorten asks loops over time for at most so many steps, the first ones, until the function that it returns is called.
+// That says how many steps the loops have that were shortened: 0 where none was, and -1 where they differ.
+func Shorten(steps int) (done func() (full int)) {
+	t := C.kelvin_this_thread()
+	steps0, full0 := t.short_steps, t.full_steps
+	t.short_steps, t.full_steps = C.long(steps), 0
+	return func() int {
+		full := t.full_steps
+		t.short_steps, t.full_steps = steps0, full0
+		return int(full)
+	}
+}
+
+// Steps is how many of n steps a loop over time is to have. Where they are fewer, it must be a function of the steps
+// that does not tell one from another but by their data, so that more steps are more of the same.
+func Steps(n int) int {
+	t := C.kelvin_this_thread()
+	if t.short_steps == 0 || n <= int(t.short_steps) {
+		return n
+	}
+	if t.full_steps == 0 {
+		t.full_steps = C.long(n)
+	} else if t.full_steps != C.long(n) {
+		t.full_steps = -1
+	}
+	return int(t.short_steps)
+}

@@ -17,6 +17,7 @@ type item struct {
 	dst   ref // where a store, a reduction or a scatter writes
 	after int // how many other items of the value come first
 	rank  int // its place in the order of making
+	form  int // the number of its space
 	done  bool
 }
 
@@ -46,7 +47,24 @@ type scheduler struct {
 	items  []*item
 	left   map[*value]int // items of a value that are not done; values without are there from the start
 	reads  map[*value]int // how often items read a value
+	spaces [][]int        // that items have, each once
+	finer  [][]bool       // whether a space of these is another one, the second, with some dimensions split
 	groups []group
+}
+
+// number is the number of a space of an item.
+func (s *scheduler) number(space []int) int {
+	if k := slices.IndexFunc(s.spaces, func(x []int) bool { return slices.Equal(x, space) }); k >= 0 {
+		return k
+	}
+	s.spaces = append(s.spaces, space)
+	s.finer = append(s.finer, nil)
+	for i := range s.finer {
+		for j := len(s.finer[i]); j < len(s.spaces); j++ {
+			s.finer[i] = append(s.finer[i], fits(s.spaces[j], s.spaces[i]))
+		}
+	}
+	return len(s.spaces) - 1
 }
 
 // itemsOf is the work that makes a value.
@@ -163,7 +181,7 @@ func schedule(values []*value, part stage) []group {
 			continue
 		}
 		for _, it := range itemsOf(v) {
-			it.rank = len(s.items)
+			it.rank, it.form = len(s.items), s.number(it.space)
 			s.items = append(s.items, it)
 			s.left[v]++
 			for _, r := range it.args {
@@ -219,37 +237,33 @@ func (s *scheduler) started(it *item) bool {
 
 // next is the group to do: an operator or numbers where some are ready, else the loop that holds the most.
 func (s *scheduler) next(remaining []*item) group {
-	var spaces [][]int
-	numbers := false
+	var forms []int
+	has := make([]bool, len(s.spaces))
 	for _, it := range remaining {
-		if !s.ready(it) {
+		if has[it.form] && !it.alone() || !s.ready(it) {
 			continue
 		}
 		if it.alone() {
 			return group{items: []*item{it}}
 		}
-		if len(it.space) == 0 {
-			numbers = true
-		}
-		if !slices.ContainsFunc(spaces, func(x []int) bool { return slices.Equal(x, it.space) }) {
-			spaces = append(spaces, it.space)
-		}
+		has[it.form], forms = true, append(forms, it.form)
 	}
-	if numbers {
-		return group{space: []int{}, items: s.closure(remaining, []int{})}
+	if k := slices.IndexFunc(forms, func(f int) bool { return len(s.spaces[f]) == 0 }); k >= 0 {
+		return group{space: []int{}, items: s.closure(remaining, forms[k])}
 	}
 	// A space may be a finer form of that of a ready item.
 	for _, it := range remaining {
-		if !it.alone() && slices.ContainsFunc(spaces, func(x []int) bool {
-			return len(x) > 0 && len(it.space) > len(x) && fits(x, it.space)
-		}) && !slices.ContainsFunc(spaces, func(x []int) bool { return slices.Equal(x, it.space) }) {
-			spaces = append(spaces, it.space)
+		if !it.alone() && !has[it.form] && slices.ContainsFunc(forms, func(f int) bool {
+			x := s.spaces[f]
+			return len(x) > 0 && len(it.space) > len(x) && s.finer[it.form][f]
+		}) {
+			has[it.form], forms = true, append(forms, it.form)
 		}
 	}
 	var best group
-	for _, space := range spaces {
-		if items := s.closure(remaining, space); len(items) > len(best.items) {
-			best = group{space, items}
+	for _, f := range forms {
+		if items := s.closure(remaining, f); len(items) > len(best.items) {
+			best = group{s.spaces[f], items}
 		}
 	}
 	best.items = apart(best)
@@ -315,12 +329,13 @@ func (r ref) refine(coarse, fine []int) ref {
 }
 
 // closure are the items that can be done together in one loop over a space.
-func (s *scheduler) closure(remaining []*item, space []int) []*item {
+func (s *scheduler) closure(remaining []*item, form int) []*item {
 	var out []*item
 	inside := map[*value]bool{}
+	space := s.spaces[form]
 	own := contiguous(space)
 	for _, it := range remaining {
-		if it.alone() || !fits(it.space, space) {
+		if it.alone() || !s.finer[form][it.form] {
 			continue
 		}
 		ok := s.started(it)
