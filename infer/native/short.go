@@ -11,7 +11,8 @@ import (
 
 // A long loop over time takes long to record, and its eager evaluation takes longer. Where its steps differ by their
 // data alone (thread.Steps), it is recorded for three small numbers of steps: the plan of all steps follows from their
-// plans. One of them is compared with eager evaluation of as many steps, and what is compiled with the plan in Go.
+// plans. One of them is compared with eager evaluation of as many steps, the plan of all steps with eager evaluation at
+// one point, and what is compiled with the plan in Go.
 
 // shortSteps are the numbers of steps that are recorded: those behind the first three where two of the plans have
 // another form, as where a number of steps happens to be one of another size of the model.
@@ -59,9 +60,11 @@ func (s Source) grown(plan, few *ir.Plan, steps int, points [][]float64, o Optio
 	if !s.agrees(few, inputs, points, steps, o) {
 		return nil, s, nil
 	}
-	if s.exact, err = evaluator(plan, inputs); err != nil {
+	evaluate, err := evaluator(plan, inputs)
+	if err != nil || !s.same(evaluate, points[:1], o) { // all steps, at one point
 		return nil, s, nil
 	}
+	s.exact = evaluate
 	plan.Notes = append(plan.Notes, fmt.Sprintf("all steps of a series follow from %d", steps))
 	return plan, s, nil
 }
@@ -89,8 +92,12 @@ func (s Source) agrees(plan *ir.Plan, inputs [][]float64, points [][]float64, st
 	if err != nil {
 		return false
 	}
-	done := thread.Shorten(steps)
-	defer done()
+	defer thread.Shorten(steps)()
+	return s.same(evaluate, points, o)
+}
+
+// same says whether a function has the numbers of eager evaluation, at points of which one has a value.
+func (s Source) same(evaluate func(x []float64) (numbers, error), points [][]float64, o Options) bool {
 	finite := false
 	for _, x := range points {
 		want, err := s.numbers(x)
