@@ -107,7 +107,8 @@ func sumParts(t torch.Tensor, from, to int) torch.Tensor {
 	if to == from+1 {
 		return torch.Of(t.T().MustSelect(0, int64(from), false))
 	}
-	return torch.Of(t.T().MustNarrow(0, int64(from), int64(to-from), false).MustSumDimIntlist([]int64{0}, false, t.T().DType(), false))
+	return torch.Of(t.T().MustNarrow(0, int64(from), int64(to-from), false).MustSumDimIntlist([]int64{0}, false,
+		t.T().DType(), false))
 }
 
 // Beyond seriesFrom three terms of Stirling's series give the peak to 2·10⁻¹⁶.

@@ -343,7 +343,8 @@ func countVmap(t *testing.T, name string, build func(p ...any) dist.Distribution
 	for i := range k {
 		want := make(slice(raw.Pointers(params), i)).Sample(torch.NewSource(9, uint64(20+i)), 3, 2).T()
 		assert.Equal(t, countShape(want), countShape(draws.T())[1:])
-		assert.Equal(t, countFloats(want), countFloats(draws.T().MustSelect(0, int64(i), false)), "%s: draws of evaluation %d",
+		assert.Equal(t, countFloats(want), countFloats(draws.T().MustSelect(0, int64(i), false)),
+			"%s: draws of evaluation %d",
 			name, i)
 	}
 }

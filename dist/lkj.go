@@ -91,7 +91,8 @@ func (d lkjCholeskyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	// below is rows 2 … K by columns 1 … K−1; the diagonal of those rows lies one column further.
 	below = torch.Of(below.T().MustConstantPadNd([]int64{0, 1}, false))
 	below = below.Add(torch.Of(diagonal.T().MustDiagEmbed(1, -2, -1, false).MustNarrow(-2, 0, int64(d.dim-1), false)))
-	return torch.Cat(-2, []torch.Tensor{torch.Of(corner.T().MustConstantPadNd([]int64{0, int64(d.dim - 1)}, false)), below})
+	return torch.Cat(-2, []torch.Tensor{torch.Of(corner.T().MustConstantPadNd([]int64{0, int64(d.dim - 1)},
+		false)), below})
 }
 
 // moments are those of the diagonal elements and the variance of those below, from the second row on.

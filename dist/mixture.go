@@ -263,7 +263,8 @@ func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 	zero := w.Eq(0)
 	sum := func(x torch.Tensor) torch.Tensor {
 		x = floating(x, w)
-		return torch.Of(torch.Choose(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{int64(dim)}, false, w.T().DType(), false))
+		return torch.Of(torch.Choose(zero, 0, x).Mul(w).T().MustSumDimIntlist([]int64{int64(dim)}, false,
+			w.T().DType(), false))
 	}
 	mean = sum(means)
 	if variances == nil {

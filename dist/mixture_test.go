@@ -351,7 +351,8 @@ func TestMixtureShapes(t *testing.T) {
 			whole := append(append([]int{}, c.batch...), c.event...)
 			require.Equal(t, append([]int{6}, whole...), countShape(x), i)
 			require.Equal(t, append([]int{6}, c.batch...), countShape(c.d.LogProb(torch.Of(x)).T()), i)
-			one := dist.Distribution(c.d).LogProb(torch.Of(x.MustSelect(0, 0, false).MustReshape(torch.Int64s(whole), false))).T()
+			one := dist.Distribution(c.d).LogProb(torch.Of(x.MustSelect(0, 0,
+				false).MustReshape(torch.Int64s(whole), false))).T()
 			require.Equal(t, append([]int{}, c.batch...), countShape(one), i)
 			require.Equal(t, scalarRead(c.d.LogProb(torch.Of(x)).T())[:len(scalarRead(one))], scalarRead(one), i)
 			require.Equal(t, whole, append([]int{}, countShape(c.d.Mean().T())...), i)

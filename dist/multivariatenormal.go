@@ -106,7 +106,8 @@ func (d multivariateNormalDist) Variance() torch.Tensor {
 // inverseFactor is L⁻ᵀ.
 func (d multivariateNormalDist) inverseFactor() torch.Tensor {
 	dtype, device := like(d.given)
-	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(int64(d.event[0]), dtype, device), false, true, false,
+	return torch.Of(d.factor.T().MustLinalgSolveTriangular(ts.MustEye(int64(d.event[0]), dtype, device), false,
+		true, false,
 		false)).
 		Transpose()
 }

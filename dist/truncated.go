@@ -331,7 +331,8 @@ func (d truncatedDist) integrate(x torch.Tensor) torch.Tensor {
 	l, l1 := d.split()
 	w := d.column(quantileNodes().weight)
 	sum := func(i int) torch.Tensor {
-		return torch.Of(torch.Of(x.T().MustSelect(0, int64(i), false)).Mul(w).T().MustSumDimIntlist([]int64{0}, false, x.T().DType(),
+		return torch.Of(torch.Of(x.T().MustSelect(0, int64(i), false)).Mul(w).T().MustSumDimIntlist([]int64{0},
+			false, x.T().DType(),
 			false))
 	}
 	return sum(0).Mul(l.Exp()).Add(sum(1).Mul(l1.Exp()))

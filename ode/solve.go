@@ -36,13 +36,15 @@ func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 	}
 	// y + J (x − x): the value of y with the derivatives J.
 	columns := len(a.columns)
-	j := torch.Must(out.Narrow(0, int64(count*n), int64(count*n*columns), false)).MustView([]int64{int64(count * n), int64(columns)}, false)
+	j := torch.Must(out.Narrow(0, int64(count*n), int64(count*n*columns),
+		false)).MustView([]int64{int64(count * n), int64(columns)}, false)
 	var moved []torch.Tensor
 	for _, x := range a.differ {
 		x = torch.Of(torch.Must(x.T().Reshape([]int64{-1}, false)))
 		moved = append(moved, x.Sub(torch.Must(x.T().Detach(false))))
 	}
-	return torch.Of(y.MustAdd(j.MustMv(torch.Cat(0, moved).T(), false), false).MustView([]int64{int64(count), int64(n)}, false))
+	return torch.Of(y.MustAdd(j.MustMv(torch.Cat(0, moved).T(), false), false).MustView([]int64{int64(count),
+		int64(n)}, false))
 }
 
 // arguments are those of Solve: times, start, y0 and the parameters.
@@ -192,7 +194,8 @@ func (a *arguments) split(x torch.Tensor) (t, y torch.Tensor, params []torch.Ten
 		for _, k := range shape {
 			size *= k
 		}
-		params = append(params, torch.Of(torch.Must(x.T().Narrow(0, int64(at), int64(size), false)).MustReshape(torch.Int64s(slices.Clone(shape)),
+		params = append(params, torch.Of(torch.Must(x.T().Narrow(0, int64(at), int64(size),
+			false)).MustReshape(torch.Int64s(slices.Clone(shape)),
 			false)))
 		at += size
 	}

@@ -38,7 +38,8 @@ func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 				for _, v := range values {
 					shape := shapeOf(v)
 					widest = max(widest, count(shape[1:]))
-					all, err := v.T().NewEmpty(torch.Int64s(append([]int{int(n)}, shape[1:]...)), v.T().DType(), torch.Must(torch.DeviceOf(v)),
+					all, err := v.T().NewEmpty(torch.Int64s(append([]int{int(n)}, shape[1:]...)), v.T().DType(),
+						torch.Must(torch.DeviceOf(v)),
 						false)
 					if err != nil {
 						return err

@@ -256,7 +256,8 @@ func TestMinibatchesOfADivisor(t *testing.T) {
 	declared := mean(12, ppl.Minibatch)
 	fit(declared, of(4), of(12))
 	for _, n := range []int{4, 6} { // 4 is also the batch of Compile
-		fit(declared, of(4), of(n), "Batches is of "+strconv.FormatInt(int64(n), 10)+` data: plate "data" of the program counts `+
+		fit(declared, of(4), of(n), "Batches is of "+strconv.FormatInt(int64(n),
+			10)+` data: plate "data" of the program counts `+
 			"12: make the minibatches of all 12, or give the plate the size of the data")
 	}
 

@@ -17,7 +17,8 @@ import (
 
 // Columns that depend on each other strongly have coefficients in an orthogonal basis, and the same priors and
 // posterior as without: beside the same priors given by hand, which leave the columns as they are, means and standard
-// deviations agree within 4.5 standard errors, of which there are 24 at three seeds, and draws of the prior have its moments.
+// deviations agree within 4.5 standard errors, of which there are 24 at three seeds, and draws of the
+// prior have its moments.
 func TestTurned(t *testing.T) {
 	var x, z, y []float64
 	for i := range 40 {

@@ -93,7 +93,8 @@ func Borrow[T Number](data []T, shape ...int) (Tensor, error) {
 	}
 	var pin runtime.Pinner
 	pin.Pin(unsafe.SliceData(data))
-	return from(ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), Int64s(shape), pin.Unpin))
+	return from(ts.KelvinBorrow(unsafe.Pointer(unsafe.SliceData(data)), int(DTypeOf[T]().CInt()), Int64s(shape),
+		pin.Unpin))
 }
 
 // ToSlice copies the elements of t, in row-major order, into a new slice, converting type and device as needed.

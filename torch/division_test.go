@@ -59,7 +59,8 @@ func TestDivisionOverflows(t *testing.T) {
 			err := divide(int32s(math.MinInt32, 1), int32s(-1, -1), ts.IntScalar(math.MinInt32), ts.IntScalar(-1))
 			assert.ErrorContains(t, err, "the smallest integer divided by -1", name)
 			for _, ok := range [][2]int{{-7, -1}, {math.MinInt64, 2}, {math.MaxInt64, -1}} {
-				assert.NoError(t, divide(int64s(ok[0]), int64s(ok[1]), ts.IntScalar(int64(ok[0])), ts.IntScalar(int64(ok[1]))), name)
+				assert.NoError(t, divide(int64s(ok[0]), int64s(ok[1]), ts.IntScalar(int64(ok[0])),
+					ts.IntScalar(int64(ok[1]))), name)
 			}
 			// A 64-bit tensor keeps its type beside a scalar, and the smallest 32-bit integer is none of its smallest.
 			assert.NoError(t, divide(int64s(math.MinInt32), int64s(-1), ts.IntScalar(math.MinInt32), ts.IntScalar(-1)), name)

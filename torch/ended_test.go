@@ -66,7 +66,8 @@ func TestOperationsThatEndedTheProcess(t *testing.T) {
 		"EmbeddingBag, offset": {func() error { return bag(int64s(sizes(1), 0), int64s(sizes(2), 0, 2), 0) }, "offsets"},
 		"EmbeddingBag, mode":   {func() error { return bag(int64s(sizes(1), 0), int64s(sizes(1), 0), 3) }, "the mode"},
 		"FractionalMaxPool2dBackward, index": {func() error {
-			return drop2(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2, 2)), torch.Int64s(sizes(1, 1)),
+			return drop2(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2,
+				2)), torch.Int64s(sizes(1, 1)),
 				int64s(sizes(1, 1, 1), 4).T(), false))
 		}, "an index is out of range"},
 		"FractionalMaxPool3dBackward, no sizes": {func() error {
@@ -85,7 +86,10 @@ func TestOperationsThatEndedTheProcess(t *testing.T) {
 			return drop2(ones(1, 1, 1, 1, 1).T().SlowConv3d(ones(1, 1, 1, 1, 1).T(), nil, zeros(1).T(), nil, nil, false))
 		}, "three kernel sizes"},
 		"ReflectionPad1d": {func() error { return drop2(ones(1, 3).T().ReflectionPad1d(nil, false)) }, "two paddings"},
-		"ReflectionPad2d, huge": {func() error { return drop2(ones(1, 2, 2).T().ReflectionPad2d(torch.Int64s(sizes(2, 0, 0, 0)), false)) },
+		"ReflectionPad2d, huge": {func() error {
+			return drop2(ones(1, 2,
+				2).T().ReflectionPad2d(torch.Int64s(sizes(2, 0, 0, 0)), false))
+		},
 			"smaller"},
 		"ReflectionPad2dBackward": {func() error {
 			return drop2(ones(1, 2, 2).T().ReflectionPad2dBackward(ones(1, 2, 2).T(), torch.Int64s(sizes(1, 0, 0, 0)), false))
@@ -128,7 +132,8 @@ func square(x ...float64) torch.Tensor {
 }
 
 func bag(indices, offsets torch.Tensor, mode int) error {
-	_, _, _, _, err := ts.EmbeddingBag(ones(3, 1).T(), indices.T(), offsets.T(), false, int64(mode), false, ts.NewTensor(), false)
+	_, _, _, _, err := ts.EmbeddingBag(ones(3, 1).T(), indices.T(), offsets.T(), false, int64(mode), false,
+		ts.NewTensor(), false)
 	return err
 }
 
@@ -147,7 +152,10 @@ func TestOperationsThatEndedTheProcessWork(t *testing.T) {
 		"MatrixExpBackward": {func() (torch.Tensor, error) { // exp(A) = 1 + A + ... near 0
 			return raw.Of(zeros(2, 2).T().MatrixExpBackward(vec([]float64{1, 2, 3, 4}, 2, 2).T(), false))
 		}, []float64{1, 2, 3, 4}},
-		"RandomFrom": {func() (torch.Tensor, error) { return raw.Of(zeros(2).T().RandomFrom(5, torch.Int64s(sizes(6)), false)) },
+		"RandomFrom": {func() (torch.Tensor, error) {
+			return raw.Of(zeros(2).T().RandomFrom(5,
+				torch.Int64s(sizes(6)), false))
+		},
 			[]float64{5, 5}},
 		"Lcm": {func() (torch.Tensor, error) {
 			return raw.Of(int64s(sizes(2), 4, math.MinInt32).T().Lcm(int64s(sizes(2), 6, 1).T(), false))
@@ -161,22 +169,26 @@ func TestOperationsThatEndedTheProcessWork(t *testing.T) {
 			return torch.Of(y), err
 		}, []float64{3, 4}},
 		"FractionalMaxPool2dBackward": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2, 2)), torch.Int64s(sizes(1, 1)),
+			return raw.Of(ones(1, 2, 2).T().FractionalMaxPool2dBackward(ones(1, 1, 1).T(), torch.Int64s(sizes(2,
+				2)), torch.Int64s(sizes(1, 1)),
 				int64s(sizes(1, 1, 1), 3).T(), false))
 		}, []float64{0, 0, 0, 1}},
 		"FractionalMaxPool3dBackward": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 2, 1, 2).T().FractionalMaxPool3dBackward(ones(1, 1, 1, 1).T(), torch.Int64s(sizes(2, 1, 2)), torch.Int64s(sizes(1, 1, 1)),
+			return raw.Of(ones(1, 2, 1, 2).T().FractionalMaxPool3dBackward(ones(1, 1, 1, 1).T(),
+				torch.Int64s(sizes(2, 1, 2)), torch.Int64s(sizes(1, 1, 1)),
 				int64s(sizes(1, 1, 1, 1), 2).T(), false))
 		}, []float64{0, 0, 1, 0}},
 		"MaxUnpool2d": {func() (torch.Tensor, error) {
 			return raw.Of(ones(1, 1, 1).T().MaxUnpool2d(int64s(sizes(1, 1, 1), 2).T(), torch.Int64s(sizes(2, 2)), false))
 		}, []float64{0, 0, 1, 0}},
 		"MaxUnpool3d": {func() (torch.Tensor, error) {
-			return raw.Of(ones(1, 1, 1, 1).T().MaxUnpool3d(int64s(sizes(1, 1, 1, 1), 2).T(), torch.Int64s(sizes(1, 2, 2)), torch.Int64s(sizes(1, 2, 2)),
+			return raw.Of(ones(1, 1, 1, 1).T().MaxUnpool3d(int64s(sizes(1, 1, 1, 1), 2).T(),
+				torch.Int64s(sizes(1, 2, 2)), torch.Int64s(sizes(1, 2, 2)),
 				torch.Int64s(sizes(0, 0, 0)), false))
 		}, []float64{0, 0, 1, 0}},
 		"SlowConv3d": {func() (torch.Tensor, error) {
-			return raw.Of(vec([]float64{3}, 1, 1, 1, 1, 1).T().SlowConv3d(vec([]float64{2}, 1, 1, 1, 1, 1).T(), torch.Int64s(sizes(1, 1, 1)),
+			return raw.Of(vec([]float64{3}, 1, 1, 1, 1, 1).T().SlowConv3d(vec([]float64{2}, 1, 1, 1, 1, 1).T(),
+				torch.Int64s(sizes(1, 1, 1)),
 				zeros(1).T(), torch.Int64s(sizes(1, 1, 1)), torch.Int64s(sizes(0, 0, 0)), false))
 		}, []float64{6}},
 		"ReflectionPad1d": {func() (torch.Tensor, error) {

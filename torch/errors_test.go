@@ -191,8 +191,10 @@ func TestEmptyDimensions(t *testing.T) {
 	inScope(t, func(*torch.Scope) {
 		x := vec([]float64{1, 2, 3, 4}, 2, 2)
 		for _, none := range [][]int{nil, {}} {
-			assert.Equal(t, 10.0, x.T().MustSumDimIntlist(torch.Int64s(none), false, gotch.Double, false).MustFloat64Value(torch.Int64s(none)))
-			assert.Equal(t, 2.5, x.T().MustMeanDim(torch.Int64s(none), false, gotch.Double, false).MustFloat64Value(torch.Int64s(none)))
+			assert.Equal(t, 10.0, x.T().MustSumDimIntlist(torch.Int64s(none), false, gotch.Double,
+				false).MustFloat64Value(torch.Int64s(none)))
+			assert.Equal(t, 2.5, x.T().MustMeanDim(torch.Int64s(none), false, gotch.Double,
+				false).MustFloat64Value(torch.Int64s(none)))
 			assert.Equal(t, 4.0, x.T().MustAmax(torch.Int64s(none), false, false).MustFloat64Value(torch.Int64s(none)))
 			assert.Equal(t, []int{}, shapeOf(torch.Of(sum(x).T().MustReshape(torch.Int64s(none), false))))
 			assert.Equal(t, []int{}, shapeOf(torch.Of(ts.MustZeros(torch.Int64s(none), gotch.Float, gotch.CPU))))

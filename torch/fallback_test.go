@@ -199,7 +199,8 @@ func TestAttention(t *testing.T) {
 			)
 			require.Equal(t, []int{2, 3, n, e}, shapeOf(torch.Of(out)), name)
 			for b := range 6 {
-				near(t, c.want, floats(torch.Of(out.MustSelect(0, int64(b/3), false).MustSelect(0, int64(b%3), false))), 1e-14, name)
+				near(t, c.want, floats(torch.Of(out.MustSelect(0, int64(b/3), false).MustSelect(0, int64(b%3),
+					false))), 1e-14, name)
 			}
 		}
 	})

@@ -149,8 +149,10 @@ func TestVmapNested(t *testing.T) {
 					torch.Of(w.T().MustSelect(0, int64(c), false)),
 				)
 				require.NoError(t, err)
-				near(t, floats(value), floats(torch.Of(out[0].T().MustSelect(0, int64(c), false).MustSelect(0, int64(n), false))), 1e-14)
-				near(t, floats(grad), floats(torch.Of(grads.T().MustSelect(0, int64(c), false).MustSelect(0, int64(n), false))), 1e-14)
+				near(t, floats(value), floats(torch.Of(out[0].T().MustSelect(0, int64(c), false).MustSelect(0,
+					int64(n), false))), 1e-14)
+				near(t, floats(grad), floats(torch.Of(grads.T().MustSelect(0, int64(c), false).MustSelect(0,
+					int64(n), false))), 1e-14)
 			}
 		}
 	})

@@ -6,7 +6,8 @@
 //	go run ./bench/serve -gradients
 //
 // It prints predictions a second and latencies, resident memory, the size of program and file, and how the memory of
-// the static one changes over -requests. Clients run on the same machine as the services. It needs Linux. With -gradients it
+// the static one changes over -requests. Clients run on the same machine as the services. It needs Linux. With
+// -gradients it
 // compares gradients and runs of NUTS of exported models in Go with those of the library.
 package main
 

@@ -58,7 +58,8 @@ func textForward(p infer.Params, b infer.Batch) torch.Tensor {
 	n := shapeOf(x)[0]
 	in := x.MustTranspose(1, 2, false).MustMatmul(p.Get("lstm.x").T(), false).MustAdd(p.Get("lstm.b").T(), false)
 	w := p.Get("lstm.h").T()
-	h, c := ts.MustZeros([]int64{int64(n), hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{int64(n), hidden}, x.DType(), torch.CPU)
+	h, c := ts.MustZeros([]int64{int64(n), hidden}, x.DType(), torch.CPU), ts.MustZeros([]int64{int64(n),
+		hidden}, x.DType(), torch.CPU)
 	for step := range shapeOf(in)[1] {
 		gates := in.MustSelect(1, int64(step), false).MustAdd(h.MustMatmul(w, false), false).MustChunk(4, 1, false)
 		c = gates[1].MustSigmoid(false).MustMul(c,

@@ -82,8 +82,10 @@ func linearized(name string, f Forward, p infer.Params, b infer.Batch, o Lineari
 		q.blocks(q.rows(q.n, result, row), func(from, rows int, block infer.Batch) {
 			leaves, z := q.eachRow("the forward function", block, rows, false, f)
 			left, right := factors(q.jacobian(leaves, z, rows, c))
-			mean.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(z.T().MustDetach(false).MustReshape([]int64{int64(rows), int64(c)}, false))
-			cov.T().MustNarrow(0, int64(from), int64(rows), false).Copy_(left.T().MustBmm(right.T().MustTranspose(1, 2, false), false))
+			mean.T().MustNarrow(0, int64(from), int64(rows),
+				false).Copy_(z.T().MustDetach(false).MustReshape([]int64{int64(rows), int64(c)}, false))
+			cov.T().MustNarrow(0, int64(from), int64(rows),
+				false).Copy_(left.T().MustBmm(right.T().MustTranspose(1, 2, false), false))
 		})
 		if o.NoiseSD > 0 {
 			cov.T().MustDiagonal(0, 1, 2, false).MustAddScalar_(ts.FloatScalar(o.NoiseSD * o.NoiseSD))

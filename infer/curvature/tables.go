@@ -82,12 +82,14 @@ func (t *tables) rows(flat torch.Tensor, block infer.Batch, rows int) (torch.Ten
 	for i, p := range t.parts {
 		site := flat.T().MustNarrow(0, int64(p.whole.Offset), int64(p.whole.Size), false)
 		if p.batch == "" {
-			columns[i] = torch.Of(site.MustUnsqueeze(0, false).MustExpand([]int64{int64(rows), int64(p.whole.Size)}, true, false))
+			columns[i] = torch.Of(site.MustUnsqueeze(0, false).MustExpand([]int64{int64(rows),
+				int64(p.whole.Size)}, true, false))
 			continue
 		}
 		numbers := block[p.batch]
 		t.picked[p.index] = numbers.Reshape(-1)
-		columns[i] = torch.Of(site.MustReshape([]int64{int64(p.rows), int64(p.width)}, false).MustIndexSelect(0, t.picked[p.index].T(),
+		columns[i] = torch.Of(site.MustReshape([]int64{int64(p.rows), int64(p.width)}, false).MustIndexSelect(0,
+			t.picked[p.index].T(),
 			false).
 			MustReshape([]int64{int64(rows), int64(p.picks * p.width)}, false))
 		if renumbered[p.batch] == (torch.Tensor{}) {

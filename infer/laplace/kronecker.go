@@ -112,8 +112,10 @@ func (q kronecker) spectra(s Gaussian) []spectrum {
 	var out []spectrum
 	var atA, atG int
 	for i, l := range q.sizes(s.Params.Layout) {
-		a := inputs.MustNarrow(1, int64(atA), int64(l.in*l.in), false).MustReshape([]int64{int64(k), int64(l.in), int64(l.in)}, false)
-		g := outputs.MustNarrow(1, int64(atG), int64(l.out*l.out), false).MustReshape([]int64{int64(k), int64(l.out), int64(l.out)}, false)
+		a := inputs.MustNarrow(1, int64(atA), int64(l.in*l.in), false).MustReshape([]int64{int64(k),
+			int64(l.in), int64(l.in)}, false)
+		g := outputs.MustNarrow(1, int64(atG), int64(l.out*l.out), false).MustReshape([]int64{int64(k),
+			int64(l.out), int64(l.out)}, false)
 		atA, atG = atA+l.in*l.in, atG+l.out*l.out
 		sp := spectrum{size: l}
 		la, va := a.MustLinalgEigh("L", false)
@@ -153,10 +155,12 @@ func resolved(e torch.Tensor) torch.Tensor {
 func (l size) gather(x torch.Tensor) torch.Tensor {
 	shape := x.T().MustSize()
 	k, m := shape[0], shape[2]
-	w := x.T().MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{int64(k), int64(l.out), -1, int64(m)},
+	w := x.T().MustNarrow(1, int64(l.weight.Offset), int64(l.weight.Size), false).MustReshape([]int64{int64(k),
+		int64(l.out), -1, int64(m)},
 		false)
 	if l.biased {
-		b := x.T().MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{int64(k), int64(l.out), 1, int64(m)},
+		b := x.T().MustNarrow(1, int64(l.bias.Offset), int64(l.bias.Size), false).MustReshape([]int64{int64(k),
+			int64(l.out), 1, int64(m)},
 			false)
 		w = ts.MustCat([]*ts.Tensor{w, b}, 2)
 	}
@@ -174,9 +178,11 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z torch.Tens
 		// [K, out, in, m]
 		y = ug.MustMatmul(y, false).MustMatmul(approx.T(torch.Of(ua)).T(), false).MustPermute([]int64{0, 2, 3, 1}, false)
 		columns := sp.weight.Shape[1]
-		parts[sp.weight.Name] = torch.Of(y.MustNarrow(2, 0, int64(columns), false).MustReshape([]int64{int64(k), -1, int64(m)}, false))
+		parts[sp.weight.Name] = torch.Of(y.MustNarrow(2, 0, int64(columns), false).MustReshape([]int64{int64(k),
+			-1, int64(m)}, false))
 		if sp.biased {
-			parts[sp.bias.Name] = torch.Of(y.MustNarrow(2, int64(columns), 1, false).MustReshape([]int64{int64(k), -1, int64(m)}, false))
+			parts[sp.bias.Name] = torch.Of(y.MustNarrow(2, int64(columns), 1,
+				false).MustReshape([]int64{int64(k), -1, int64(m)}, false))
 		}
 	}
 	all := make([]torch.Tensor, len(layout.Sites))

@@ -27,7 +27,8 @@ func DrawGaussians(means infer.Params, n int, width int, streams *torch.Streams,
 		if err != nil {
 			return err
 		}
-		eps = torch.Of(eps.Reshape(-1, width).T().MustNarrow(0, 0, int64(each*k), false).MustReshape([]int64{int64(each), int64(k),
+		eps = torch.Of(eps.Reshape(-1, width).T().MustNarrow(0, 0, int64(each*k),
+			false).MustReshape([]int64{int64(each), int64(k),
 			int64(width)}, false))
 		delta, err := deviations(torch.Of(eps.T().MustTranspose(0, 1, false)))
 		if err != nil {

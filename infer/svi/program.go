@@ -217,7 +217,8 @@ func (h placer) Process(s *ppl.Site) {
 	}
 	q, l := h.plan.params[s.Name], h.plan.latents[s.Name]
 	if _, ok := h.layout.Site(s.Name); !ok && l != nil { // it has one value only
-		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(torch.Int64s(l.free), h.x.Flat.T().DType(), torch.Must(torch.DeviceOf(h.x.Flat)))))
+		s.Value = l.at(s).Forward(torch.Of(ts.MustZeros(torch.Int64s(l.free), h.x.Flat.T().DType(),
+			torch.Must(torch.DeviceOf(h.x.Flat)))))
 		return
 	}
 	v := h.x.Get(s.Name)

@@ -20,7 +20,8 @@ type Input struct {
 }
 
 // Numbers are what a linear predictor reads of rows, each with the suffix: "x", the common columns less their means;
-// "offset"; "z0", ..., of the smooths, "z0_0", ..., and "z0_rest" of a product, "at0" and "by0" of a Gaussian process; and of the groups "g0_x0", ..., of each column that
+// "offset"; "z0", ..., of the smooths, "z0_0", ..., and "z0_rest" of a product,
+// "at0" and "by0" of a Gaussian process; and of the groups "g0_x0", ..., of each column that
 // is not constant, "g0_index0" and "g0_weight0", ..., of each member.
 func (p Part) Numbers(r *Rows) []Input {
 	out := p.Design.numbers(r, p.Means)

@@ -82,7 +82,8 @@ func (o Augment) apply(images torch.Tensor, source *torch.Source) (torch.Tensor,
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	padded := torch.Of(images.T().MustConstantPadNd([]int64{int64(o.Pad), int64(o.Pad), int64(o.Pad), int64(o.Pad)}, false))
+	padded := torch.Of(images.T().MustConstantPadNd([]int64{int64(o.Pad), int64(o.Pad), int64(o.Pad),
+		int64(o.Pad)}, false))
 	padded = padded.Reshape(n, channels, -1)
 	return padded.Gather(2, at.Expand(n, channels, height*width)).Reshape(shape...), nil
 }

@@ -34,7 +34,8 @@ func (l Conv1d) Plan(in []int) (Plan, error) {
 	}
 	stride, padding, dilation := []int{or(l.Stride, 1)}, []int{l.Padding}, []int{1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride), torch.Int64s(padding), torch.Int64s(dilation),
+		return torch.Of(ts.MustConv1d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride),
+			torch.Int64s(padding), torch.Int64s(dilation),
 			int64(or(l.Groups, 1))))
 	}
 	return c, nil
@@ -64,7 +65,8 @@ func (l Conv2d) Plan(in []int) (Plan, error) {
 	}
 	stride, padding, dilation := []int{or(l.Stride, 1), or(l.Stride, 1)}, []int{l.Padding, l.Padding}, []int{1, 1}
 	c.Forward = func(call Call, x torch.Tensor) torch.Tensor {
-		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride), torch.Int64s(padding), torch.Int64s(dilation),
+		return torch.Of(ts.MustConv2d(x.T(), call.Params[0].T(), biasOf(call).T(), torch.Int64s(stride),
+			torch.Int64s(padding), torch.Int64s(dilation),
 			int64(or(l.Groups, 1))))
 	}
 	return c, nil

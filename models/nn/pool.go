@@ -55,7 +55,8 @@ func maxPool(kind string, in []int, want string, dims int, kernel, stride, paddi
 			if sequence {
 				x = x.Unsqueeze(-2)
 			}
-			x = torch.Of(x.T().MustMaxPool2d(torch.Int64s(window), torch.Int64s(strides), torch.Int64s(edges), []int64{1, 1}, false, false))
+			x = torch.Of(x.T().MustMaxPool2d(torch.Int64s(window), torch.Int64s(strides), torch.Int64s(edges),
+				[]int64{1, 1}, false, false))
 			if sequence {
 				x = x.Squeeze(-2)
 			}

@@ -209,7 +209,8 @@ func (c *Chains) Run(p *Program, rows []float64, data []Rows, size int, index []
 		ops = &p.ops[0]
 	}
 	failed := C.kelvin_fuse_run(c.c, C.long(len(p.moves)), &p.moves[0], ops, (*C.double)(unsafe.SliceData(rows)),
-		C.long(len(c.gathers)), unsafe.SliceData(c.gathers), C.long(size), (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(index))))
+		C.long(len(c.gathers)), unsafe.SliceData(c.gathers), C.long(size),
+		(*C.int64_t)(unsafe.Pointer(unsafe.SliceData(index))))
 	runtime.KeepAlive(c)
 	if failed != 0 {
 		return int(failed) - 1, int(c.c.total), ErrIndex

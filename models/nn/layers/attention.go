@@ -73,7 +73,8 @@ func (l Attention) Plan(in []int) (nn.Plan, error) {
 // future is −∞ above the diagonal and 0 elsewhere, in the type and on the device of x.
 func future(x torch.Tensor, steps int) torch.Tensor {
 	dtype, device := torch.Must(torch.DTypeOfTensor(x)), torch.Must(torch.DeviceOf(x))
-	never := ts.MustFull([]int64{int64(steps), int64(steps)}, ts.FloatScalar(math.Inf(-1)), gotch.Double, gotch.CPU).MustTriu(1,
+	never := ts.MustFull([]int64{int64(steps), int64(steps)}, ts.FloatScalar(math.Inf(-1)), gotch.Double,
+		gotch.CPU).MustTriu(1,
 		false)
 	return torch.Must(torch.To(torch.Of(never), device, dtype))
 }

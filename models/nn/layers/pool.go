@@ -36,7 +36,8 @@ func (l AvgPool2d) Plan(in []int) (nn.Plan, error) {
 		Forward: func(_ nn.Call, x torch.Tensor) torch.Tensor {
 			// One divisor for all squares: the number of their elements.
 			divisor := []int{l.Kernel * l.Kernel}
-			return torch.Of(x.T().MustAvgPool2d(torch.Int64s(kernel), torch.Int64s(strides), torch.Int64s(none), false, true, torch.Int64s(divisor), false))
+			return torch.Of(x.T().MustAvgPool2d(torch.Int64s(kernel), torch.Int64s(strides), torch.Int64s(none),
+				false, true, torch.Int64s(divisor), false))
 		},
 	}, nil
 }
