@@ -100,7 +100,7 @@ func reductions() *ir.Plan {
 // gathers reads and adds through indices that the prologue checks.
 func gathers() *ir.Plan {
 	d := newDraft(2)
-	d.Inputs = []ir.Slot{{Name: "which", Elem: ir.I64, Shape: []int{40}}, {Name: "y", Elem: ir.F32, Shape: []int64{40}},
+	d.Inputs = []ir.Slot{{Name: "which", Elem: ir.I64, Shape: []int{40}}, {Name: "y", Elem: ir.F32, Shape: []int{40}},
 		{Name: "mask", Elem: ir.U8, Shape: []int{40}}}
 	which := d.buffer(ir.Buffer{Kind: ir.Input, Elem: ir.I64, Len: 40})
 	y := d.buffer(ir.Buffer{Kind: ir.Input, Elem: ir.F32, Len: 40, Slot: 1})
