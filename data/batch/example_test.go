@@ -45,7 +45,7 @@ func Example() {
 		}
 		program, err := ppl.Compile(func(c *ppl.Ctx) {
 			w := c.Sample("w", dist.Normal(0, 10))
-			c.Plate("rows", int(table.Rows()), func(c *ppl.Ctx) {
+			c.Plate("rows", table.Rows(), func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(c.Data("x").Mul(w), 1), c.Data("y"))
 			}, ppl.Minibatch)
 		}, first)

@@ -55,7 +55,7 @@ func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("batch.NewLoader: the table is empty: expected one that large.Open made: %w", infer.ErrConfig)
 	}
-	if o.Size < 1 || o.Size > int(n) {
+	if o.Size < 1 || o.Size > n {
 		return nil, wrong("Size", o.Size, "it must be from 1 to the %d rows", n)
 	}
 	switch {
@@ -66,12 +66,12 @@ func NewLoader(table *large.Table, o LoaderOptions) (*Loader, error) {
 	case o.Ahead < 0 || o.Ahead > mostAhead:
 		return nil, wrong("Ahead", o.Ahead, "it must be from 0 to %d, or infer.None", mostAhead)
 	}
-	if o.KeepOrder && o.DropLast && int(n)%o.Size != 0 {
+	if o.KeepOrder && o.DropLast && n%o.Size != 0 {
 		return nil, wrong("DropLast", true, "with KeepOrder the last %d of %d rows would never be seen: shuffle, keep the "+
-			"last batch, or give a Size that divides the rows", int(n)%o.Size, n)
+			"last batch, or give a Size that divides the rows", n%o.Size, n)
 	}
-	l := &Loader{table: table, columns: table.Columns(), o: o, n: int(n), per: int(n) / o.Size, epoch: -1}
-	if !o.DropLast && int(n)%o.Size != 0 {
+	l := &Loader{table: table, columns: table.Columns(), o: o, n: n, per: n / o.Size, epoch: -1}
+	if !o.DropLast && n%o.Size != 0 {
 		l.per++
 	}
 	row := uint64(0)
@@ -156,7 +156,7 @@ func (l *Loader) after(p infer.Position) infer.Position {
 // start begins to read a batch.
 func (l *Loader) start(at infer.Position) (*reading, error) {
 	if l.epoch != at.Epoch && !l.o.KeepOrder {
-		s, err := large.NewShuffle(int64(l.n), l.o.Seed, uint64(at.Epoch))
+		s, err := large.NewShuffle(l.n, l.o.Seed, uint64(at.Epoch))
 		if err != nil {
 			return nil, err
 		}
@@ -169,8 +169,8 @@ func (l *Loader) start(at infer.Position) (*reading, error) {
 	read := func() {
 		rows := make([]int, size)
 		for i := range rows {
-			if rows[i] = from + int(i); shuffle != nil {
-				rows[i] = int(shuffle.At(int64(rows[i])))
+			if rows[i] = from + i; shuffle != nil {
+				rows[i] = shuffle.At(rows[i])
 			}
 		}
 		for i, c := range columns {
@@ -203,7 +203,7 @@ func gather(t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, e
 }
 
 func gatherOf[T large.Value](t *large.Table, c large.Column, rows []int) (func() (torch.Tensor, error), error) {
-	values, err := large.Gather[T](t, c.Name, torch.Int64s(rows))
+	values, err := large.Gather[T](t, c.Name, rows)
 	return func() (torch.Tensor, error) {
 		return torch.FromSlice(values, append([]int{len(rows)}, torch.Ints(c.Shape)...)...)
 	}, err

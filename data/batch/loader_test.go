@@ -100,7 +100,7 @@ func TestBatches(t *testing.T) {
 			require.Equal(t, infer.Position{Epoch: epoch, Index: i}, l.Position())
 			at = append(at, l.Position())
 			want = append(want, next(t, l))
-			require.Len(t, want[len(want)-1], 10-7*i/10)
+			require.Len(t, want[len(want)-1], 10-7*(i/10))
 			seen = append(seen, want[len(want)-1]...)
 		}
 		require.False(t, slices.IsSorted(seen))
@@ -147,7 +147,7 @@ func program(t testing.TB, table *large.Table) infer.Program {
 	require.NoError(t, err)
 	p, err := ppl.Compile(func(c *ppl.Ctx) {
 		w := c.Sample("w", dist.Normal(0, 1).Expand(2))
-		c.Plate("data", int(table.Rows()), func(c *ppl.Ctx) {
+		c.Plate("data", table.Rows(), func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(c.Data("x").MatMul(w), 1), c.Data("y"))
 		}, ppl.Minibatch)
 	}, part)

@@ -3,7 +3,7 @@
 //	table, err := large.Open(map[string]string{"x": "x.npy", "y": "y.npy"}) // shapes [N, 3] and [N], say
 //	defer table.Close()
 //	order, err := large.NewShuffle(table.Rows(), seed, epoch) // a permutation of the rows, without an array of them
-//	x, err := large.Gather[float64](table, "x", []int64{order.At(0), order.At(1)})
+//	x, err := large.Gather[float64](table, "x", []int{order.At(0), order.At(1)})
 //
 // Package data/batch makes batches of tensors of a [Table] for a run; this one is plain Go.
 //

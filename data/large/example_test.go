@@ -41,7 +41,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		rows, sum := []int64{}, int64(0)
+		rows, sum := []int{}, 0
 		for i := range table.Rows() {
 			rows = append(rows, order.At(i))
 			sum += order.At(i)

@@ -42,14 +42,14 @@ func FuzzOpen(f *testing.F) {
 		}
 		defer func() { _ = table.Close() }()
 		c, last := table.Columns()[0], table.Rows()-1
-		if c.Bytes < 1 || last < 0 || last > math.MaxInt64/c.Bytes || (last+1)*c.Bytes > int64(len(content)) {
+		if c.Bytes < 1 || last < 0 || int64(last) > math.MaxInt64/c.Bytes || int64(last+1)*c.Bytes > int64(len(content)) {
 			t.Fatalf("%d rows of %d bytes in %d", last+1, c.Bytes, len(content))
 		}
 		if _, err := table.Fingerprint(); err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		switch rows := []int64{0, last}; c.Type {
+		switch rows := []int{0, last}; c.Type {
 		case "float64":
 			n = read[float64](t, table, rows) * 8
 		case "float32":
@@ -69,7 +69,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-func read[T large.Value](t *testing.T, table *large.Table, rows []int64) int {
+func read[T large.Value](t *testing.T, table *large.Table, rows []int) int {
 	values, err := large.Gather[T](table, "x", rows)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,7 @@ type Shuffle struct {
 }
 
 // NewShuffle is the permutation of n rows for a seed and an epoch. n must be from 1 to 2^62.
-func NewShuffle(n int64, seed, epoch uint64) (*Shuffle, error) {
+func NewShuffle(n int, seed, epoch uint64) (*Shuffle, error) {
 	if n < 1 || n > 1<<62 {
 		return nil, &data.Error{Row: -1, Problem: fmt.Sprintf("a shuffle of %d rows: expected 1 to 2^62", n)}
 	}
@@ -43,15 +43,15 @@ func NewShuffle(n int64, seed, epoch uint64) (*Shuffle, error) {
 
 // At is the row at a place. A place outside of 0 to n-1 is taken modulo n. It is -1 for a shuffle that [NewShuffle] did
 // not make.
-func (s *Shuffle) At(place int64) int64 {
+func (s *Shuffle) At(place int) int {
 	if s == nil || s.n == 0 {
 		return -1
 	}
-	n := int64(s.n)
+	n := int(s.n)
 	x := uint64((place%n + n) % n)
 	for x = s.once(x); x >= s.n; x = s.once(x) {
 	}
-	return int64(x)
+	return int(x)
 }
 
 // once puts a number through the network.

@@ -11,7 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/data/large"
 )
 
-func shuffle(t testing.TB, n int64, seed, epoch uint64) *large.Shuffle {
+func shuffle(t testing.TB, n int, seed, epoch uint64) *large.Shuffle {
 	t.Helper()
 	s, err := large.NewShuffle(n, seed, epoch)
 	require.NoError(t, err)
@@ -20,8 +20,8 @@ func shuffle(t testing.TB, n int64, seed, epoch uint64) *large.Shuffle {
 
 // Every row comes exactly once, for each n around powers of two, where the halves of the network change their widths.
 func TestShuffleIsABijection(t *testing.T) {
-	sizes := []int64{4095, 4096, 4097, 8191, 8192, 8193, 65537, 100003}
-	for n := int64(1); n <= 300; n++ {
+	sizes := []int{4095, 4096, 4097, 8191, 8192, 8193, 65537, 100003}
+	for n := int(1); n <= 300; n++ {
 		sizes = append(sizes, n)
 	}
 	for _, n := range sizes {
@@ -35,8 +35,8 @@ func TestShuffleIsABijection(t *testing.T) {
 		}
 	}
 	s := shuffle(t, 1<<62, 1, 1) // the largest
-	seen := map[int64]bool{}
-	for i := range int64(10000) {
+	seen := map[int]bool{}
+	for i := range int(10000) {
 		row := s.At(i)
 		require.True(t, row >= 0 && row < 1<<62 && !seen[row])
 		seen[row] = true
@@ -63,8 +63,8 @@ func likely(t *testing.T, counts []float64, what ...any) {
 // Over epochs a row is at each place equally often, and two rows at each pair of places.
 func TestShuffleOverEpochs(t *testing.T) {
 	const epochs = 40000
-	for _, n := range []int64{2, 3, 5, 8, 31, 64, 65} {
-		for _, row := range []int64{0, n - 1} {
+	for _, n := range []int{2, 3, 5, 8, 31, 64, 65} {
+		for _, row := range []int{0, n - 1} {
 			counts := make([]float64, n)
 			for epoch := range uint64(epochs) {
 				counts[shuffle(t, n, 7, epoch).At(row)]++
@@ -73,7 +73,7 @@ func TestShuffleOverEpochs(t *testing.T) {
 		}
 	}
 	const n = 7
-	for _, other := range []int64{1, 3, 6} {
+	for _, other := range []int{1, 3, 6} {
 		pairs := make([]float64, n*(n-1))
 		for epoch := range uint64(epochs) {
 			s := shuffle(t, n, 11, epoch)
@@ -99,31 +99,31 @@ func TestShuffleOverEpochs(t *testing.T) {
 // takes 2·10^5/10^8 = 0.2 % off the variance, and the statistic has a standard deviation of √(2/255) = 9 %.
 func TestShuffleNeighbours(t *testing.T) {
 	const n, pairs, k = 100_000_000, 100_000, 16
-	cell := func(row int64) int64 { return row * k / n }
-	for what, pair := range map[string]func(i int64) (int64, int64){
-		"neighbours": func() func(i int64) (int64, int64) {
+	cell := func(row int) int { return row * k / n }
+	for what, pair := range map[string]func(i int) (int, int){
+		"neighbours": func() func(i int) (int, int) {
 			s := shuffle(t, n, 3, 0)
-			return func(i int64) (int64, int64) { return cell(s.At(2 * i)), cell(s.At(2*i + 1)) }
+			return func(i int) (int, int) { return cell(s.At(2 * i)), cell(s.At(2*i + 1)) }
 		}(),
-		"256 apart": func() func(i int64) (int64, int64) {
+		"256 apart": func() func(i int) (int, int) {
 			s := shuffle(t, n, 3, 1)
-			return func(i int64) (int64, int64) { return cell(s.At(512*i + i%256)), cell(s.At(512*i + i%256 + 256)) }
+			return func(i int) (int, int) { return cell(s.At(512*i + i%256)), cell(s.At(512*i + i%256 + 256)) }
 		}(),
-		"epochs": func() func(i int64) (int64, int64) {
+		"epochs": func() func(i int) (int, int) {
 			s, next := shuffle(t, n, 3, 0), shuffle(t, n, 3, 1)
-			return func(i int64) (int64, int64) { return cell(s.At(i)), cell(next.At(i)) }
+			return func(i int) (int, int) { return cell(s.At(i)), cell(next.At(i)) }
 		}(),
-		"seeds": func() func(i int64) (int64, int64) {
+		"seeds": func() func(i int) (int, int) {
 			s, next := shuffle(t, n, 3, 0), shuffle(t, n, 4, 0)
-			return func(i int64) (int64, int64) { return cell(s.At(i)), cell(next.At(i)) }
+			return func(i int) (int, int) { return cell(s.At(i)), cell(next.At(i)) }
 		}(),
-		"low digits": func() func(i int64) (int64, int64) {
+		"low digits": func() func(i int) (int, int) {
 			s := shuffle(t, n, 5, 0)
-			return func(i int64) (int64, int64) { return s.At(2*i) % k, s.At(2*i+1) % k }
+			return func(i int) (int, int) { return s.At(2*i) % k, s.At(2*i+1) % k }
 		}(),
 	} {
 		counts := make([]float64, k*k)
-		for i := range int64(pairs) {
+		for i := range int(pairs) {
 			a, b := pair(i)
 			counts[a*k+b]++
 		}
@@ -133,11 +133,11 @@ func TestShuffleNeighbours(t *testing.T) {
 
 // What no shuffle can be is an error or -1; a place outside is one inside.
 func TestShuffleMisuse(t *testing.T) {
-	for _, n := range []int64{math.MinInt64, 0, 1<<62 + 1} {
+	for _, n := range []int{math.MinInt64, 0, 1<<62 + 1} {
 		_, err := large.NewShuffle(n, 1, 1)
 		assert.ErrorContains(t, err, "expected 1 to 2^62")
 	}
-	assert.Equal(t, int64(-1), new(large.Shuffle).At(3))
+	assert.Equal(t, int(-1), new(large.Shuffle).At(3))
 	s := shuffle(t, 10, 1, 1)
 	assert.Equal(t, s.At(3), s.At(13))
 	assert.Equal(t, s.At(3), s.At(-7))

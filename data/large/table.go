@@ -104,11 +104,11 @@ func (c *column) wrong(problem string, args ...any) *data.Error {
 }
 
 // Rows is the number of rows.
-func (t *Table) Rows() int64 {
+func (t *Table) Rows() int {
 	if t == nil {
 		return 0
 	}
-	return t.rows
+	return int(t.rows)
 }
 
 // Columns are the columns, by name.
@@ -140,7 +140,7 @@ func (t *Table) Close() error {
 
 // Gather reads rows of a column, from 0 and in any order, one after another into a new slice. T must be the type of the
 // column. A row that is not there, more than 4 GiB in a call, and a file that has become shorter are errors.
-func Gather[T Value](t *Table, name string, rows []int64) ([]T, error) {
+func Gather[T Value](t *Table, name string, rows []int) ([]T, error) {
 	if t == nil || len(t.columns) == 0 {
 		return nil, &data.Error{Row: -1, Column: name, Problem: "the table is empty: expected one that large.Open made"}
 	}
@@ -172,13 +172,13 @@ func Gather[T Value](t *Table, name string, rows []int64) ([]T, error) {
 }
 
 // read fills raw with rows. Neighbours are read in one call.
-func (c *column) read(rows []int64, raw []byte) error {
+func (c *column) read(rows []int, raw []byte) error {
 	for from := 0; from < len(rows); {
-		first, to := rows[from], from+1
+		first, to := int64(rows[from]), from+1
 		if first < 0 || first >= c.head.rows {
 			return c.wrong("there is no row %d: expected 0 to %d", first, c.head.rows-1)
 		}
-		for to < len(rows) && rows[to] == rows[to-1]+1 && rows[to] < c.head.rows {
+		for to < len(rows) && rows[to] == rows[to-1]+1 && int64(rows[to]) < c.head.rows {
 			to++
 		}
 		at := c.head.start + first*c.Bytes

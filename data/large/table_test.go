@@ -77,10 +77,10 @@ func TestFormats(t *testing.T) {
 	body := []byte{0, 0, 0xc0, 0x3f, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0x40, 0x40} // IEEE 754, low byte first
 	for _, major := range []byte{1, 2, 3} {
 		table := open(t, map[string]string{"x": file(t, npy(major, dict("<f4", "(2, 2)"), body))})
-		assert.Equal(t, int64(2), table.Rows())
+		assert.Equal(t, 2, table.Rows())
 		c := table.Columns()[0]
 		assert.Equal(t, []any{"x", "float32", []int64{2}, int64(8)}, []any{c.Name, c.Type, c.Shape, c.Bytes})
-		x, err := large.Gather[float32](table, "x", []int64{1, 0, 1, 1})
+		x, err := large.Gather[float32](table, "x", []int{1, 0, 1, 1})
 		require.NoError(t, err)
 		assert.Equal(t, []float32{0, 3, 1.5, -2, 0, 3, 0, 3}, x)
 	}
@@ -88,7 +88,7 @@ func TestFormats(t *testing.T) {
 		`{"shape": (1L,), "descr": "<i8", "fortran_order": False}`, "{'descr':'<i8','fortran_order':False,'shape':(1,),}",
 	} {
 		table := open(t, map[string]string{"x": file(t, npy(1, header, []byte{0xfe, 255, 255, 255, 255, 255, 255, 255}))})
-		x, err := large.Gather[int64](table, "x", []int64{0})
+		x, err := large.Gather[int64](table, "x", []int{0})
 		require.NoError(t, err)
 		assert.Equal(t, []int64{-2}, x)
 	}
@@ -128,10 +128,10 @@ func TestWriter(t *testing.T) {
 func back[T large.Value](t *testing.T) {
 	t.Helper()
 	table := open(t, map[string]string{"a": written[T](t, 7), "b": written[T](t, 7, 2, 3)})
-	a, err := large.Gather[T](table, "a", []int64{2, 3, 4, 6, 0})
+	a, err := large.Gather[T](table, "a", []int{2, 3, 4, 6, 0})
 	require.NoError(t, err)
 	assert.Equal(t, []T{2, 3, 4, 6, 0}, a)
-	b, err := large.Gather[T](table, "b", []int64{6, 0})
+	b, err := large.Gather[T](table, "b", []int{6, 0})
 	require.NoError(t, err)
 	assert.Equal(t, []T{36, 37, 38, 39, 40, 41, 0, 1, 2, 3, 4, 5}, b)
 }
@@ -195,15 +195,15 @@ func TestOpenErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "expected a file for each column")
 
 	table := open(t, map[string]string{"x": three, "y": three})
-	_, err = large.Gather[float64](table, "z", []int64{0})
+	_, err = large.Gather[float64](table, "z", []int{0})
 	assert.ErrorContains(t, err, `column "z": no such column: the table has ["x" "y"]`)
-	_, err = large.Gather[int64](table, "x", []int64{0})
+	_, err = large.Gather[int64](table, "x", []int{0})
 	assert.ErrorContains(t, err, `it has numbers of type float64: expected int64`)
-	for _, row := range []int64{-1, 3, math.MaxInt64, math.MinInt64} {
-		_, err = large.Gather[float64](table, "x", []int64{0, row})
+	for _, row := range []int{-1, 3, math.MaxInt64, math.MinInt64} {
+		_, err = large.Gather[float64](table, "x", []int{0, row})
 		assert.ErrorContains(t, err, "expected 0 to 2")
 	}
-	_, err = large.Gather[float64](table, "x", []int64{2, 3})
+	_, err = large.Gather[float64](table, "x", []int{2, 3})
 	assert.ErrorContains(t, err, "there is no row 3")
 	none, err := large.Gather[float64](table, "x", nil)
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestOpenErrors(t *testing.T) {
 	assert.ErrorContains(t, err, "the table is empty")
 	require.NoError(t, table.Close())
 	require.NoError(t, table.Close())
-	_, err = large.Gather[float64](table, "x", []int64{0})
+	_, err = large.Gather[float64](table, "x", []int{0})
 	assert.ErrorIs(t, err, os.ErrClosed)
 }
 
@@ -223,9 +223,9 @@ func TestShrinks(t *testing.T) {
 	path := written[float64](t, 10000)
 	table := open(t, map[string]string{"x": path})
 	require.NoError(t, os.Truncate(path, 40000))
-	_, err := large.Gather[float64](table, "x", []int64{0, 9999})
+	_, err := large.Gather[float64](table, "x", []int{0, 9999})
 	assert.ErrorContains(t, err, path+`, column "x": it ends at byte`)
-	x, err := large.Gather[float64](table, "x", []int64{4000})
+	x, err := large.Gather[float64](table, "x", []int{4000})
 	require.NoError(t, err)
 	assert.Equal(t, []float64{4000}, x)
 	_, err = table.Fingerprint()

@@ -97,7 +97,7 @@ func (t *task) fit(ctx context.Context, o options) ([]fitted, error) {
 	}
 
 	// Ten networks at once: each is a mode, and the first of them is the MAP.
-	adam := optim.Adam{LR: infer.Linear(0.01, 0, 0, int(o.updates))}
+	adam := optim.Adam{LR: infer.Linear(0.01, 0, 0, o.updates)}
 	modes, err := run(adam, infer.Options{Warmup: o.updates - 1, Draws: 1})
 	if err != nil {
 		return nil, err
