@@ -57,7 +57,7 @@ func BenchmarkSchools(b *testing.B) {
 	})
 	for _, k := range []int{1, 4, 64, 1024} {
 		b.Run(fmt.Sprintf("chains=%d", k), func(b *testing.B) {
-			x := tensor(b, SchoolsStart(k), int(k), SchoolsDim)
+			x := tensor(b, SchoolsStart(k), k, SchoolsDim)
 			gradients(b, k, func() error {
 				_, _, err := torch.VmapValueAndGrad(m.LogDensity, x)
 				return err

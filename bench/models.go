@@ -40,7 +40,7 @@ func NewLogistic(n, d int, device gotch.Device) (*Logistic, error) {
 		}
 	}
 	var err error
-	if m.x, err = torch.FromSliceOn(device, gotch.Double, m.X, int(n), int(d)); err != nil {
+	if m.x, err = torch.FromSliceOn(device, gotch.Double, m.X, n, d); err != nil {
 		return nil, err
 	}
 	m.sg, err = torch.FromSliceOn(device, gotch.Double, m.Sign)

@@ -75,7 +75,7 @@ func (w *worker) attempt(ctx context.Context, t task, msg jetstream.Msg) error {
 		o.Differs = m.What
 	}
 	if d := result.Unconstrained; d != nil {
-		size := int(d.Total()) * int(rowBytes(d.Dim(), len(d.Stats())))
+		size := d.Total() * rowBytes(d.Dim(), len(d.Stats()))
 		if size > t.Limit {
 			return a.fail(ctx, a.bucket.tooLarge("the draws of the task", size))
 		}

@@ -66,7 +66,7 @@ func TestDensityThatJumps(t *testing.T) {
 		for method, moves := range map[string]kernel.Kernel{"hmc.NUTS": kernel.NUTS{}, "hmc.HMC": kernel.HMC{Steps: 16},
 			"hmc.HMC, jittered": kernel.HMC{Steps: 20, Jitter: 0.5}} {
 			t.Run(name+" "+method, func(t *testing.T) {
-				d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{int(c.density.Dim())}, Size: c.density.Dim()}},
+				d, err := draws.New([]draws.Site{{Name: "x", Shape: []int{c.density.Dim()}, Size: c.density.Dim()}},
 					[]string{draws.StatAccept, draws.StatLeapfrog, draws.StatDivergent, draws.StatEnergy,
 						draws.StatTreeDepth}, 4)
 				require.NoError(t, err)

@@ -97,7 +97,7 @@ func (d categoricalDist) Sample(src *Source, sample ...int) torch.Tensor {
 // EnumerateSupport lists the indices, as int64.
 func (d categoricalDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.probs, d.logits)
-	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
+	return enumerate(d.categories, len(d.batch), gotch.Int64, device)
 }
 
 // Mean is the mean of the index.
@@ -116,7 +116,7 @@ func (d categoricalDist) Variance() torch.Tensor {
 func indexMoments(probs torch.Tensor) (mean, variance torch.Tensor) {
 	shape := probs.Shape()
 	dtype, device := like(probs)
-	index := enumerate(int(shape[len(shape)-1]), 0, dtype, device)
+	index := enumerate(shape[len(shape)-1], 0, dtype, device)
 	m := operand.SumLast(probs.Mul(index), 1)
 	off := index.Sub(m.Unsqueeze(-1))
 	return m, operand.SumLast(off.Square().Mul(probs), 1)

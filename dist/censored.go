@@ -227,7 +227,7 @@ func (d binnedDist) Sample(src *Source, sample ...int) torch.Tensor {
 // EnumerateSupport lists the bins.
 func (d binnedDist) EnumerateSupport() torch.Tensor {
 	dtype, device := like(d.cuts)
-	return enumerate(int(d.bins), len(d.batch), dtype, device)
+	return enumerate(d.bins, len(d.batch), dtype, device)
 }
 
 // moments are those of the number of the bin.
@@ -260,7 +260,7 @@ func (d binnedDist) Validate() error {
 	if err != nil || d.bins < 3 {
 		return err
 	}
-	from, to := d.cuts.Slice(-1, 0, int(d.bins)-2), d.cuts.Slice(-1, 1, int(d.bins)-1)
+	from, to := d.cuts.Slice(-1, 0, d.bins-2), d.cuts.Slice(-1, 1, d.bins-1)
 	return base{family: d.family, batch: from.Shape()}.validateAbove("cuts", from, to)
 }
 

@@ -205,7 +205,7 @@ func enumerate(n int, rank int, dtype gotch.DType, device gotch.Device) torch.Te
 	for i := range shape {
 		shape[i] = 1
 	}
-	shape[0] = int(n)
+	shape[0] = n
 	return torch.Must(torch.FromSliceOn(device, dtype, values, shape...))
 }
 

@@ -49,7 +49,7 @@ func bigLog(x *big.Float) *big.Float {
 		e--
 	}
 	z := bigQuo(bigSub(m, bigInt(1)), bigAdd(m, bigInt(1)))
-	return bigAdd(bigMul(bigInt(2), bigAtanh(z)), bigMul(bigInt(int(e)), bigLn2()))
+	return bigAdd(bigMul(bigInt(2), bigAtanh(z)), bigMul(bigInt(e), bigLn2()))
 }
 
 func bigExp(x *big.Float) *big.Float {
@@ -115,7 +115,7 @@ func bigLgamma(x *big.Float) *big.Float {
 	out.Add(out, bigMul(half, bigLog(bigMul(bigInt(2), bigPi()))))
 	power, zz := bigAdd(z), bigMul(z, z)
 	for i, b := range bigBernoulli() {
-		k := int(2 * (i + 1))
+		k := 2 * (i + 1)
 		out.Add(out, bigQuo(b, bigMul(bigInt(k*(k-1)), power)))
 		power.Mul(power, zz)
 	}

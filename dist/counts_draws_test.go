@@ -391,7 +391,7 @@ func TestCountShapes(t *testing.T) {
 		// The support.
 		if f, ok := b.(dist.Enumerable); ok && c.domains[0] != 'n' {
 			values := f.EnumerateSupport().T()
-			n := int(c.top(p) + 1)
+			n := c.top(p) + 1
 			require.Equal(t, []int{n, 1}, countShape(values))
 			assert.NoError(t, b.Support().Check(values))
 			logp := b.LogProb(torch.Of(values)).T()

@@ -50,7 +50,7 @@ func (d dirichletMultinomialDist) LogProb(value torch.Tensor) torch.Tensor {
 	if d.event[0] == 1 {
 		return d.masked(d.full(operand.SumLast(x, 1).Mul(0)), outside)
 	}
-	last := int(d.event[0]) - 1
+	last := d.event[0] - 1
 	each := func(v torch.Tensor) torch.Tensor { return v.Slice(-1, 0, last) }
 	a := each(d.concentration)
 	parts := BetaBinomial(each(x.Add(after(x))), a, each(after(d.concentration))).LogProb(each(x))

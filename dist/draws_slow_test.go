@@ -121,7 +121,7 @@ func TestVectorDrawsFollowTheLaw(t *testing.T) {
 			scoped(t, func() { at, cdf = margin(make()) })
 			follows(t, len(vectorCases), func(seed uint64, n int) (out []float64) {
 				x := make().Sample(torch.NewSource(seed, 0), n).Values()
-				for i := at; i < len(x); i += len(x) / int(n) {
+				for i := at; i < len(x); i += len(x) / n {
 					out = append(out, x[i])
 				}
 				return out
@@ -371,7 +371,7 @@ func parameterOf(v []float64) torch.Tensor {
 
 // repeated is a tensor of n numbers, some over and over.
 func repeated(some []float64, n int) torch.Tensor {
-	return torch.New(slices.Repeat(some, int(n)/len(some)))
+	return torch.New(slices.Repeat(some, n/len(some)))
 }
 
 func logCost(t *testing.T, c costCase) {

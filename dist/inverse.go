@@ -53,8 +53,8 @@ func root(s, low, high torch.Tensor, blind int, of func(p part) func(s torch.Ten
 			return nil
 		}))
 		if divided && left > 0 && left*4 < index.Numel()*3 {
-			among := part{back: 1, n: int(left), index: torch.Of(open.T().MustNonzero(false)).Squeeze(-1)}
-			rest := part{back: 1, n: int(left), index: among.of(index)}
+			among := part{back: 1, n: left, index: torch.Of(open.T().MustNonzero(false)).Squeeze(-1)}
+			rest := part{back: 1, n: left, index: among.of(index)}
 			some := of(rest)
 			if some == nil {
 				divided = false

@@ -37,7 +37,7 @@ func LKJCholesky(dim int, eta any) (made Distribution) {
 		panic(&Error{"LKJCholesky", "dim", fmt.Sprint(dim), "it must be at least 1"})
 	}
 	b := lkjCholeskyFamily.base("LKJCholesky", eta)
-	b.event = []int{int(dim), int(dim)}
+	b.event = []int{dim, dim}
 	return b.shared.of(b)
 }
 
@@ -45,7 +45,7 @@ func LKJCholesky(dim int, eta any) (made Distribution) {
 func (d lkjCholeskyDist) shapes(params ...torch.Tensor) (a, b torch.Tensor) {
 	halves, rest := make([]float64, d.dim-1), make([]float64, d.dim-1)
 	for i := range halves {
-		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-int(i))/2
+		halves[i], rest[i] = float64(i+1)/2, float64(d.dim-2-i)/2
 	}
 	dtype, device := like(append(params, d.eta)...)
 	eta := d.eta

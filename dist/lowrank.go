@@ -54,7 +54,7 @@ func LowRankMultivariateNormal(loc, covFactor, covDiag any) (made Distribution) 
 	at := upper.Shape()
 	rows := torch.Cat(-2, upper, expandTo(eye, join(at[:len(at)-2], eye.Shape())))
 	z, logDet := nearlyOrthonormal(rows, eye)
-	d.top, d.bottom = z.Slice(-2, 0, int(n)), z.Slice(-2, int(n), int(n+m))
+	d.top, d.bottom = z.Slice(-2, 0, n), z.Slice(-2, n, n+m)
 	d.gram = z.Transpose().MatMul(z).Cholesky()
 	d.halfLogDet = logDet.Add(logDiagonal(d.gram)).Add(operand.SumLast(d.diag.Log(), 1).Mul(0.5))
 	return d

@@ -41,7 +41,7 @@ func Mixture(probs any, components ...Distribution) (made Distribution) {
 		panic(&Error{family, "components", "empty", "at least one distribution is required"})
 	}
 	d := mixtureDist{mixing: mixing(family, probs)}
-	if int(d.mixing.categories) != len(components) {
+	if d.mixing.categories != len(components) {
 		panic(&Error{family, "probs", fmt.Sprintf("of %d weights", d.mixing.categories),
 			fmt.Sprintf("there are %d components", len(components))})
 	}
@@ -165,7 +165,7 @@ func (d mixtureDist) each(f func(c Distribution) torch.Tensor, dim int) torch.Te
 	for i, c := range d.components {
 		all[i] = f(c)
 	}
-	return torch.Stack(int(dim), all)
+	return torch.Stack(dim, all)
 }
 
 // mix is log Σ w exp(l) over the last dimension. From weights it is m + log Σ w exp(l − m), where m is the largest log
@@ -259,7 +259,7 @@ func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 	for range event {
 		w = w.Unsqueeze(-1)
 	}
-	dim := int(-1 - event)
+	dim := -1 - event
 	zero := w.Eq(0)
 	sum := func(x torch.Tensor) torch.Tensor {
 		x = floating(x, w)
@@ -270,7 +270,7 @@ func (d categoricalDist) moments(means torch.Tensor, variances *torch.Tensor, ev
 	if variances == nil {
 		return mean, torch.Tensor{}
 	}
-	return mean, sum(means.Sub(mean.Unsqueeze(int(dim))).Square().Add(*variances))
+	return mean, sum(means.Sub(mean.Unsqueeze(dim)).Square().Add(*variances))
 }
 
 // CDF is Σ wᵢ Fᵢ(x); it panics with an [*Error] where a component has none.

@@ -46,9 +46,9 @@ func MixtureSameFamily(probs any, components Distribution) (made Distribution) {
 // outermost is the support of a distribution without the last dimension of its batch.
 func outermost(family string, components Distribution) support.Support {
 	s := components.Support()
-	dim := int(-1 - s.Extra)
+	dim := -1 - s.Extra
 	reduce := func(t torch.Tensor, f func(t torch.Tensor) torch.Tensor) torch.Tensor {
-		if int(len(t.Shape())) < -dim {
+		if len(t.Shape()) < -dim {
 			return t
 		}
 		if s.Kind != support.KindInterval && s.Kind != support.KindInteger {
@@ -73,7 +73,7 @@ func (d mixtureSameFamilyDist) Support() support.Support { return d.support }
 
 // spreadValue gives a value a dimension for the components.
 func (d mixtureSameFamilyDist) spreadValue(value torch.Tensor) torch.Tensor {
-	return value.Unsqueeze(int(int(-1 - len(d.event))))
+	return value.Unsqueeze(-1 - len(d.event))
 }
 
 // LogProb is the log density.
@@ -85,13 +85,13 @@ func (d mixtureSameFamilyDist) LogProb(value torch.Tensor) torch.Tensor {
 // components, where they are reparameterised, but not through the choice to the weights.
 func (d mixtureSameFamilyDist) Sample(src *Source, sample ...int) torch.Tensor {
 	index := d.mixing.Expand(d.batch...).Sample(src, sample...)
-	dim := int(-1 - len(d.event))
+	dim := -1 - len(d.event)
 	for range join(d.event, []int{1}) {
 		index = index.Unsqueeze(-1)
 	}
 	x := d.components.Sample(src, sample...)
 	index = expandTo(index, join(sample, d.batch, []int{1}, d.event))
-	return torch.Of(x.T().MustGather(int64(dim), index.T(), false, false)).Squeeze(int(dim))
+	return torch.Of(x.T().MustGather(int64(dim), index.T(), false, false)).Squeeze(dim)
 }
 
 // Mean is Σ wᵢ mᵢ.

@@ -144,7 +144,7 @@ func others(w torch.Tensor) torch.Tensor { return before(w).Add(after(w)) }
 func before(w torch.Tensor) torch.Tensor {
 	shape := w.Shape()
 	sum := torch.Of(w.T().MustCumsum(-1, w.T().DType(), false))
-	return torch.Cat(-1, w.Slice(-1, 0, 1).Mul(0), sum.Slice(-1, 0, int(shape[len(shape)-1])-1))
+	return torch.Cat(-1, w.Slice(-1, 0, 1).Mul(0), sum.Slice(-1, 0, shape[len(shape)-1]-1))
 }
 
 func after(w torch.Tensor) torch.Tensor {
@@ -209,7 +209,7 @@ func eachVector(v torch.Tensor, f func([]float64) error) error {
 		return err
 	}
 	shape := v.Shape()
-	n := int(shape[len(shape)-1])
+	n := shape[len(shape)-1]
 	for i := 0; i+n <= len(values); i += n {
 		if err := f(values[i : i+n]); err != nil {
 			return err

@@ -84,7 +84,7 @@ func (d orderedLogisticDist) Sample(src *Source, sample ...int) torch.Tensor {
 // EnumerateSupport lists the indices, as int64.
 func (d orderedLogisticDist) EnumerateSupport() torch.Tensor {
 	_, device := like(d.cutpoints)
-	return enumerate(int(d.categories), len(d.batch), gotch.Int64, device)
+	return enumerate(d.categories, len(d.batch), gotch.Int64, device)
 }
 
 // prob is the probabilities, of shape batch + [K].

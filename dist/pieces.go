@@ -89,7 +89,7 @@ func byPieces(family string, a, t torch.Tensor, f func(a, t torch.Tensor) []torc
 	whole := together(pieces, 1)
 	var out []torch.Tensor
 	for i := range whole.Shape()[0] {
-		out = append(out, whole.At(int(i)).Reshape(shape...))
+		out = append(out, whole.At(i).Reshape(shape...))
 	}
 	return out
 }
@@ -99,7 +99,7 @@ func undivided() bool { return ts.KelvinRecorded() || len(thread.Levels()) > 0 }
 
 // together puts pieces together, and frees them.
 func together(all []torch.Tensor, dim int) torch.Tensor {
-	whole := torch.Cat(int(int(dim)), all)
+	whole := torch.Cat(dim, all)
 	torch.Free(all...)
 	return whole
 }

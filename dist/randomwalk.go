@@ -31,7 +31,7 @@ func GaussianRandomWalk(steps int, scale any) (made Distribution) {
 		panic(&Error{"GaussianRandomWalk", "steps", fmt.Sprint(steps), "it must be at least 1"})
 	}
 	b := gaussianRandomWalkFamily.base("GaussianRandomWalk", scale)
-	b.event = []int{int(steps)}
+	b.event = []int{steps}
 	return b.shared.of(b)
 }
 

@@ -78,7 +78,7 @@ func (d truncatedCountsDist) Support() support.Support {
 // EnumerateSupport lists the values.
 func (d truncatedCountsDist) EnumerateSupport() torch.Tensor {
 	dtype, device := typeOf(d.of)
-	return enumerate(int(d.size), len(d.batch), dtype, device).Add(float64(d.low))
+	return enumerate(d.size, len(d.batch), dtype, device).Add(float64(d.low))
 }
 
 // relative is a distribution of which the masses have a common factor that vanishes at an end of its parameters. The

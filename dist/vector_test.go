@@ -357,7 +357,7 @@ func vectorNormals(rng *rand.Rand, n int) []float64 {
 func vectorNumel(shape []int) int {
 	n := 1
 	for _, s := range shape {
-		n *= int(s)
+		n *= s
 	}
 	return n
 }
@@ -388,7 +388,7 @@ func (c vectorCase) tensors(p [][]float64) (out []*ts.Tensor) {
 func (c vectorCase) unpack(flat *ts.Tensor) (p []*ts.Tensor, x *ts.Tensor) {
 	at := 0
 	take := func(shape []int) *ts.Tensor {
-		n := int(vectorNumel(shape))
+		n := vectorNumel(shape)
 		at += n
 		return flat.MustNarrow(-1, int64(at-n), int64(n), false).MustReshape(torch.Int64s(shape), false)
 	}
@@ -505,7 +505,7 @@ func TestVectorVmap(t *testing.T) {
 			v, g, err := torch.ValueAndGrad(c.logp, torch.Of(vectorTensor(row, n)))
 			require.NoError(t, err)
 			vectorNear(t, vectorFloats(v.T()), vectorFloats(values.T())[i:i+1], 1e-13)
-			vectorNear(t, vectorFloats(g.T()), vectorFloats(grads.T())[i*int(n):(i+1)*int(n)], 1e-11)
+			vectorNear(t, vectorFloats(g.T()), vectorFloats(grads.T())[i*n:(i+1)*n], 1e-11)
 		}
 
 		draw := func(flat *ts.Tensor, src *dist.Source) *ts.Tensor {
@@ -533,7 +533,7 @@ func TestVectorVmap(t *testing.T) {
 			got := mapped[0].T().MustSelect(0, int64(i), false)
 			require.Equal(t, vectorShape(want), vectorShape(got))
 			vectorNear(t, vectorFloats(want), vectorFloats(got), 1e-13)
-			vectorNear(t, slope(want, one.T()), all[i*int(n):(i+1)*int(n)], 1e-11)
+			vectorNear(t, slope(want, one.T()), all[i*n:(i+1)*n], 1e-11)
 		}
 	})
 }
@@ -616,7 +616,7 @@ func TestVectorGradientsOfRejectedDraws(t *testing.T) {
 		for j := range value {
 			m, s := 0.0, 0.0
 			for i := range n {
-				v := g[i*int(k)+j]
+				v := g[i*k+j]
 				m, s = m+v/n, s+v*v/n
 			}
 			require.InDelta(t, want[j], m, 4*math.Sqrt((s-m*m)/n), j)
@@ -718,7 +718,7 @@ func TestVectorDensitiesIntegrateToOne(t *testing.T) {
 		require.NoError(t, torch.Do(func(*torch.Scope) error {
 			b := torch.Must(bijector.For(c.d.Support()))
 			points := vectorGrid(c.dim, c.half, c.h)
-			x := vectorTensor(points, int(len(points)/c.dim), int(c.dim))
+			x := vectorTensor(points, len(points)/c.dim, c.dim)
 			y := b.Forward(torch.Of(x)).T()
 			l := c.d.LogProb(torch.Of(y)).T().MustAdd(b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T(), false)
 			total := vectorFloats(l.MustExp(false).MustSum(gotch.Double, false))[0] * math.Pow(c.h, float64(c.dim))

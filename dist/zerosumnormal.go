@@ -32,7 +32,7 @@ func ZeroSumNormal(n int, scale any) (made Distribution) {
 		panic(&Error{"ZeroSumNormal", "n", fmt.Sprint(n), "it must be at least 2"})
 	}
 	b := zeroSumNormalFamily.base("ZeroSumNormal", scale)
-	b.event = []int{int(n)}
+	b.event = []int{n}
 	return b.shared.of(b)
 }
 

@@ -43,9 +43,9 @@ func FuzzLayout(f *testing.F) {
 				n := next() % 8
 				valid = valid && n >= 0
 				s.Shape = append(s.Shape, n)
-				s.Size *= int(n)
+				s.Size *= n
 			}
-			wrongSize, wrongOffset := int(next()), int(next())
+			wrongSize, wrongOffset := next(), next()
 			valid = valid && wrongSize == 0 && wrongOffset == 0
 			s.Size += wrongSize
 			s.Offset += wrongOffset
@@ -94,8 +94,8 @@ func rowMajor(shape []int, e int) string {
 	}
 	index := make([]string, len(shape))
 	for k := len(shape) - 1; k >= 0; k-- {
-		index[k] = fmt.Sprint(int(e) % shape[k])
-		e /= int(shape[k])
+		index[k] = fmt.Sprint(e % shape[k])
+		e /= shape[k]
 	}
 	return "[" + strings.Join(index, ",") + "]"
 }

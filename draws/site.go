@@ -97,7 +97,7 @@ func product(shape []int) (n int, ok bool) {
 		}
 		p *= s
 	}
-	return int(p), int(int(p)) == p
+	return p, p == p
 }
 
 // checkSites returns the length of the flat vector that sites tile.

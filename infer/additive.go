@@ -263,7 +263,7 @@ func (a *additive) identities() []identity {
 	const depends = "of one row depends on "
 	forth, back := make([]int, a.n), make([]int, a.n)
 	for i := range forth {
-		forth[i], back[i] = int(i), a.rows-1-int(i)
+		forth[i], back[i] = i, a.rows-1-i
 	}
 	one, other, whole := []int{0}, []int{a.rows - 1}, []int{0, a.rows - 1}
 	single := identity{"has all of the data of its plate at once on a batch of one row, which it depends on", outside,
@@ -285,7 +285,7 @@ func (a *additive) identities() []identity {
 	}
 	return []identity{
 		{depends + "the order of the rows in its batch", among, [][]int{forth}, [][]int{back}, nil},
-		exchanged(func(i int) bool { return int(i) < a.n/2 }), exchanged(func(i int) bool { return i%3 == 1 }),
+		exchanged(func(i int) bool { return i < a.n/2 }), exchanged(func(i int) bool { return i%3 == 1 }),
 		parts, single,
 	}
 }

@@ -318,7 +318,7 @@ func (m *walk) shuffle() {
 		m.order = make([]int, m.n)
 	}
 	for i := range m.order {
-		m.order[i] = int(i)
+		m.order[i] = i
 	}
 	if !m.o.KeepOrder {
 		r := rand.New(rand.NewPCG(m.o.Seed, uint64(m.at.Epoch)))

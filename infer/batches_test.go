@@ -22,12 +22,12 @@ import (
 func numbered(n int) infer.Batch {
 	ids, halves, rows := make([]int, n), make([]float32, n), make([]float64, 2*n)
 	for i := range n {
-		ids[i], halves[i], rows[2*i], rows[2*i+1] = int(i), float32(i)/2, float64(i), -float64(i)
+		ids[i], halves[i], rows[2*i], rows[2*i+1] = i, float32(i)/2, float64(i), -float64(i)
 	}
 	return infer.Batch{
 		"id":   torch.New(ids),
-		"half": torch.New(halves, int(n), 1, 1),
-		"row":  vec(rows, int(n), 2),
+		"half": torch.New(halves, n, 1, 1),
+		"row":  vec(rows, n, 2),
 	}
 }
 
@@ -67,7 +67,7 @@ func epochIDs(t testing.TB, b infer.Batches) [][]int {
 func upTo(n int) []int {
 	out := make([]int, n)
 	for i := range out {
-		out[i] = int(i)
+		out[i] = i
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func TestMinibatchesCoverTheData(t *testing.T) {
 		{n: 1, size: 1, sizes: []int{1}},
 	} {
 		t.Run(fmt.Sprintf("%d of %d, drop %v", c.size, c.n, c.drop), func(t *testing.T) {
-			b := minibatches(t, numbered(int(c.n)), infer.MinibatchOptions{Size: c.size, DropLast: c.drop, Seed: 3})
+			b := minibatches(t, numbered(c.n), infer.MinibatchOptions{Size: c.size, DropLast: c.drop, Seed: 3})
 			for epoch := range 4 {
 				assert.Equal(t, infer.Position{Epoch: epoch}, b.Position())
 				var sizes []int
@@ -116,7 +116,7 @@ func TestMinibatchesCoverTheData(t *testing.T) {
 				assert.Equal(t, c.sizes, sizes)
 				slices.Sort(all)
 				if c.drop && c.n%c.size != 0 {
-					assert.Len(t, slices.Compact(all), int(c.n-c.n%c.size), "no datum twice")
+					assert.Len(t, slices.Compact(all), c.n-c.n%c.size, "no datum twice")
 				} else {
 					assert.Equal(t, upTo(c.n), all)
 				}

@@ -71,10 +71,10 @@ func readCheckpoint(path string) (*checkpointHeader, [][]byte, error) {
 		size := t.elementBytes()
 		for _, s := range t.Shape {
 			// Also where the product would overflow, or a size is negative.
-			if s < 0 || (s > 0 && size > len(rest)/int(s)) {
+			if s < 0 || (s > 0 && size > len(rest)/s) {
 				return bad("tensor " + t.Name + " is incomplete")
 			}
-			size *= int(s)
+			size *= s
 		}
 		if len(rest) < size {
 			return bad("tensor " + t.Name + " is incomplete")

@@ -139,7 +139,7 @@ func FuzzReadCheckpoint(f *testing.F) {
 			for i, info := range h.Tensors {
 				size := info.elementBytes()
 				for _, s := range info.Shape {
-					size *= int(s)
+					size *= s
 				}
 				if len(blobs[i]) != size {
 					t.Fatalf("tensor %d of shape %v has %d bytes", i, info.Shape, len(blobs[i]))

@@ -98,11 +98,11 @@ func (f *checkpointer) restoreDraws() error {
 		total += n
 	}
 	path := filepath.Join(f.dir, drawsName)
-	if total > int(info.Size())/int(8*w) {
+	if total > int(info.Size())/(8*w) {
 		return fmt.Errorf("%s is cut off: the checkpoint covers %d draws of %d bytes, the file has %d bytes: %w", path, total,
 			8*w, info.Size(), ErrCheckpoint)
 	}
-	raw := make([]byte, total*int(8*w))
+	raw := make([]byte, total*(8*w))
 	if _, err := f.draws.ReadAt(raw, 0); err != nil && err != io.EOF {
 		return fmt.Errorf("reading draws: %w", err)
 	}

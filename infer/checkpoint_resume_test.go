@@ -43,7 +43,7 @@ func (j job) run(ctx context.Context, t testing.TB, dir string, every int,
 	if j.single {
 		p, data = in32(t, p), m.batch32(t)
 	}
-	c := infer.Options{Warmup: 20, Draws: (int(j.steps) - 20) / 3, Thin: 3, Discard: j.noDraw, Seed: 6}
+	c := infer.Options{Warmup: 20, Draws: (j.steps - 20) / 3, Thin: 3, Discard: j.noDraw, Seed: 6}
 	if observer != nil {
 		c.Observer = infer.ObserverFunc(observer)
 	}
@@ -110,7 +110,7 @@ func TestResumeAfterCancel(t *testing.T) {
 			for _, at := range []int{1, 7, 20, 21, 26, 34, 36, 58} {
 				dir := filepath.Join(t.TempDir(), "run")
 				part := j.cancelAt(t, dir, at)
-				assert.Equal(t, max(0, int(at-20)/3), part.Unconstrained.MinLen())
+				assert.Equal(t, max(0, (at-20)/3), part.Unconstrained.MinLen())
 				got := j.resume(t, dir)
 				sameResult(t, want, got)
 				if j.single {
@@ -292,13 +292,13 @@ func TestResumeIgnoresDrawsAfterTheCheckpoint(t *testing.T) {
 // Held updates are counted on, and drawn from, over an interruption.
 func TestResumeCountsHeldUpdates(t *testing.T) {
 	p := pointOf(t, layoutOf(t, infer.Shapes{"w": {}}), 0, 0)
-	diverges := func(update int, chain int) bool { return update > 1 && (update+int(chain))%3 == 0 }
+	diverges := func(update int, chain int) bool { return update > 1 && (update+chain)%3 == 0 }
 	want := ran(t, counter{diverges: diverges}, p, infer.Full(nil), infer.Options{Warmup: infer.None, Draws: 9})
 	assert.EqualValues(t, 3+3, want.Held) // updates 3, 6, 9 of chain 0; 2, 5, 8 of chain 1
 	dir := t.TempDir()
 	for _, steps := range []int{4, 9} {
 		r := ran(t, restorable{counter{diverges: diverges}}, p, infer.Full(nil),
-			infer.Options{Warmup: infer.None, Draws: int(steps), Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
+			infer.Options{Warmup: infer.None, Draws: steps, Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true}})
 		if steps == 9 {
 			sameResult(t, want, r)
 		}

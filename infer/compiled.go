@@ -168,7 +168,7 @@ func evaluateReplay(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 		return e, err
 	}
 	e.Aux = aux
-	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
+	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(rows, 1))
 	return e, err
 }
 
@@ -195,7 +195,7 @@ func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 	if err != nil {
 		return e, err
 	}
-	k, d := int(max(rows, 1)), p.Layout.Dim()
+	k, d := max(rows, 1), p.Layout.Dim()
 	lead := []int{}
 	if rows > 0 {
 		lead = []int{rows}
@@ -217,7 +217,7 @@ func evaluateNative(f *native.Func, p Params, jacobian float64) (e Evaluation, e
 	if e.Value, err = torch.FromSlice(e.Values, lead...); err != nil {
 		return e, err
 	}
-	if e.Grad, err = torch.FromSlice(grad, append(lead, int(d))...); err != nil {
+	if e.Grad, err = torch.FromSlice(grad, append(lead, d)...); err != nil {
 		return e, err
 	}
 	for i, o := range outputs {

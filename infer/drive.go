@@ -16,11 +16,11 @@ func (g *group) drive(driver Driver) (err error) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	defer cancel()
 	o := g.o
-	r := &driven{group: g, cancel: cancel, total: int(g.size) * (int(o.Warmup) + int(o.Draws)),
+	r := &driven{group: g, cancel: cancel, total: g.size * (o.Warmup + o.Draws),
 		sampling: make([]bool, g.size), saved: time.Now()}
 	job := Job{Layout: g.layout, Batch: g.all, Start: g.start, Seed: o.Seed, FirstChain: g.first(),
 		Chains: g.size,
-		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: int(g.every(100)),
+		Warmup: o.Warmup, Draws: o.Draws, Thin: o.Thin, Record: r.record, Every: g.every(100),
 		compilation: g.compilation}
 	if g.checkpoint != nil {
 		if g.file, err = openCheckpoint(g, g.start.Flat); err != nil {

@@ -318,7 +318,7 @@ func (e *ender) evaluate(points [][]float64) (values []float64, grads [][]float6
 			flat = append(flat, p...)
 		}
 		err = torch.Do(func(*torch.Scope) error {
-			x, err := torch.FromSlice(flat, int(len(flat)/d), int(d))
+			x, err := torch.FromSlice(flat, len(flat)/d, d)
 			if err != nil {
 				return err
 			}

@@ -155,7 +155,7 @@ func (e *Evaluator) rows(x []float64, weight float64, values, grads []float64) (
 // tensors evaluates all rows at once.
 func (e *Evaluator) tensors(x []float64, weight float64, values, grads []float64) error {
 	return torch.Do(func(*torch.Scope) error {
-		flat, err := torch.FromSliceOn(e.device, gotch.Double, x, len(values), int(e.layout.Dim()))
+		flat, err := torch.FromSliceOn(e.device, gotch.Double, x, len(values), e.layout.Dim())
 		if err != nil {
 			return err
 		}

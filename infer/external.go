@@ -50,7 +50,7 @@ type columns struct {
 // beside evaluates the external parts of a point, and returns the point with them beside it, of shape [d + Σ m] or
 // [K, d + Σ m].
 func (a *autograd) beside(p Params, b Batch, rows int) (torch.Tensor, columns, error) {
-	c := columns{sizes: []int{int(p.Layout.Dim())}}
+	c := columns{sizes: []int{p.Layout.Dim()}}
 	parts, err := a.external.Load().Evaluate(p, b)
 	if err != nil {
 		return torch.Tensor{}, c, err
@@ -73,7 +73,7 @@ func (a *autograd) beside(p Params, b Batch, rows int) (torch.Tensor, columns, e
 		if err != nil {
 			return torch.Tensor{}, c, err
 		}
-		if n := len(shape); n == 0 || n != min(int(rows), 1)+1 || n == 2 && shape[0] != rows {
+		if n := len(shape); n == 0 || n != min(rows, 1)+1 || n == 2 && shape[0] != rows {
 			return torch.Tensor{}, c, fmt.Errorf("the external part %q has shape %v, expected [m], or [%d, m] for %d chains: %w",
 				name, shape, rows, rows, ErrLayout)
 		}

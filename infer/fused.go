@@ -117,11 +117,11 @@ func (f *fused) call(most int) (made bool, err error) {
 	}
 	at := f.batches.Position()
 	began := time.Now()
-	batch, taken, err := data.next(int(n))
+	batch, taken, err := data.next(n)
 	if err != nil {
 		return false, err
 	}
-	if taken < int(n) { // the batch after them has other shapes
+	if taken < n { // the batch after them has other shapes
 		if weight, err = f.plan(taken); err != nil {
 			return false, err
 		}
@@ -149,7 +149,7 @@ func (f *fused) call(most int) (made bool, err error) {
 		f.count(done, held)
 		return true, err
 	}
-	if f.average != nil && f.steps >= int(f.o.Warmup) {
+	if f.average != nil && f.steps >= f.o.Warmup {
 		if err := f.average.add(f.state.Position().Flat, cmp.Or(info.TimeStep, info.LR)); err != nil {
 			return true, err
 		}
@@ -163,7 +163,7 @@ const callTime = 4 * time.Millisecond
 
 // affordable limits the memory of a call.
 func (f *fused) affordable(n, size int) bool {
-	return n <= 1<<14 && n*int(f.size*(f.layout.Dim()+3)) <= 1<<22 && n*size <= 1<<20
+	return n <= 1<<14 && n*(f.size*(f.layout.Dim()+3)) <= 1<<22 && n*size <= 1<<20
 }
 
 // plan writes the next updates, at most n: those whose Jacobian counts as in the first. An error comes when it is
@@ -205,7 +205,7 @@ func (f *fused) bind(b Batch, jacobian bool) (ok bool, err error) {
 		}
 		return false, err
 	}
-	if s := &f.compilation.spots; s.after(int(f.program.Len() * f.size)) {
+	if s := &f.compilation.spots; s.after(f.program.Len() * f.size) {
 		if err := value.Set(b); err != nil { // whose rows are written by native code
 			return false, err
 		}
@@ -259,7 +259,7 @@ func (f *fused) run(data *feed) (done int, held int, err error) {
 	if len(rows) > 0 {
 		index = f.index
 	}
-	done, held, err = f.chains.Run(&f.program, f.buffer, rows, int(data.size), index)
+	done, held, err = f.chains.Run(&f.program, f.buffer, rows, data.size, index)
 	for i := range f.program.Records(done) {
 		f.pending = nil
 		for k := range f.size {
@@ -276,9 +276,9 @@ func (f *fused) run(data *feed) (done int, held int, err error) {
 // count counts updates that were made.
 func (f *fused) count(done int, held int) {
 	f.ahead = true
-	f.steps += int(done)
+	f.steps += done
 	f.session.updates = max(f.session.updates, f.steps)
-	f.session.gradients += int(done) * int(f.size)
+	f.session.gradients += done * f.size
 	f.held += held
 	for k := 0; k < f.size && f.chains.Undefined() > 0; k++ {
 		if d := f.layout.Dim(); f.chains.Held(k) && math.IsNaN(f.chains.Norms[k]) {

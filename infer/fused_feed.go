@@ -138,7 +138,7 @@ func newWindow(data Batch, n, size int) (*window, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := fuse.Rows{Bytes: count / int(n) * widths[dtype]}
+		r := fuse.Rows{Bytes: count / n * widths[dtype]}
 		for _, a := range []struct {
 			of torch.Tensor
 			to *unsafe.Pointer

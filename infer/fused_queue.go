@@ -122,7 +122,7 @@ func newShelf(b Batch) (*shelf, error) {
 	if len(s.slots) == 0 || !s.fits(b) {
 		return nil, nil
 	}
-	s.room = int(min(shelfBytes/total, 1<<14))
+	s.room = min(shelfBytes/total, 1<<14)
 	s.window = &window{batch: Batch{}}
 	for i := range s.slots {
 		t := &s.slots[i]
@@ -130,7 +130,7 @@ func newShelf(b Batch) (*shelf, error) {
 		if err != nil {
 			return nil, err
 		}
-		stock, err := ts.Zeros([]int64{int64(s.room * int(t.bytes))}, gotch.Uint8, torch.CPU)
+		stock, err := ts.Zeros([]int64{int64(s.room * t.bytes)}, gotch.Uint8, torch.CPU)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (s *shelf) put(b Batch, at int) error {
 		}
 		from, err := ts.KelvinData(x, t.dtype)
 		if err == nil {
-			copy(unsafe.Slice((*byte)(t.to), int(s.room)*t.bytes)[int(at)*t.bytes:],
+			copy(unsafe.Slice((*byte)(t.to), s.room*t.bytes)[at*t.bytes:],
 				unsafe.Slice((*byte)(from), t.bytes))
 		}
 		ts.KelvinLet(x)

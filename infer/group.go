@@ -73,7 +73,7 @@ func part(p Params, from, size int) (Params, error) {
 
 // tooManyHeld is the error of a run that mostly stood still.
 func (s *session) tooManyHeld() error {
-	if all := s.updates * int(s.o.Chains); s.held*2 > all {
+	if all := s.updates * s.o.Chains; s.held*2 > all {
 		held := fmt.Sprintf("%.3g %% of the updates were held because the log posterior or its gradient was not finite",
 			100*float64(s.held)/float64(all))
 		if n, _ := s.undefined(); n > 0 {
@@ -108,9 +108,9 @@ func (g *group) first() uint64 { return g.o.FirstChain + uint64(g.from) }
 func (g *group) every(def int) int {
 	switch {
 	case g.checkpoint != nil:
-		return cmp.Or(int(g.checkpoint.Every), def)
+		return cmp.Or(g.checkpoint.Every, def)
 	case g.o.Save != nil:
-		return int(g.o.SaveEvery)
+		return g.o.SaveEvery
 	}
 	return 0
 }

@@ -107,11 +107,11 @@ func newLogistic(n, d int) logistic {
 }
 
 func (m logistic) layout(t testing.TB) *infer.Layout {
-	return layoutOf(t, infer.Shapes{"b": {}, "w": {int(m.d)}})
+	return layoutOf(t, infer.Shapes{"b": {}, "w": {m.d}})
 }
 
 func (m logistic) batch() infer.Batch {
-	return infer.Batch{"x": vec(m.x, int(m.n), int(m.d)), "y": vec(m.y)}
+	return infer.Batch{"x": vec(m.x, m.n, m.d), "y": vec(m.y)}
 }
 
 func (m logistic) batch32(t testing.TB) infer.Batch {

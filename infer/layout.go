@@ -42,11 +42,11 @@ func NewLayout(shapes Shapes) (*Layout, error) {
 				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: sizes must be positive: %w", name, shapes[name],
 					ErrLayout)
 			}
-			if s > int(math.MaxInt/size) {
+			if s > (math.MaxInt / size) {
 				return nil, fmt.Errorf("infer.NewLayout: site %q has shape %v: that is too many elements: %w", name, shapes[name],
 					ErrLayout)
 			}
-			size *= int(s)
+			size *= s
 		}
 		l.Sites = append(l.Sites, Site{Name: name, Shape: slices.Clone(shapes[name]), Offset: offset, Size: size})
 		offset += size
@@ -129,7 +129,7 @@ func (l *Layout) At(i int) string {
 				return visible.Text(s.Name)
 			}
 			index := make([]string, len(s.Shape))
-			rest := int(i - s.Offset)
+			rest := i - s.Offset
 			for d := len(s.Shape) - 1; d >= 0; d-- {
 				index[d] = fmt.Sprint(rest % s.Shape[d])
 				rest /= s.Shape[d]

@@ -191,15 +191,15 @@ const (
 // updates is the length of a run of draws, and when its draws are taken.
 func (o Options) updates() int {
 	if o.Cycles == nil || o.Draws == 0 {
-		return int(o.Warmup) + int(o.Draws)*int(o.Thin)
+		return o.Warmup + o.Draws*o.Thin
 	}
-	c, warm := *o.Cycles, int(o.Warmup)
-	return c.From + c.Length*(c.Done(warm)+int(o.Draws)*int(o.Thin))
+	c, warm := *o.Cycles, o.Warmup
+	return c.From + c.Length*(c.Done(warm)+o.Draws*o.Thin)
 }
 
 // draws says whether there is a draw after a number of updates.
 func (o Options) draws(updates int) bool {
-	warm, thin := int(o.Warmup), int(o.Thin)
+	warm, thin := o.Warmup, o.Thin
 	if updates <= warm || o.Draws == 0 || o.Discard {
 		return false
 	}

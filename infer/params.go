@@ -44,9 +44,9 @@ func NewParams(l *Layout, flat []float64) (Params, error) {
 		return Params{}, fmt.Errorf("infer.NewParams: %d values for the layout %v, which has %d: %w", len(flat), l, d,
 			ErrLayout)
 	}
-	shape := []int{int(d)}
+	shape := []int{d}
 	if k := len(flat) / d; k > 1 {
-		shape = []int{int(k), int(d)}
+		shape = []int{k, d}
 	}
 	t, err := torch.FromSlice(flat, shape...)
 	return Params{Layout: l, Flat: t}, err
@@ -134,7 +134,7 @@ func (p Params) Split() (Params, error) {
 	}
 	sizes := make([]int, len(p.Layout.Sites))
 	for i, s := range p.Layout.Sites {
-		sizes[i] = int(s.Size)
+		sizes[i] = s.Size
 	}
 	parts, err := p.Flat.T().SplitWithSizes(torch.Int64s(sizes), 0)
 	if err != nil {
@@ -181,7 +181,7 @@ func (p Params) rows() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	d := int(p.Layout.Dim())
+	d := p.Layout.Dim()
 	switch {
 	case len(shape) == 1 && shape[0] == d:
 		return 0, nil
@@ -216,7 +216,7 @@ func (p Params) Chains() int {
 	if err != nil || k == 0 {
 		return 1
 	}
-	return int(k)
+	return k
 }
 
 // Batched says whether there is a chain axis.

@@ -93,7 +93,7 @@ func (p plain) Start(_ Batch, chains int, seed uint64) (Params, error) {
 		}
 		flat = append(flat, row...)
 	}
-	t, err := torch.FromSlice(flat, int(chains), len(p.start))
+	t, err := torch.FromSlice(flat, chains, len(p.start))
 	return Params{Layout: p.layout, Flat: t}, err
 }
 

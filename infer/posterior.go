@@ -182,7 +182,7 @@ func (a *autograd) evaluate(p Params, b Batch, jacobian float64) (Evaluation, er
 			e.Aux[name] = more[i]
 		}
 	}
-	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(int(rows), 1))
+	e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, max(rows, 1))
 	if c := a.target.compilation; c != nil && err == nil {
 		c.undefined.among(e, p)
 	}

@@ -26,7 +26,7 @@ func perceptron(t *testing.T) (infer.Program, infer.Batch) {
 		x[i] = math.Sin(float64(7 * i))
 	}
 	for i := range y {
-		y[i] = int(i % 3)
+		y[i] = i % 3
 	}
 	layout := layoutOf(t, infer.Shapes{"w": {6, 5}, "b": {5}, "v": {5, 3}, "c": {3}})
 	start := make([]float64, layout.Dim())

@@ -96,7 +96,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 		}
 		flat = append(flat, d.Row(c, d.Len(c)-1)...)
 	}
-	t, err := torch.FromSlice(flat, int(d.Chains()), int(l.Dim()))
+	t, err := torch.FromSlice(flat, d.Chains(), l.Dim())
 	return Params{Layout: l, Flat: t}, err
 }
 
@@ -104,7 +104,7 @@ func lastRows(d *draws.Draws, l *Layout) (Params, error) {
 func (s *session) describe(r *Result) {
 	d := r.Unconstrained
 	s.attributes(d)
-	if t, ok := s.transform.(interface{ Cold(from, to int) bool }); ok && t.Cold(int(s.o.Warmup), s.updates) {
+	if t, ok := s.transform.(interface{ Cold(from, to int) bool }); ok && t.Cold(s.o.Warmup, s.updates) {
 		d.SetAttr(draws.AttrTemperature, "0")
 	}
 	if p, ok := s.program.(interface{ ScaledNormals() ([]string, error) }); ok && happened(d, draws.StatDivergent) {

@@ -34,7 +34,7 @@ type pending struct{ values, stats []float64 }
 func (g *group) update() (err error) {
 	r := &updater{group: g, total: g.o.updates()}
 	if _, ok := g.transform.(Sampler); ok {
-		r.total = int(g.o.Warmup)
+		r.total = g.o.Warmup
 	}
 	if _, ok := g.transform.(Passer); ok {
 		r.total, r.passes = 0, true
@@ -165,7 +165,7 @@ func (r *updater) step() error {
 			return err
 		}
 		r.session.updates = max(r.session.updates, r.steps)
-		r.session.gradients += int(r.size)
+		r.session.gradients += r.size
 		r.rows.info, r.stuck = info, info.Diverged
 		for k, bad := range info.Diverged {
 			if !bad {
@@ -195,7 +195,7 @@ func (r *updater) step() error {
 
 // update makes one update. The state before is freed, or goes into the average.
 func (r *updater) update(batch Batch) (next State, info Info, err error) {
-	if r.average == nil || r.steps < int(r.o.Warmup) {
+	if r.average == nil || r.steps < r.o.Warmup {
 		return Advance(r.transform, r.state, batch)
 	}
 	if next, info, err = r.transform.Update(r.state, batch); err != nil {
@@ -215,7 +215,7 @@ func (r *updater) nowhere(k int, value, norm float64) error {
 func (r *updater) tell(info Info) {
 	p := r.progress()
 	p.Step, p.Steps, p.Held, p.State, p.Info = r.steps, r.total, r.session.held+r.held, r.state, info
-	p.Warming = r.steps <= int(r.o.Warmup)
+	p.Warming = r.steps <= r.o.Warmup
 	r.ended = r.show(p)
 }
 

@@ -179,7 +179,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 			run := func(second float64, steps int) (*infer.Result, []bool) {
 				bad := make([]bool, 0, steps)
 				r := ran(t, build(t, m, cliff(3)), pointOf(t, l, -100, second, -200), infer.Full(nil),
-					infer.Options{Warmup: infer.None, Draws: int(steps), Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
+					infer.Options{Warmup: infer.None, Draws: steps, Seed: 3, Observer: infer.ObserverFunc(func(p infer.Progress) {
 						bad = append(bad, p.Info.Diverged != nil && p.Info.Diverged[1])
 					})})
 				return r, bad
@@ -199,7 +199,7 @@ func TestRunHoldsOneChain(t *testing.T) {
 				}
 			}
 			// The state of the held chain after its last good update and at the end.
-			before, _ := run(2.9, int(first))
+			before, _ := run(2.9, first)
 			for name, x := range before.State.Save().Tensors {
 				sameBits(t, floats(x)[1:2], floats(held.State.Save().Tensors[name])[1:2], name)
 			}

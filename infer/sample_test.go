@@ -193,7 +193,7 @@ func (fitter) Sample(s infer.State, n int, streams *torch.Streams) (infer.Params
 	for i := range n {
 		flat = append(flat, values[i%k*d:(i%k+1)*d]...)
 	}
-	out, err := torch.FromSlice(flat, int(n), int(d))
+	out, err := torch.FromSlice(flat, n, d)
 	return infer.Params{Layout: s.Position().Layout, Flat: out}, err
 }
 

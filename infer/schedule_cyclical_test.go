@@ -110,7 +110,7 @@ func TestCycleEndsAreTheDrawsOfARun(t *testing.T) {
 	transform := build(t, optim.SGD{LR: c.Cosine(0.3)}, f)
 	var want [][]float64
 	r, err := infertest.Run(context.Background(), transform, pointOf(t, l, 1, -2), infer.Full(nil),
-		infer.Options{Warmup: int(c.From), Draws: 4, Thin: int(c.Length),
+		infer.Options{Warmup: c.From, Draws: 4, Thin: c.Length,
 			Observer: infer.ObserverFunc(func(p infer.Progress) {
 				if c.Ends(p.State.Steps()) {
 					want = append(want, floats(p.State.Position().Flat))

@@ -42,9 +42,9 @@ func (c AutoRegression) Build() (Model, error) {
 	lags, n, k := f.matrix("Y", lag(c.Y, c.Order))
 	return f.model("autoregression", func(m *ppl.Ctx) {
 		alpha := m.Sample("alpha", dist.Normal(0, coefficients))
-		beta := m.Sample("beta", dist.Normal(0, coefficients).Expand(int(k)))
+		beta := m.Sample("beta", dist.Normal(0, coefficients).Expand(k))
 		sigma := m.Sample("sigma", dist.HalfCauchy(noises))
-		m.Plate("time", int(n), func(m *ppl.Ctx) {
+		m.Plate("time", n, func(m *ppl.Ctx) {
 			m.Observe("y", dist.NormalGLM(m.Data("lags"), beta, alpha, sigma), m.Data("y"))
 		})
 	}, infer.Batch{"y": y, "lags": lags})

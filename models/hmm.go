@@ -51,7 +51,7 @@ func (c HiddenMarkov) Build() (Model, error) {
 	if f.err != nil {
 		return Model{}, f.err
 	}
-	states := int(c.States)
+	states := c.States
 	prior := f.repeated(concentration, states, states)
 	return f.model("hidden_markov", func(m *ppl.Ctx) {
 		transition := m.Sample("transition", dist.Dirichlet(prior))
@@ -85,11 +85,11 @@ func SimulateHMM(times int, seed uint64) (HiddenMarkov, error) {
 	c := HiddenMarkov{States: 2}
 	err := torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, 0)
-		z, err := source.Normal([]int{int(times)}, gotch.Double, torch.CPU)
+		z, err := source.Normal([]int{times}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}
-		u, err := source.Uniform([]int{int(times)}, gotch.Double, torch.CPU)
+		u, err := source.Uniform([]int{times}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,7 @@ func (h Horseshoe) Sample(c *ppl.Ctx, name string, n int) torch.Tensor {
 	if h.SlabDF == 0 {
 		h.SlabDF = 4
 	}
-	vector := func(d dist.Distribution) dist.Distribution { return dist.Independent(d.Expand(int(n)), 1) }
+	vector := func(d dist.Distribution) dist.Distribution { return dist.Independent(d.Expand(n), 1) }
 	tau := c.Sample(name+"_global", dist.HalfCauchy(h.Global)).Unsqueeze(-1)
 	scale := c.Sample(name+"_local", vector(dist.HalfCauchy(1))).Mul(tau)
 	if h.Slab > 0 {
@@ -134,6 +134,6 @@ func (r R2D2) Sample(c *ppl.Ctx, name string, n int) torch.Tensor {
 		shares := c.Sample(name+"_shares", dist.Dirichlet(torch.New(slices.Repeat([]float64{r.Concentration}, n))))
 		scale = scale.Mul(shares.Sqrt())
 	}
-	raw := c.Sample(name+"_raw", dist.Independent(dist.Normal(0, 1).Expand(int(n)), 1))
+	raw := c.Sample(name+"_raw", dist.Independent(dist.Normal(0, 1).Expand(n), 1))
 	return c.Deterministic(name, raw.Mul(scale))
 }

@@ -24,7 +24,7 @@ func mode(t *testing.T, m models.Model, steps int) map[string][]float64 {
 	target := infer.AtTemperature(p.Target(), 1)
 	adam := optim.Adam{LR: infer.Linear(0.1, 0, 0, steps), Beta2: 0.99}
 	result, err := infer.Run(context.Background(), infer.Handwritten(target, start, m.Batch), adam,
-		infer.Options{Chains: 1, Warmup: int(steps), Draws: infer.None})
+		infer.Options{Chains: 1, Warmup: steps, Draws: infer.None})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	values, err := p.Constrain(result.State.Position(), m.Batch)

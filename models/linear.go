@@ -43,7 +43,7 @@ func (c LinearRegression) Build() (Model, error) {
 		f.fail("Noise", c.Noise, "it must be finite and greater than 0, or 0 where it is unknown")
 	}
 	return f.model("linear_regression", func(m *ppl.Ctx) {
-		w := m.Sample("w", dist.Normal(0, weights).Expand(int(d)))
+		w := m.Sample("w", dist.Normal(0, weights).Expand(d))
 		var b, sigma any = 0.0, c.Noise
 		if !c.NoIntercept {
 			b = m.Sample("intercept", dist.Normal(0, intercepts))
@@ -51,7 +51,7 @@ func (c LinearRegression) Build() (Model, error) {
 		if c.Noise == 0 {
 			sigma = m.Sample("sigma", dist.HalfCauchy(noises))
 		}
-		m.Plate("data", int(n), func(m *ppl.Ctx) {
+		m.Plate("data", n, func(m *ppl.Ctx) {
 			m.Observe("y", dist.NormalGLM(m.Data("x"), w, b, sigma), m.Data("y"))
 		})
 	}, infer.Batch{"x": x, "y": y})

@@ -32,12 +32,12 @@ func (c LogisticRegression) Build() (Model, error) {
 	weights := f.scale("PriorScale", c.PriorScale, 1)
 	intercepts := f.scale("InterceptScale", c.InterceptScale, 10)
 	return f.model("logistic_regression", func(m *ppl.Ctx) {
-		w := m.Sample("w", dist.Normal(0, weights).Expand(int(d)))
+		w := m.Sample("w", dist.Normal(0, weights).Expand(d))
 		var b any = 0.0
 		if !c.NoIntercept {
 			b = m.Sample("intercept", dist.Normal(0, intercepts))
 		}
-		m.Plate("data", int(n), func(m *ppl.Ctx) {
+		m.Plate("data", n, func(m *ppl.Ctx) {
 			m.Observe("y", dist.BernoulliLogitGLM(m.Data("x"), w, b), m.Data("y"))
 		})
 	}, infer.Batch{"x": x, "y": y})

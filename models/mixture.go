@@ -44,7 +44,7 @@ func (c NormalMixture) Build() (Model, error) {
 	if f.err != nil {
 		return Model{}, f.err
 	}
-	k := int(c.Components)
+	k := c.Components
 	prior := f.repeated(concentration, k)
 	return f.model("normal_mixture", func(m *ppl.Ctx) {
 		weights := m.Sample("weights", dist.Dirichlet(prior))

@@ -135,7 +135,7 @@ func (f *fields) matrix(field string, rows [][]float64) (t torch.Tensor, n, d in
 		flat = append(flat, row...)
 	}
 	f.numbers(field, flat, n*d, finite, "finite")
-	return f.tensor(flat, int(n), int(d)), n, d
+	return f.tensor(flat, n, d), n, d
 }
 
 // tensor is a copy of data that belongs to no scope, so that a model made inside torch.Do outlives it.

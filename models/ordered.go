@@ -23,7 +23,7 @@ type orderedNormal struct {
 //
 //	log p(x) = log k! + Σ log N(x_j; loc, scale²)
 func OrderedNormal(loc, scale float64, k int) dist.Distribution {
-	return orderedNormal{dist.Independent(dist.Normal(loc, scale).Expand(int(k)), 1), loc, scale, k}
+	return orderedNormal{dist.Independent(dist.Normal(loc, scale).Expand(k), 1), loc, scale, k}
 }
 
 // Name is the family's name.
@@ -77,7 +77,7 @@ func (d orderedNormal) moments(f func(m1, m2 float64) float64) torch.Tensor {
 		}
 		out[j] = f(moment(1), moment(2))
 	}
-	shape := append(d.BatchShape(), int(d.k))
+	shape := append(d.BatchShape(), d.k)
 	return torch.New(out).Expand(shape...)
 }
 

@@ -108,7 +108,7 @@ func TestMinibatches(t *testing.T) {
 			batches, err := infer.Minibatches(c.m.Batch, infer.MinibatchOptions{Size: c.size, Seed: 9})
 			require.NoError(t, err)
 			mean, grad := make([]float64, len(all)), make([]float64, len(slopes))
-			parts := int(c.n / c.size)
+			parts := c.n / c.size
 			for range parts {
 				b, err := batches.Next()
 				require.NoError(t, err)

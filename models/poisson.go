@@ -44,10 +44,10 @@ func (c PoissonRegression) Build() (Model, error) {
 	intercepts := f.scale("InterceptScale", c.InterceptScale, 10)
 	spreads := f.scale("SpreadScale", c.SpreadScale, 1)
 	return f.model("poisson_regression", func(m *ppl.Ctx) {
-		w := m.Sample("w", dist.Normal(0, weights).Expand(int(d)))
+		w := m.Sample("w", dist.Normal(0, weights).Expand(d))
 		b := m.Sample("intercept", dist.Normal(0, intercepts))
 		sigma := m.Sample("sigma", dist.HalfNormal(spreads))
-		m.Plate("data", int(n), func(m *ppl.Ctx) {
+		m.Plate("data", n, func(m *ppl.Ctx) {
 			z := m.Sample("effect_decentred", dist.Normal(0, 1))
 			effect := m.Deterministic("effect", z.Mul(sigma))
 			m.Observe("y", dist.PoissonLogGLM(m.Data("x"), w, effect.Add(b)), m.Data("y"))

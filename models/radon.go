@@ -51,10 +51,10 @@ func (c Radon) Build() (Model, error) {
 		tau := m.Sample("tau", dist.HalfNormal(spreads))
 		sigma := m.Sample("sigma", dist.HalfNormal(spreads))
 		var levels torch.Tensor
-		m.Plate("counties", int(counties), func(m *ppl.Ctx) {
+		m.Plate("counties", counties, func(m *ppl.Ctx) {
 			levels = m.Sample("level", dist.Normal(slope.Mul(uranium).Add(intercept), tau))
 		})
-		m.Plate("homes", int(homes), func(m *ppl.Ctx) {
+		m.Plate("homes", homes, func(m *ppl.Ctx) {
 			mean := levels.IndexSelect(0, m.Data("county")).Add(m.Data("floor").Mul(floor))
 			m.Observe("y", dist.Normal(mean, sigma), m.Data("y"))
 		})
@@ -77,7 +77,7 @@ func (f *fields) indices(field string, v []int, n, below int) torch.Tensor {
 		if x < 0 || x >= below {
 			f.fail(field, x, "every number must be from 0 to %d, the last of the groups", below-1)
 		}
-		index[i] = int(x)
+		index[i] = x
 	}
 	if f.err != nil {
 		return torch.Tensor{}
@@ -115,11 +115,11 @@ func SimulateRadon(counties, homes int, seed uint64) (Radon, error) {
 	var normal, uniform []float64
 	err := torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, 0)
-		z, err := source.Normal([]int{int(2*counties + homes)}, gotch.Double, torch.CPU)
+		z, err := source.Normal([]int{2*counties + homes}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}
-		u, err := source.Uniform([]int{int(2 * homes)}, gotch.Double, torch.CPU)
+		u, err := source.Uniform([]int{2 * homes}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (a *arguments) evaluate(x torch.Tensor, n, dim int) (f, j torch.Tensor, err
 		}
 		t, y, params := a.split(leaf)
 		out := a.system.f(t, y, params)
-		if have := out.Shape(); !slices.Equal(have, []int{int(n)}) {
+		if have := out.Shape(); !slices.Equal(have, []int{n}) {
 			return mistake("the right-hand side returned shape %v for a state of shape [%d]: it must return the derivative "+
 				"of each number of the state", have, n)
 		}

@@ -29,7 +29,7 @@ func Solve(s *System, y0, start, times any, params ...any) torch.Tensor {
 		parts = append(parts, torch.Of(torch.Must(torch.Must(x.T().Detach(false)).Reshape([]int64{-1}, false))))
 	}
 	out := torch.Must(solver.Apply(torch.Must(ts.Cat(raw.Pointers(parts), 0)), a.check))
-	n, count := a.shapes[2][0], int(a.times)
+	n, count := a.shapes[2][0], a.times
 	y := torch.Must(out.Narrow(0, 0, int64(count*n), false))
 	if len(a.columns) == 0 {
 		return torch.Of(y.MustView([]int64{int64(count), int64(n)}, false))
@@ -91,13 +91,13 @@ func (s *System) arguments(y0, start, times any, params []any) *arguments {
 	case len(a.shapes[2]) != 1 || a.shapes[2][0] == 0:
 		panic(mistake("the initial state has shape %v, expected [n] with a number for each equation", a.shapes[2]))
 	}
-	a.times = int(a.shapes[0][0])
+	a.times = a.shapes[0][0]
 	at := 0
 	for i, x := range a.all {
 		differs := torch.Must(foreign.RequiresGrad(x.T()))
 		size := 1
 		for _, k := range a.shapes[i] {
-			size *= int(k)
+			size *= k
 		}
 		switch {
 		case i == 0 && differs:
@@ -178,11 +178,11 @@ func (a *arguments) sizes() (n, m int) {
 	for _, shape := range a.shapes[3:] {
 		size := 1
 		for _, k := range shape {
-			size *= int(k)
+			size *= k
 		}
 		m += size
 	}
-	return int(a.shapes[2][0]), m
+	return a.shapes[2][0], m
 }
 
 // split cuts the point (t, y, θ) into the arguments of the right-hand side.

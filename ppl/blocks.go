@@ -38,7 +38,7 @@ func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 				for _, v := range values {
 					shape := shapeOf(v)
 					widest = max(widest, count(shape[1:]))
-					all, err := v.T().NewEmpty(torch.Int64s(append([]int{int(n)}, shape[1:]...)), v.T().DType(),
+					all, err := v.T().NewEmpty(torch.Int64s(append([]int{n}, shape[1:]...)), v.T().DType(),
 						torch.Must(torch.DeviceOf(v)),
 						false)
 					if err != nil {
@@ -47,7 +47,7 @@ func inBlocks(in []torch.Tensor, n int, f evaluation) ([]torch.Tensor, error) {
 					out = append(out, torch.Of(all))
 				}
 				scope.Keep(out...)
-				size = int(max(firstBlock, cacheElements/widest))
+				size = max(firstBlock, cacheElements/widest)
 			}
 			return place(out, values, from, to)
 		})

@@ -151,7 +151,7 @@ func (p *Program) UnconstrainDraws(named *draws.Draws, batch infer.Batch) (*draw
 		if err != nil {
 			return nil, fmt.Errorf("the draws must have the latent variables %q: %w", p.order, err)
 		}
-		if int(s.Size) != count(p.latents[name].shape) {
+		if s.Size != count(p.latents[name].shape) {
 			return nil, fmt.Errorf("site %q: the draws have shape %v, and the model has shape %v: %w", name, s.Shape,
 				p.latents[name].shape, draws.ErrLayout)
 		}
@@ -205,7 +205,7 @@ func (p *Program) unconstrainRows(named *draws.Draws, batch infer.Batch, chain, 
 			for k := from; k < to; k++ {
 				column = append(column, named.Row(chain, k)[s.Offset:s.Offset+s.Size]...)
 			}
-			if in[i], err = torch.FromSlice(column, append([]int{int(to - from)}, p.latents[name].shape...)...); err != nil {
+			if in[i], err = torch.FromSlice(column, append([]int{to - from}, p.latents[name].shape...)...); err != nil {
 				return err
 			}
 		}
@@ -271,7 +271,7 @@ func (p *Program) mapDraws(in *draws.Draws, batch infer.Batch, stats [][]float64
 		flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
 	}
 	return torch.Do(func(*torch.Scope) error {
-		t, err := torch.FromSlice(flat, int(to-from), int(in.Dim()))
+		t, err := torch.FromSlice(flat, to-from, in.Dim())
 		if err != nil {
 			return err
 		}

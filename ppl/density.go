@@ -170,8 +170,8 @@ func (p *Program) external(point infer.Params, b infer.Batch) (infer.Tensors, er
 			if out, err = c.read(out); err != nil {
 				return err
 			}
-			k := int(point.Chains())
-			flat := c.evaluate(int(k))
+			k := point.Chains()
+			flat := c.evaluate(k)
 			shape := []int{k, len(flat) / k}
 			if !point.Batched() {
 				shape = shape[1:]

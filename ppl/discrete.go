@@ -62,7 +62,7 @@ func (p *Program) Rows(point infer.Params, b infer.Batch, plate string, n int) t
 		logp := s.elementwise()
 		shape := shapeOf(logp)
 		at, others := len(shape)+s.Plates[i].Dim, []int{}
-		if at < 0 || shape[at] != int(n) {
+		if at < 0 || shape[at] != n {
 			return
 		}
 		for j := range shape {

@@ -305,7 +305,7 @@ func (e *enumeration) open(s *Site) {
 	if e.values[at] == (torch.Tensor{}) {
 		values := make([]float64, range_.size)
 		for i := range values {
-			values[i] = float64(range_.low + int(i))
+			values[i] = float64(range_.low + i)
 		}
 		shape := make([]int, slot+1+e.right)
 		for i := range shape {
@@ -417,7 +417,7 @@ func (e *enumeration) place(logp torch.Tensor, at int) torch.Tensor {
 		copy(wide[at-len(batch):], batch)
 		return logp.Reshape(wide...)
 	}
-	to := int(len(batch) - at)
+	to := len(batch) - at
 	moved := logp.T().MustMovedimInt(0, int64(to), false)
 	return torch.Of(moved.MustSqueezeDim(int64(to+1), false))
 }

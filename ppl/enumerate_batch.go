@@ -175,7 +175,7 @@ func (e *enumeration) sumBatch(batch []*summand) []*table {
 	out := make([]*table, len(batch))
 	for i, m := range batch {
 		out[i] = &table{shape: shape[1:], vars: m.near, plates: m.tables[0].plates, scale: m.tables[0].scale, of: m.tables,
-			row: row{sum, min(i, int(shape[0])-1)}}
+			row: row{sum, min(i, shape[0]-1)}}
 	}
 	return out
 }
@@ -198,10 +198,10 @@ func (f *table) alignedTo(vars []*variable) view {
 			v.shape = append(v.shape, 1)
 			continue
 		}
-		v.order, v.shape = append(v.order, int(at+1)), append(v.shape, f.shape[at])
+		v.order, v.shape = append(v.order, at+1), append(v.shape, f.shape[at])
 	}
 	for i := len(f.vars); i < len(f.shape); i++ {
-		v.order = append(v.order, int(i+1))
+		v.order = append(v.order, i+1)
 	}
 	v.shape = append(v.shape, f.shape[len(f.vars):]...)
 	return v
@@ -235,13 +235,13 @@ func together(of []*table) torch.Tensor {
 func every(t torch.Tensor, from, step, n int) torch.Tensor {
 	shape := t.Shape()
 	whole := n
-	if from+n*step > int(shape[0]) {
+	if from+n*step > shape[0] {
 		whole-- // the last one has no full step behind it
 	}
 	if step == 1 || whole == 0 {
 		return t.Slice(0, from, from+n)
 	}
-	groups := append([]int{int(whole), int(step)}, shape[1:]...)
+	groups := append([]int{whole, step}, shape[1:]...)
 	out := torch.Of(t.Slice(0, from, from+whole*step).Reshape(groups...).T().MustSelect(1, 0, false))
 	if whole < n {
 		last := from + whole*step

@@ -145,7 +145,7 @@ func TestEnumerateObservationsLong(t *testing.T) {
 	loops := func(many int) int {
 		m := func(c *ppl.Ctx) {
 			stay := c.Sample("stay", dist.Beta(8, 2))
-			rate := c.Sample("rate", dist.LogNormal(0, 1).Expand(int(many), 2))
+			rate := c.Sample("rate", dist.LogNormal(0, 1).Expand(many, 2))
 			up := torch.Stack(0, torch.Of(1).Sub(stay), stay)
 			rates := make([]torch.Tensor, many)
 			for k := range rates {
@@ -187,7 +187,7 @@ func TestEnumerateObservations(t *testing.T) {
 		} {
 			m := func(c *ppl.Ctx) {
 				rows := c.Sample("rows", dist.Dirichlet(torch.Zeros(3, 3).Add(1.5)))
-				scale := c.Sample("scale", dist.LogNormal(0, 1).Expand(int(many), 3))
+				scale := c.Sample("scale", dist.LogNormal(0, 1).Expand(many, 3))
 				z := torch.Of(0)
 				c.Markov(n, func(c *ppl.Ctx, t int) {
 					z = c.Sample("z", dist.Categorical(rows.Take(z)))

@@ -335,7 +335,7 @@ func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int) {
 	for i, v := range vars {
 		at := slices.Index(f.vars, v)
 		if places[i] = byte(1 + at); at >= 0 {
-			order, wide = append(order, int(at)), append(wide, f.shape[at])
+			order, wide = append(order, at), append(wide, f.shape[at])
 		} else {
 			wide = append(wide, 1)
 		}
@@ -346,7 +346,7 @@ func (e *enumeration) align(f *table, vars []*variable) (torch.Tensor, []int) {
 		return known, wide
 	}
 	for i := len(f.vars); i < len(f.shape); i++ {
-		order = append(order, int(i))
+		order = append(order, i)
 	}
 	t := f.t
 	if !slices.IsSorted(order) {

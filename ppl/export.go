@@ -198,7 +198,7 @@ func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float
 		aux map[string]torch.Tensor, err error) {
 		err = torch.NoGrad(func() error {
 			aux = p.collected(take, x, batch)
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{int(d)})}
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{d})}
 			return nil
 		})
 		return values, grads, aux, err

@@ -30,7 +30,7 @@ func (p *Program) portablePrediction(posterior *draws.Draws) (*portable.Predicti
 		return nil, err
 	}
 	names, n := p.freeRows()
-	own, err := recordPrediction(p.model, posterior, p.batch, int(max(n, 1)))
+	own, err := recordPrediction(p.model, posterior, p.batch, max(n, 1))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (p *Program) recordRows(posterior *draws.Draws, names []string, n int) (r r
 		for _, name := range names {
 			index := make([]int, n)
 			for i := range index {
-				index[i] = int(i) % batch[name].Shape()[0]
+				index[i] = i % batch[name].Shape()[0]
 			}
 			batch[name] = batch[name].IndexSelect(0, torch.New(index))
 		}
@@ -323,7 +323,7 @@ func (r *recordedPrediction) compile(batch infer.Batch, points [][]float64,
 				return next(shape), nil
 			})
 			maps.Copy(aux, run(batch, source, given))
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{int(d)})}
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{d})}
 			return nil
 		})
 		return values, grads, aux, err

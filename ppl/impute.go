@@ -60,10 +60,10 @@ func (c *Ctx) Impute(name string, d dist.Distribution, value any, missing []int)
 		known[i] = true
 	}
 	for k, row := range missing {
-		if row < 0 || int(row) >= n || !known[row] {
+		if row < 0 || row >= n || !known[row] {
 			s.fail("row %d is missing, of %d rows: give what ppl.Missing finds, each once", row, n)
 		}
-		place[row], known[row] = int(k), false
+		place[row], known[row] = k, false
 	}
 	mask := torch.New(known)
 	outside := *c

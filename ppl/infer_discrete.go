@@ -95,11 +95,11 @@ func argmax(t torch.Tensor) torch.Tensor {
 
 // chosen is the value of each element, from vectors with a 1 at its place.
 func chosen(one []float64, r wholeRange) []float64 {
-	k := int(r.size)
+	k := r.size
 	out := make([]float64, len(one)/k)
 	for i := range out {
 		for j, x := range one[i*k : (i+1)*k] {
-			out[i] += x * float64(r.low+int(j))
+			out[i] += x * float64(r.low+j)
 		}
 	}
 	return out
@@ -217,7 +217,7 @@ func (r *reveal) several(p *Program, names []string, in []torch.Tensor, seed uin
 		inputs = append(inputs, torch.Of(x.T().MustNarrow(0, int64(from), int64(size), false)))
 	}
 	for _, z := range r.zeros {
-		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int{int(size)}, shapeOf(z)...)))))
+		leaves = append(leaves, torch.Must(torch.Leaf(zeros(append([]int{size}, shapeOf(z)...)))))
 	}
 	totals, err := torch.VmapSources(func(x []torch.Tensor, source *torch.Source) ([]torch.Tensor, error) {
 		each := &reveal{source: source, take: r.take, given: x[len(names):]}

@@ -157,7 +157,7 @@ func (p *Program) start(batch infer.Batch, how Initial, source *torch.Source) ([
 func (p *Program) uniform(radius float64, source *torch.Source) ([]float64, error) {
 	var out []float64
 	err := torch.Do(func(*torch.Scope) error {
-		u, err := source.Uniform([]int{int(p.layout.Dim())}, gotch.Double, torch.CPU)
+		u, err := source.Uniform([]int{p.layout.Dim()}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func isNotFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // indexOf is the index of the i-th element of a shape.
 func indexOf(i int, shape []int) []int {
-	index, rest := make([]int, len(shape)), int(i)
+	index, rest := make([]int, len(shape)), i
 	for d := len(shape) - 1; d >= 0; d-- {
 		index[d], rest = rest%shape[d], rest/shape[d]
 	}

@@ -145,7 +145,7 @@ func TestPlateSizeMustFitTheData(t *testing.T) {
 func vectorDraws(t *testing.T, name string, rows ...[]float64) *draws.Draws {
 	t.Helper()
 	n := len(rows[0])
-	d, err := draws.New([]draws.Site{{Name: name, Shape: []int{int(n)}, Size: n}}, nil, 1)
+	d, err := draws.New([]draws.Site{{Name: name, Shape: []int{n}, Size: n}}, nil, 1)
 	require.NoError(t, err)
 	for _, row := range rows {
 		require.NoError(t, d.Append(row, nil))
@@ -399,7 +399,7 @@ func TestMinibatchOfALoop(t *testing.T) {
 	each := func(site func(c *ppl.Ctx, i int, y, mu torch.Tensor)) ppl.Model {
 		return func(c *ppl.Ctx) {
 			mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
-			for i := range int(y.Shape()[0]) {
+			for i := range y.Shape()[0] {
 				site(c, i, y.At(i), mu)
 			}
 		}
@@ -413,7 +413,7 @@ func TestMinibatchOfALoop(t *testing.T) {
 		}),
 		"y[2]": func(c *ppl.Ctx) {
 			mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
-			c.Scan(int(y.Shape()[0]), nil, func(c *ppl.Ctx, t int, _ []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
+			c.Scan(y.Shape()[0], nil, func(c *ppl.Ctx, t int, _ []torch.Tensor) ([]torch.Tensor, torch.Tensor) {
 				c.Observe("y", dist.Normal(mu, 1), y.At(t))
 				return nil, torch.Of(0)
 			})

@@ -139,7 +139,7 @@ func (q Predictive) latents(posterior *draws.Draws) (names []string, in []torch.
 				flat = append(flat, row...)
 			}
 		}
-		t, err := torch.FromSlice(flat, append([]int{int(n)}, s.Shape...)...)
+		t, err := torch.FromSlice(flat, append([]int{n}, s.Shape...)...)
 		if err != nil {
 			return nil, nil, 0, err
 		}

@@ -25,7 +25,7 @@ func (p *Program) drawPrior(batch infer.Batch, streams torch.Streams) (infer.Par
 		}
 		flat = append(flat, rows...)
 	}
-	t, err := torch.FromSlice(flat, len(streams.Chains), int(p.layout.Dim()))
+	t, err := torch.FromSlice(flat, len(streams.Chains), p.layout.Dim())
 	return infer.Params{Layout: p.layout, Flat: t}, err
 }
 

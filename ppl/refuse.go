@@ -174,7 +174,7 @@ func ofSign(e *dist.Error) bool {
 // checkReads runs the model once as the samplers do, for several chains at once, and refuses one that reads the value
 // of a tensor, to branch on it or to go on in Go: it stands for all chains.
 func (p *Program) checkReads() error {
-	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, int(p.layout.Dim()))
+	flat, err := torch.FromSlice(make([]float64, 2*p.layout.Dim()), 2, p.layout.Dim())
 	if err != nil {
 		return err
 	}

@@ -320,7 +320,7 @@ func TestModelsThatDifferBetweenRunsAreRefused(t *testing.T) {
 		"a number of data that grows": {func(c *ppl.Ctx) {
 			n++
 			mu := c.Sample("mu", dist.Normal(0, 1))
-			c.Factor("f", mu.Add(torch.Zeros(int(n))))
+			c.Factor("f", mu.Add(torch.Zeros(n)))
 		}, []string{`site "f"`, "its log density has shape [", "keep state from run to run"}},
 	} {
 		_, err := ppl.Compile(c.model, y)

@@ -160,7 +160,7 @@ func TestScanRefuses(t *testing.T) {
 		}, []string{"tensor 0", "shape []", "step 0", "[2]", "Expand"}},
 		"outputs of two shapes": {func(c *ppl.Ctx) {
 			c.Scan(3, nil, func(_ *ppl.Ctx, t int, carry tensors) (tensors, torch.Tensor) {
-				return nil, torch.Zeros(int(t + 1))
+				return nil, torch.Zeros(t + 1)
 			})
 		}, []string{"step 1", "output", "[2]", "[1]"}},
 		"the outer context": {func(outer *ppl.Ctx) {

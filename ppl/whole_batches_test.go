@@ -306,7 +306,7 @@ func TestChainsOverRowsNeedAllOfThem(t *testing.T) {
 	chain := func(c *ppl.Ctx) {
 		mu, y := c.Sample("mu", dist.Normal(0, 10)), c.Data("y")
 		state := torch.Of(0)
-		c.Markov(int(y.Shape()[0]), func(c *ppl.Ctx, t int) {
+		c.Markov(y.Shape()[0], func(c *ppl.Ctx, t int) {
 			state = c.Sample("s", dist.Bernoulli(torch.Stack(0, 0.2, 0.7).Take(state)))
 			c.Observe("y", dist.Normal(mu.Add(state), 1), y.At(t))
 		})
@@ -337,7 +337,7 @@ func TestChainsOverRowsNeedAllOfThem(t *testing.T) {
 func TestDifferencesOfRowsNeedAllOfThem(t *testing.T) {
 	lags := func(c *ppl.Ctx) {
 		rho, y := c.Sample("rho", dist.Normal(0, 1)), c.Data("y")
-		n := int(y.Shape()[0])
+		n := y.Shape()[0]
 		c.Plate("t", 0, func(c *ppl.Ctx) {
 			c.Observe("y", dist.Normal(y.Slice(0, 0, n-1).Mul(rho), 1), y.Slice(0, 1, n))
 		})

@@ -117,7 +117,7 @@ func (a args) thresholds() int {
 }
 
 // threshold is one of them, of shape [1].
-func (a args) threshold(k int) torch.Tensor { return a.of["thresholds"].Slice(-1, int(k), int(k)+1) }
+func (a args) threshold(k int) torch.Tensor { return a.of["thresholds"].Slice(-1, k, k+1) }
 
 // thresholdTails are log P(u ≤ τ_k) and log P(u > τ_k) for each threshold, of a variable u at η that the link names.
 func thresholdTails(a args, link string) (lower, upper []torch.Tensor) {

@@ -158,7 +158,7 @@ func (g fromDraw) impute(i imputation, d dist.Distribution, x torch.Tensor) torc
 	}
 	place, known := make([]int, n), slices.Repeat([]bool{true}, n)
 	for k, row := range missing {
-		place[row], known[row] = int(k), false
+		place[row], known[row] = k, false
 	}
 	z := d.Sample(g.source)
 	if g.q.rows.Table == nil {

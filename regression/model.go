@@ -309,7 +309,7 @@ func (m *Model) thresholds(g getter, b torch.Tensor) torch.Tensor {
 		}
 	}
 	says := fmt.Sprintf("Normal(%.3g, %.3g)", loc, scale)
-	of := func() dist.Distribution { return dist.Normal(loc, scale).Expand(int(n)) }
+	of := func() dist.Distribution { return dist.Normal(loc, scale).Expand(n) }
 	if !m.family.free {
 		says += ", in order"
 		of = func() dist.Distribution { return models.OrderedNormal(loc, scale, n) }

@@ -147,9 +147,9 @@ func (m *Model) addOutcome(rows *formula.Rows, numbers func(key string, x []floa
 		for i := range y {
 			y[i] -= m.lowest
 		}
-		shape := []int{int(rows.N)}
+		shape := []int{rows.N}
 		if len(y) > rows.N {
-			shape = append(shape, int(m.categories))
+			shape = append(shape, m.categories)
 		}
 		numbers("y", y, shape...)
 		if cens := added["cens"]; cens != nil {

@@ -87,12 +87,12 @@ func (m *Model) predict(name, site string, posterior *draws.Draws, rows Rows,
 		return fail(err)
 	}
 	defer free(batch)
-	shape, size := []int{int(n)}, n
+	shape, size := []int{n}, n
 	switch {
 	case site == "R2":
 		shape, size = nil, 1
 	case m.wide() && site == "mean", (m.family.several || m.family.joint) && site != "log density":
-		shape, size = append(shape, int(m.categories)), n*m.categories
+		shape, size = append(shape, m.categories), n*m.categories
 	}
 	out, err := draws.New([]draws.Site{{Name: site, Shape: shape, Size: size}}, nil, posterior.Chains())
 	if err != nil {
@@ -189,7 +189,7 @@ func (q predictions) add(out *draws.Draws, chain, from, to, size int) error {
 			for i := from; i < to; i++ {
 				flat = append(flat, q.posterior.Row(chain, i)[s.Offset:s.Offset+s.Size]...)
 			}
-			t, err := torch.FromSlice(flat, append([]int{int(to - from)}, s.Shape...)...)
+			t, err := torch.FromSlice(flat, append([]int{to - from}, s.Shape...)...)
 			if err != nil {
 				return err
 			}
@@ -249,7 +249,7 @@ func (g fromDraw) known(site string) (torch.Tensor, bool) {
 // each is a predictor for each row.
 func (g fromDraw) each(eta torch.Tensor) torch.Tensor {
 	if len(eta.Shape()) == 0 {
-		return eta.Expand(int(g.q.n))
+		return eta.Expand(g.q.n)
 	}
 	return eta
 }
@@ -257,7 +257,7 @@ func (g fromDraw) each(eta torch.Tensor) torch.Tensor {
 // grown are the effects of the levels of a group, known and new.
 func (g fromDraw) grown(name string, e groupEffects) torch.Tensor {
 	shape := e.r.Shape()
-	n, k := int(g.q.unseen[name]), shape[1]
+	n, k := g.q.unseen[name], shape[1]
 	switch {
 	case g.q.rows.NoGroups:
 		return torch.Zeros(shape[0]+n, k)

@@ -169,7 +169,7 @@ func (p *predictor) levels(g getter, m *Model, d formula.GroupDesign, sds []floa
 		func(s any) dist.Distribution { return dist.HalfNormal(s) }, "HalfNormal(%.3g)")
 	if e.correlated = d.Correlated && k > 1; e.correlated {
 		m.note(isNeeded, "L_"+name)
-		e.chol = g.sample("L_"+name, func() dist.Distribution { return dist.LKJCholesky(int(k), m.eta()) })
+		e.chol = g.sample("L_"+name, func() dist.Distribution { return dist.LKJCholesky(k, m.eta()) })
 		m.describe("cor_"+name, fmt.Sprintf("LKJ(%g)", m.eta()))
 		g.keep("cor_"+name, m.correlations(e.chol, "cor_"+name, d.Columns))
 	}
@@ -213,12 +213,12 @@ func (m *Model) correlations(chol torch.Tensor, site string, columns []string) t
 	k := len(columns)
 	for i := range k {
 		for j := range i {
-			at = append(at, int(i*k+j))
+			at = append(at, i*k+j)
 			labels = append(labels, columns[j]+","+columns[i])
 		}
 	}
 	m.note(isCorrelation, site, labels)
-	return chol.MatMul(chol.Transpose()).Reshape(int(k*k)).IndexSelect(0, torch.New(at))
+	return chol.MatMul(chol.Transpose()).Reshape(k*k).IndexSelect(0, torch.New(at))
 }
 
 // over is a scale over standard deviations; a column that is the same in each row has the scale.

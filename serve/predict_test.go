@@ -23,7 +23,7 @@ func rowsOf(t *testing.T, batch infer.Batch, n int) infer.Batch {
 	out, index := infer.Batch{}, make([]int64, n)
 	for name, x := range batch {
 		for i := range index {
-			index[i] = int64(int(i) % x.Shape()[0])
+			index[i] = int64(i % x.Shape()[0])
 		}
 		var err error
 		out[name], err = torch.Copy(x.IndexSelect(0, torch.New(index)))

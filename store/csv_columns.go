@@ -59,7 +59,7 @@ func columnsOf(sites []draws.Site, stats []string) (names []string, source []int
 				name += "." + strconv.FormatInt(int64(j+1), 10)
 				at = at*s.Shape[k] + j
 			}
-			names, source = append(names, name), append(source, s.Offset+int(at))
+			names, source = append(names, name), append(source, s.Offset+at)
 			for k := range index {
 				if index[k]++; index[k] < s.Shape[k] {
 					break
@@ -180,7 +180,7 @@ func sourcesOf(columns []csvColumn, sites []draws.Site, place map[string]int) []
 		for j, x := range c.index {
 			at = at*s.Shape[j] + x
 		}
-		source[i] = s.Offset + int(at)
+		source[i] = s.Offset + at
 	}
 	return source
 }

@@ -226,7 +226,7 @@ func (c *csvChain) row(scan *csvScanner, header []string, source []int) error {
 		return &ParseError{File: c.file, Line: scan.line, Err: err}
 	}
 	start := len(c.rows)
-	if err := c.budget.Count(int(start + len(header))); err != nil {
+	if err := c.budget.Count(start + len(header)); err != nil {
 		return &ParseError{File: c.file, Line: scan.line, Err: err}
 	}
 	c.rows = append(c.rows, make([]float64, len(header))...)

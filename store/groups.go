@@ -89,7 +89,7 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 		}
 	}
 	g := &group{Name: names[0], Attrs: own}
-	head := []int{int(d.Chains()), int(d.MaxLen())}
+	head := []int{d.Chains(), d.MaxLen()}
 	pad := make([]float64, d.Dim())
 	for i := range pad {
 		pad[i] = math.NaN()
@@ -119,7 +119,7 @@ func (e *encoder) sampled(names [2]string, d *draws.Draws, attrs map[string]any)
 // stats makes the group of the statistics.
 func (e *encoder) stats(name string, d *draws.Draws, attrs map[string]any) *group {
 	of, stats := &group{Name: name, Attrs: attrs}, d.Stats()
-	head := []int{int(d.Chains()), int(d.MaxLen())}
+	head := []int{d.Chains(), d.MaxLen()}
 	for k, name := range statVariables(stats, e.fit) {
 		v := &variable{Name: name, Shape: head, Dims: []string{"chain", "draw"}}
 		traces := make([][]float64, d.Chains())
@@ -278,10 +278,10 @@ func (d *decoder) sampled(g, stats *group, inf *Inference) (*draws.Draws, error)
 func (d *decoder) afford(l *layout, sites []draws.Site) error {
 	dim, total := len(l.Stats), 0
 	for _, s := range sites {
-		dim += int(max(s.Size, 0))
+		dim += max(s.Size, 0)
 	}
 	for _, n := range l.Lengths {
-		total += int(n)
+		total += n
 	}
 	if err := d.Budget.Count(dim); err != nil {
 		return err
@@ -325,7 +325,7 @@ func (d *decoder) ownLayout(g *group, vars, stats []*variable) (
 			if v == nil {
 				return nil
 			}
-			want := variable{Shape: append([]int{len(l.Lengths), int(longest)}, shape(i)...)}
+			want := variable{Shape: append([]int{len(l.Lengths), longest}, shape(i)...)}
 			if !slices.Equal(v.Shape, want.Shape) {
 				// JSON has no sizes inside an empty list.
 				empty := v.Size() == 0 && want.Size() == 0
@@ -373,7 +373,7 @@ func (d *decoder) guess(name string, vars, stats []*variable) (*layout, error) {
 	}
 	l.Lengths = make([]int, head[0])
 	for c := range l.Lengths {
-		l.Lengths[c] = int(head[1])
+		l.Lengths[c] = head[1]
 	}
 	for _, v := range vars {
 		l.Sites = append(l.Sites, layoutSite{Name: v.Name, Shape: v.Shape[2:]})

@@ -92,12 +92,12 @@ func writeArray(w *bufio.Writer, v *variable) {
 	}
 	var b []byte
 	w.WriteByte('[')
-	for c := range int(v.Shape[0]) {
+	for c := range v.Shape[0] {
 		if c > 0 {
 			w.WriteByte(',')
 		}
 		w.WriteByte('[')
-		for i := range int(v.Shape[1]) {
+		for i := range v.Shape[1] {
 			b = b[:0]
 			if i > 0 {
 				b = append(b, ',')

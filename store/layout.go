@@ -102,7 +102,7 @@ func product(shape []int) (n int, ok bool) {
 		}
 		p *= s
 	}
-	return int(p), true
+	return p, true
 }
 
 // sameSites compares names and shapes.

@@ -72,7 +72,7 @@ func (c *countedReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := c.r.Read(p)
-	c.b.Found(int(n))
+	c.b.Found(n)
 	return n, err
 }
 

@@ -76,7 +76,7 @@ func unpackStream(compressor string, packed []byte, want int) (raw []byte, err e
 		}
 	}
 	if err == nil {
-		raw, err = io.ReadAll(io.LimitReader(r, int64(int(want)+1)))
+		raw, err = io.ReadAll(io.LimitReader(r, int64(want+1)))
 	}
 	if err != nil {
 		return nil, because(ErrFormat, "%s: %v", compressor, err)

@@ -117,7 +117,7 @@ func (z *zarrStore) readArray(key string, lengths []int) (v *variable, missing i
 		if v.Text != nil {
 			for i := range a.chunks[0] {
 				if at := index[0]*a.chunks[0] + i; at < a.shape[0] {
-					v.Text[at] = decodeText(raw[int(i)*size : int(i+1)*size])
+					v.Text[at] = decodeText(raw[i*size : (i+1)*size])
 				}
 			}
 			continue
@@ -143,12 +143,12 @@ func (z *zarrStore) fill(v *variable, a *zarrArray) error {
 	if kind == 'U' && len(a.shape) != 1 {
 		return because(ErrUnsupported, "text of shape %v; Kelvin reads lists of labels", a.shape)
 	}
-	if err := z.budget.Numbers(int(n)); err != nil {
+	if err := z.budget.Numbers(n); err != nil {
 		return err
 	}
 	if kind == 'U' {
 		v.Text = make([]string, n)
-		return z.budget.Take(int(n) * 24) // with the labels that are made of the texts
+		return z.budget.Take(n * 24) // with the labels that are made of the texts
 	}
 	v.Data = make([]float64, n)
 	if a.fill != 0 {
@@ -163,12 +163,12 @@ func (z *zarrStore) fill(v *variable, a *zarrArray) error {
 // shorter chain.
 func (z *zarrStore) complete(key string, a *zarrArray, lengths []int) error {
 	for c, length := range lengths {
-		for k := range (int(length) + a.chunks[1] - 1) / a.chunks[1] {
+		for k := range (length + a.chunks[1] - 1) / a.chunks[1] {
 			index := make([]int, len(a.shape))
-			index[0], index[1] = int(c), k
+			index[0], index[1] = c, k
 			if name := chunkKey("", a.separator, index)[1:]; !z.chunks[key][name] {
 				return because(ErrFormat, "the chunk %s is missing; it held draws %d to %d of chain %d", name, k*a.chunks[1],
-					min(int(length), (k+1)*a.chunks[1])-1, c)
+					min(length, (k+1)*a.chunks[1])-1, c)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (z *zarrStore) rawChunk(array string, a *zarrArray, index []int) (raw []byt
 	n, _ := product(a.chunks)
 	key := chunkKey(array, a.separator, index)
 	// The bytes as they are packed and unpacked, and the numbers made of them, are there at a time.
-	room := int(n) * int(2*size+8)
+	room := n * (2*size + 8)
 	if err = z.budget.Take(room); err == nil {
 		defer z.budget.Give(room)
 		var packed []byte

@@ -67,7 +67,7 @@ func (w *zarrWriter) resume(lengths []int) error {
 			v.kind = float
 		}
 		if i == 0 {
-			w.opt.Chunk, w.opt.FlushEvery = int(a.chunks[1]), min(w.opt.FlushEvery, int(a.chunks[1]))
+			w.opt.Chunk, w.opt.FlushEvery = a.chunks[1], min(w.opt.FlushEvery, a.chunks[1])
 			w.opt.Zlib = -1
 			if c, ok := meta["compressor"].(map[string]any); ok {
 				level, _ := c["level"].(float64)
@@ -108,13 +108,13 @@ func (w *zarrWriter) resumeChain(v *zarrSeries, a *zarrArray, chain, n int) erro
 		w.chunk[chain] = make([]float64, (n-first)*width)
 	}
 	index := make([]int, len(a.shape))
-	index[0] = int(chain)
-	for ; v.size > 0 && int(index[1])*w.opt.Chunk < n; index[1]++ {
+	index[0] = chain
+	for ; v.size > 0 && index[1]*w.opt.Chunk < n; index[1]++ {
 		values, err := w.z.readChunk(v.key, a, index)
 		if err != nil {
 			return err
 		}
-		if int(index[1])*w.opt.Chunk < first {
+		if index[1]*w.opt.Chunk < first {
 			continue
 		}
 		for j := range n - first {

@@ -201,8 +201,8 @@ func (w *zarrWriter) flush() error {
 			return err
 		}
 	}
-	longest := int(slices.Max(w.lengths))
-	chunks := int((longest + int(w.opt.Chunk) - 1) / int(w.opt.Chunk))
+	longest := slices.Max(w.lengths)
+	chunks := (longest + w.opt.Chunk - 1) / w.opt.Chunk
 	for _, v := range w.vars {
 		if v.kind == float {
 			continue
@@ -210,7 +210,7 @@ func (w *zarrWriter) flush() error {
 		a := w.array(v, longest)
 		for c := range w.lengths { // these have no fill value, so shorter chains need their chunks
 			for k := w.written[chainKey(v.key, c)]; k < chunks; k++ {
-				if err := w.z.writeChunk(v.key, a, padded(nil, w.opt.Chunk, v.kind), int(c), int(k)); err != nil {
+				if err := w.z.writeChunk(v.key, a, padded(nil, w.opt.Chunk, v.kind), c, k); err != nil {
 					return err
 				}
 				w.written[chainKey(v.key, c)] = k + 1
@@ -220,11 +220,11 @@ func (w *zarrWriter) flush() error {
 	for _, group := range w.groups() {
 		a, key := w.drawArray(longest), group+"/draw"
 		for k := w.written[key]; k < chunks; k++ {
-			values := counting(int(w.opt.Chunk))
+			values := counting(w.opt.Chunk)
 			for i := range values {
 				values[i] += float64(k * w.opt.Chunk)
 			}
-			if err := w.z.writeChunk(key, a, values, int(k)); err != nil {
+			if err := w.z.writeChunk(key, a, values, k); err != nil {
 				return err
 			}
 			w.written[key] = k + 1
@@ -251,7 +251,7 @@ func (w *zarrWriter) flush() error {
 
 // putLengths writes the metadata of all arrays, and the lengths of the chains.
 func (w *zarrWriter) putLengths() error {
-	longest := int(slices.Max(w.lengths))
+	longest := slices.Max(w.lengths)
 	for _, v := range w.vars {
 		if err := w.z.putArray(v.key, w.array(v, longest), append([]string{"chain", "draw"}, v.dims...)); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (w *zarrWriter) array(v *zarrSeries, n int) *zarrArray {
 // drawArray holds the numbers of the draws.
 func (w *zarrWriter) drawArray(n int) *zarrArray {
 	a := w.opt.array("<i8", []int{n}, false)
-	a.chunks[0] = int(w.opt.Chunk)
+	a.chunks[0] = w.opt.Chunk
 	return a
 }
 
@@ -308,7 +308,7 @@ func (w *zarrWriter) writeChain(c int) error {
 			values = append(values, rows[i*width+v.from:i*width+v.from+v.size]...)
 		}
 		index := make([]int, 2+len(v.shape))
-		index[0], index[1] = int(c), int(k)
+		index[0], index[1] = c, k
 		if err := w.z.writeChunk(v.key, w.array(v, 0), padded(values, cap(values), v.kind), index...); err != nil {
 			return err
 		}
@@ -320,4 +320,4 @@ func (w *zarrWriter) writeChain(c int) error {
 	return nil
 }
 
-func chainKey(array string, chain int) string { return chunkKey(array, ".", []int{int(chain)}) }
+func chainKey(array string, chain int) string { return chunkKey(array, ".", []int{chain}) }

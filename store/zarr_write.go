@@ -26,7 +26,7 @@ func (o *ZarrOptions) fill() error {
 func (o *ZarrOptions) array(dtype string, shape []int, sampled bool) *zarrArray {
 	a := &zarrArray{shape: slices.Clone(shape), chunks: slices.Clone(shape), dtype: dtype, separator: "."}
 	if sampled {
-		a.chunks[0], a.chunks[1] = 1, int(o.Chunk)
+		a.chunks[0], a.chunks[1] = 1, o.Chunk
 	}
 	for k := range a.chunks {
 		a.chunks[k] = max(a.chunks[k], 1)
@@ -99,12 +99,12 @@ func (z *zarrStore) writeVariable(group string, v *variable, opt ZarrOptions) er
 	values := make([]float64, 0, opt.Chunk*size)
 	index := make([]int, len(v.Shape))
 	for c := range v.Shape[0] {
-		for first := 0; first < v.Shape[1]; first += int(opt.Chunk) {
+		for first := 0; first < v.Shape[1]; first += opt.Chunk {
 			values = values[:0]
-			for i := first; i < min(first+int(opt.Chunk), v.Shape[1]); i++ {
-				values = append(values, v.At(int(c), int(i))...)
+			for i := first; i < min(first+opt.Chunk, v.Shape[1]); i++ {
+				values = append(values, v.At(c, i)...)
 			}
-			index[0], index[1] = c, first/int(opt.Chunk)
+			index[0], index[1] = c, first/opt.Chunk
 			if err := z.writeChunk(key, a, padded(values, cap(values), v.Kind), index...); err != nil {
 				return err
 			}

@@ -142,10 +142,10 @@ func TestVmapValueAndGrad(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, rows := range []int{1, 4} {
 				inScope(t, func(s *torch.Scope) {
-					values, grads, err := torch.VmapValueAndGrad(c.f, vec(at[:3*rows], int(rows), 3))
+					values, grads, err := torch.VmapValueAndGrad(c.f, vec(at[:3*rows], rows, 3))
 					require.NoError(t, err)
-					assert.Equal(t, []int{int(rows)}, shapeOf(values))
-					assert.Equal(t, []int{int(rows), 3}, shapeOf(grads))
+					assert.Equal(t, []int{rows}, shapeOf(values))
+					assert.Equal(t, []int{rows, 3}, shapeOf(grads))
 					assert.Equal(t, 2+1, s.Owned())
 					for k := range rows {
 						value, grad, err := torch.ValueAndGrad(c.f, vec(at[3*k:3*k+3]))

@@ -28,7 +28,7 @@ func philox(seed, chain, position uint64) [4]uint32 {
 func TestNormalFloats(t *testing.T) {
 	for i, shape := range [][]int{{1 << 22}, {1, 7}, {3, 100_001}, {5, 17}, {2, 4096}} {
 		inScope(t, func(*torch.Scope) {
-			s := torch.NewStreams(math.MaxUint64-uint64(i), int(shape[0])%6+1)
+			s := torch.NewStreams(math.MaxUint64-uint64(i), shape[0]%6+1)
 			s.Chains[len(s.Chains)-1] += 1 << 50
 			s.Offset = 1<<32 - 1000
 			x := floats(torch.Must(s.Normal(shape, gotch.Float, gotch.CPU)))

@@ -102,7 +102,7 @@ func TestStreamsWithAnyNumberOfThreads(t *testing.T) {
 			require.NoError(t, torch.SetThreads(threads))
 			inScope(t, func(*torch.Scope) {
 				assert.Equal(t, threads, ts.KelvinLibraryInfo().Threads)
-				s := torch.NewStreams(11, int(shape[0])%7+1)
+				s := torch.NewStreams(11, shape[0]%7+1)
 				s.Offset = 5
 				x := floats(torch.Must(s.Normal(shape, gotch.Double, gotch.CPU)))
 				u := floats(torch.Must(s.Uniform(shape, gotch.Float, gotch.CPU)))

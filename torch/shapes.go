@@ -33,7 +33,7 @@ func average(t *ts.Tensor) gotch.DType {
 func wide(dims []int) []int {
 	out := make([]int, len(dims))
 	for i, d := range dims {
-		out[i] = int(d)
+		out[i] = d
 	}
 	return out
 }
@@ -43,7 +43,7 @@ func (x Tensor) at(dim int) int {
 	if dim < 0 {
 		dim += len(x.Shape())
 	}
-	return int(dim)
+	return dim
 }
 
 // Sum adds up the given dimensions, which go; without any, all elements, to shape [].
@@ -163,10 +163,10 @@ func (x Tensor) Slice(dim, from, to int) Tensor {
 			panic(misuse("Slice: there is no dimension %d in shape %v", dim, shape))
 		}
 		if from < 0 {
-			from += int(shape[d])
+			from += shape[d]
 		}
 		if to < 0 {
-			to += int(shape[d])
+			to += shape[d]
 		}
 	}
 	if from < 0 || to < from {
@@ -250,7 +250,7 @@ func (x Tensor) outside(err error, dim int, indices ...*ts.Tensor) error {
 	}
 	shape, shapeErr := Shape(x)
 	for k, i := range indices {
-		d := dim + int(k)
+		d := dim + k
 		values, err := ToSlice[int](wrap(i))
 		of, ofErr := Shape(wrap(i))
 		if err != nil || ofErr != nil || shapeErr != nil || d < 0 || d >= len(shape) {

@@ -126,7 +126,7 @@ func VmapSources(
 	if err != nil {
 		return nil, err
 	}
-	if int(size) != len(streams.Chains) {
+	if size != len(streams.Chains) {
 		return nil, fmt.Errorf("torch.VmapSources: %d random streams for %d evaluations", len(streams.Chains), size)
 	}
 	err = Do(func(scope *Scope) error {

@@ -41,9 +41,9 @@ func spd(n int) *input                 { return &input{shape: []int{n, n}, spd: 
 func (in *input) make(k int, from float64) torch.Tensor {
 	n := 1
 	for _, s := range in.shape {
-		n *= int(s)
+		n *= s
 	}
-	shape := append([]int{int(k)}, in.shape...)
+	shape := append([]int{k}, in.shape...)
 	data := numbers(k*n, from)
 	switch {
 	case in.ints > 0:

@@ -42,7 +42,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 		data  []float64
 		shape []int
 	}{
-		{"x", lr.X, []int{int(lr.N), int(lr.D)}}, {"sign", lr.Sign, []int{int(lr.N)}},
+		{"x", lr.X, []int{lr.N, lr.D}}, {"sign", lr.Sign, []int{lr.N}},
 		{"y", bench.SchoolsY, []int{8}}, {"sigma", bench.SchoolsSigma, []int{8}},
 	} {
 		if err := cpp.put(d.name, d.data, d.shape...); err != nil {
@@ -60,7 +60,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	if err := point("ten", bench.SchoolsStart(1), bench.SchoolsDim); err != nil {
 		return nil, err
 	}
-	if err := point("w", lr.Start(), int(lr.D)); err != nil {
+	if err := point("w", lr.Start(), lr.D); err != nil {
 		return nil, err
 	}
 
@@ -112,7 +112,7 @@ func comparisons(cpp *native, device gotch.Device) ([]comparison, error) {
 	gradient("eight schools, without vmap", "schools", "ten", 1, es.LogDensity)
 	for _, k := range []int{1, 4, 64, 1024} {
 		at := fmt.Sprintf("chains%d", k)
-		if err := point(at, bench.SchoolsStart(k), int(k), bench.SchoolsDim); err != nil {
+		if err := point(at, bench.SchoolsStart(k), k, bench.SchoolsDim); err != nil {
 			return nil, err
 		}
 		name := fmt.Sprintf("eight schools, %d chains", k)

@@ -38,7 +38,7 @@ func series(parts func(scale torch.Tensor) []statespace.Part) ppl.Model {
 		noise := c.Sample("noise", dist.HalfNormal(1))
 		y := c.Data("y")
 		of := parts(c.Sample("scale", dist.HalfNormal(1)))
-		c.Observe("y", statespace.New(int(y.Shape()[0]), noise, of...), y)
+		c.Observe("y", statespace.New(y.Shape()[0], noise, of...), y)
 	}
 }
 
@@ -71,8 +71,8 @@ func noise(n int, seed uint64) torch.Tensor {
 // in probabilities that each step divides by their sum.
 func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
 	return func(c *ppl.Ctx) {
-		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int(k), int(k)).Add(1)))
-		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{int(k)}))
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(k, k).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{k}))
 		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
 		emission := dist.Normal(mu, 1).LogProb(c.Data("y").Unsqueeze(-1))
 		if logarithms {
@@ -99,14 +99,14 @@ func hiddenMarkov(n, k int, logarithms bool) ppl.Model {
 // hiddenStates is hiddenMarkov with a discrete variable for each step, which Compile sums out.
 func hiddenStates(n, k int) ppl.Model {
 	return func(c *ppl.Ctx) {
-		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(int(k), int(k)).Add(1)))
-		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{int(k)}))
+		rows := c.Sample("transition", dist.Dirichlet(torch.Zeros(k, k).Add(1)))
+		mu := c.Sample("mu", dist.ImproperUniform(support.Ordered, nil, []int{k}))
 		c.Factor("mu_prior", dist.Normal(0, 3).LogProb(mu).Sum())
 		y := c.Data("y")
 		var state torch.Tensor
 		c.Markov(n, func(c *ppl.Ctx, t int) {
 			if t == 0 {
-				state = c.Sample("state", dist.Categorical(torch.Zeros(int(k)).Add(1)))
+				state = c.Sample("state", dist.Categorical(torch.Zeros(k).Add(1)))
 			} else {
 				state = c.Sample("state", dist.Categorical(rows.Take(state)))
 			}

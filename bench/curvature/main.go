@@ -116,7 +116,7 @@ func compare(name string, network *nn.Network, x torch.Tensor, classes int, o cu
 	n := x.T().MustSize()[0]
 	labels := make([]int, n)
 	for i := range labels {
-		labels[i] = int(i) % classes
+		labels[i] = i % classes
 	}
 	y, err := torch.FromSlice(labels)
 	if err != nil {

@@ -49,13 +49,13 @@ func trained(device gotch.Device, norm nn.Layer, start nn.Scheme) []float64 {
 	images := func(n, at int) torch.Tensor {
 		pixels := make([]float64, n*3*side*side)
 		for i := range pixels {
-			pixels[i] = math.Sin(1.3 * float64(i+int(at)))
+			pixels[i] = math.Sin(1.3 * float64(i+at))
 		}
 		return torch.Must(torch.FromSliceOn(device, gotch.Double, pixels, n, 3, side, side))
 	}
 	labels := make([]int, data)
 	for i := range labels {
-		labels[i] = int(7*i) % 10
+		labels[i] = (7 * i) % 10
 	}
 	x, unseen := images(data, 0), images(tests, 5)
 	y := torch.Must(torch.FromSliceOn(device, gotch.Int64, labels))

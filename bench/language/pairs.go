@@ -58,12 +58,12 @@ func logistic(n, d int) (string, ppl.Model, infer.Batch, infer.LogPosterior, err
 	if err != nil {
 		return "", nil, nil, nil, err
 	}
-	if batch["x"], err = torch.FromSlice(data.X, int(n), int(d)); err != nil {
+	if batch["x"], err = torch.FromSlice(data.X, n, d); err != nil {
 		return "", nil, nil, nil, err
 	}
 	model := func(c *ppl.Ctx) {
-		w := c.Sample("w", dist.Independent(dist.Normal(0, 1).Expand(int(d)), 1))
-		c.Plate("data", int(n), func(c *ppl.Ctx) {
+		w := c.Sample("w", dist.Independent(dist.Normal(0, 1).Expand(d), 1))
+		c.Plate("data", n, func(c *ppl.Ctx) {
 			c.Observe("y", dist.BernoulliLogits(c.Data("x").MatMul(w)), c.Data("y"))
 		})
 	}

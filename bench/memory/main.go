@@ -55,7 +55,7 @@ func watch(ctx context.Context, n, chains int, unscoped bool, tier native.Tier) 
 	}
 	evaluate, shape := torch.ValueAndGrad, []int{bench.SchoolsDim}
 	if chains > 0 {
-		evaluate, shape = torch.VmapValueAndGrad, []int{int(chains), bench.SchoolsDim}
+		evaluate, shape = torch.VmapValueAndGrad, []int{chains, bench.SchoolsDim}
 	}
 	x, err := torch.FromSlice(bench.SchoolsStart(max(1, chains)), shape...)
 	if err != nil {

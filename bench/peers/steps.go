@@ -197,13 +197,13 @@ func epoch(data infer.Batch, size int) ([]infer.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := infer.Minibatches(data, infer.MinibatchOptions{Size: int(size), Seed: 1, DropLast: true})
+	source, err := infer.Minibatches(data, infer.MinibatchOptions{Size: size, Seed: 1, DropLast: true})
 	if err != nil {
 		return nil, err
 	}
 	var out []infer.Batch
 	err = torch.Do(func(scope *torch.Scope) error {
-		for range n / int(size) {
+		for range n / size {
 			b, err := source.Next()
 			if err != nil {
 				return err
@@ -237,7 +237,7 @@ func perceptron(batch int) (network, error) {
 		return network{}, err
 	}
 	out := network{data: infer.Batch{}}
-	n := int(8 * batch)
+	n := 8 * batch
 	streams := torch.NewStreams(1, 1)
 	err = torch.Do(func(scope *torch.Scope) error {
 		x, err := streams.Uniform([]int{n, 784}, gotch.Float, torch.CPU)

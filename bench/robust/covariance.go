@@ -34,8 +34,8 @@ func covariance(m *maker, k int) problem {
 	data := numbers{"N": rows, "K": k, "y": matrix{y, k}}
 	return problem{
 		model: func(c *ppl.Ctx) {
-			mu := c.Sample("mu", dist.Normal(0, 5).Expand(int(k)))
-			s := c.Sample("s", dist.HalfNormal(2).Expand(int(k)))
+			mu := c.Sample("mu", dist.Normal(0, 5).Expand(k))
+			s := c.Sample("s", dist.HalfNormal(2).Expand(k))
 			l := c.Sample("L", dist.LKJCholesky(k, 2))
 			c.Plate("rows", 0, func(c *ppl.Ctx) {
 				c.Observe("y", dist.MultivariateNormalCholesky(mu, s.Unsqueeze(-1).Mul(l)), c.Data("y"))
@@ -70,7 +70,7 @@ func effects(m *maker, groups, size int) problem {
 			tau := c.Sample("tau", dist.HalfNormal(1).Expand(3))
 			l := c.Sample("L", dist.LKJCholesky(3, 2))
 			sigma := c.Sample("sigma", dist.HalfNormal(1))
-			z := c.Sample("z", dist.Normal(0, 1).Expand(int(groups), 3))
+			z := c.Sample("z", dist.Normal(0, 1).Expand(groups, 3))
 			effect := gamma.Add(z.MatMul(tau.Unsqueeze(-1).Mul(l).Transpose()))
 			c.Plate("data", 0, func(c *ppl.Ctx) {
 				mean := c.Data("x").Mul(effect.Take(c.Data("g"))).Sum(-1)

@@ -57,7 +57,7 @@ func gaussian(m *maker, d int, condition float64, rotated bool) problem {
 		}
 		known[at("x", i)] = moments{mean: 0, sd: math.Sqrt(sum)}
 	}
-	l := tensor(factor, int(d), int(d))
+	l := tensor(factor, d, d)
 	return problem{
 		model: func(c *ppl.Ctx) { c.Sample("x", dist.MultivariateNormalCholesky(vector(d, 0), l)) },
 		exact: known, stan: "rotated", data: numbers{"D": d, "L": matrix{factor, d}},

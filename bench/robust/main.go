@@ -101,7 +101,7 @@ func parse(args []string) (settings, error) {
 			o.Chains, o.Warmup, o.Draws, s.seeds, s.limit)
 	}
 	if s.limit == 0 {
-		s.limit = 500 * int(o.Chains) * int(o.Warmup+o.Draws)
+		s.limit = 500 * o.Chains * (o.Warmup + o.Draws)
 	}
 	all := targets
 	if s.posteriordb != "" {

@@ -58,7 +58,7 @@ func flatRegression(m *maker, x []float64, k int, coefficient func(j int) float6
 	data := numbers{"N": n, "K": k, "x": matrix{x, k}, "y": y}
 	return problem{
 		model: func(c *ppl.Ctx) {
-			beta := c.Sample("beta", dist.Flat(int(k)))
+			beta := c.Sample("beta", dist.Flat(k))
 			sigma := c.Sample("sigma", dist.FlatPositive())
 			c.Plate("data", 0, func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("x"), beta, 0, sigma), c.Data("y"))

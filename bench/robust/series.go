@@ -87,7 +87,7 @@ func volatility(m *maker, n int) problem {
 			mu := c.Sample("mu", dist.Cauchy(0, 10))
 			phi := c.Sample("phi", dist.Uniform(-1, 1))
 			sigma := c.Sample("sigma", dist.HalfCauchy(5))
-			z := c.Sample("z", dist.Normal(0, 1).Expand(int(n)))
+			z := c.Sample("z", dist.Normal(0, 1).Expand(n))
 			first := sigma.Mul(z.At(0)).Div(torch.Of(1).Sub(phi.Square()).Sqrt())
 			_, rest := c.Scan(n-1, []torch.Tensor{first}, func(c *ppl.Ctx, t int, carry []torch.Tensor) ([]torch.Tensor,
 				torch.Tensor) {

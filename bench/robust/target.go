@@ -101,7 +101,7 @@ func (d numbers) batch() infer.Batch {
 		case []float64:
 			b[name] = tensor(v)
 		case matrix:
-			b[name] = tensor(v.values, int(len(v.values)/v.k), int(v.k))
+			b[name] = tensor(v.values, len(v.values)/v.k, v.k)
 		}
 	}
 	return b
@@ -133,7 +133,7 @@ func each(n int, f func(i int) float64) []float64 {
 }
 
 // vector is a number n times, as a tensor.
-func vector(n int, v float64) torch.Tensor { return torch.Zeros(int(n)).Add(v) }
+func vector(n int, v float64) torch.Tensor { return torch.Zeros(n).Add(v) }
 
 // choose is the targets with the names in a list separated by commas, and all for an empty list. The name posteriordb
 // stands for all of its posteriors, whose names are data-model.

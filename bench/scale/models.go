@@ -54,7 +54,7 @@ func normals(seed uint64, shape ...int) torch.Tensor {
 
 // logistic is a logistic regression: w ~ N(0, I), y_i ~ Bernoulli(σ(x_i·w)).
 func logistic(sizes []int) (ppl.Model, infer.Batch, error) {
-	n, d := int(sizes[0]), int(sizes[1])
+	n, d := sizes[0], sizes[1]
 	y := make([]float64, n)
 	for i := range y {
 		y[i] = float64(i % 2)
@@ -80,7 +80,7 @@ func process(sizes []int) (ppl.Model, infer.Batch, error) {
 			Length: c.Sample("length", dist.LogNormal(0, 1))}
 		p := gp.Process{Kernel: k, X: c.Data("x")}
 		c.Observe("y", p.Marginal(c.Sample("noise", dist.HalfNormal(1))), c.Data("y"))
-	}, infer.Batch{"x": torch.New(x), "y": normals(2, int(n))}, nil
+	}, infer.Batch{"x": torch.New(x), "y": normals(2, n)}, nil
 }
 
 // covariance is a normal distribution of k columns with a Cholesky factor of correlations:
@@ -88,18 +88,18 @@ func process(sizes []int) (ppl.Model, infer.Batch, error) {
 func covariance(sizes []int) (ppl.Model, infer.Batch, error) {
 	n, k := sizes[0], sizes[1]
 	return func(c *ppl.Ctx) {
-		mu := c.Sample("mu", dist.Normal(0, 5).Expand(int(k)))
-		s := c.Sample("s", dist.HalfNormal(2).Expand(int(k)))
+		mu := c.Sample("mu", dist.Normal(0, 5).Expand(k))
+		s := c.Sample("s", dist.HalfNormal(2).Expand(k))
 		l := c.Sample("L", dist.LKJCholesky(k, 2))
-		c.Plate("rows", int(n), func(c *ppl.Ctx) {
+		c.Plate("rows", n, func(c *ppl.Ctx) {
 			c.Observe("y", dist.MultivariateNormalCholesky(mu, s.Unsqueeze(-1).Mul(l)), c.Data("y"))
 		})
-	}, infer.Batch{"y": normals(3, int(n), int(k))}, nil
+	}, infer.Batch{"y": normals(3, n, k)}, nil
 }
 
 // network is a regression by two layers of 50 tanh units.
 func network(sizes []int) (ppl.Model, infer.Batch, error) {
-	n := int(sizes[0])
+	n := sizes[0]
 	return func(c *ppl.Ctx) {
 		layer := func(name string, x torch.Tensor, in, out int) torch.Tensor {
 			w := c.Sample("w"+name, dist.Normal(0, 1/math.Sqrt(float64(in))).Expand(in, out))
@@ -119,12 +119,12 @@ func kalman(sizes []int) (ppl.Model, infer.Batch, error) {
 		noise, scale := c.Sample("noise", dist.HalfNormal(1)), c.Sample("scale", dist.HalfNormal(1))
 		c.Observe("y", statespace.New(n, noise, statespace.LocalTrend{LevelScale: scale, SlopeScale: 0.1},
 			statespace.Seasonal{Period: 4, Scale: scale}), c.Data("y"))
-	}, infer.Batch{"y": normals(6, int(n))}, nil
+	}, infer.Batch{"y": normals(6, n)}, nil
 }
 
 // hmm is a chain of k hidden states, by the forward algorithm in logarithms.
 func hmm(sizes []int) (ppl.Model, infer.Batch, error) {
-	n, k := sizes[0], int(sizes[1])
+	n, k := sizes[0], sizes[1]
 	return func(c *ppl.Ctx) {
 		log := c.Sample("transition", dist.Dirichlet(torch.Zeros(k, k).Add(1))).Log()
 		mu := c.Sample("mu", dist.Normal(0, 3).Expand(k))
@@ -134,5 +134,5 @@ func hmm(sizes []int) (ppl.Model, infer.Batch, error) {
 				return []torch.Tensor{carry[0].Unsqueeze(-1).Add(log).LogSumExp(0).Add(seen.At(t + 1))}, torch.Of(0)
 			})
 		c.Factor("y", last[0].LogSumExp(0))
-	}, infer.Batch{"y": normals(7, int(n))}, nil
+	}, infer.Batch{"y": normals(7, n)}, nil
 }

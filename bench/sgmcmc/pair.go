@@ -42,7 +42,7 @@ type target struct {
 }
 
 func newTarget(z size) (*target, error) {
-	layout, err := infer.NewLayout(infer.Shapes{"theta": {int(z.dim)}})
+	layout, err := infer.NewLayout(infer.Shapes{"theta": {z.dim}})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func newTarget(z size) (*target, error) {
 	err = torch.Do(func(scope *torch.Scope) error {
 		precision, start := torch.NewStreams(1, 1), torch.NewStreams(2, z.chains)
 		// K chains have a leading dimension. One chain has no such dimension, and needs no vmap.
-		shape := []int{int(z.dim)}
+		shape := []int{z.dim}
 		u := torch.Must(precision.Uniform(shape, gotch.Float, torch.CPU)).Reshape(shape...).T()
 		t.halved = torch.Of(u.MustAddScalar(ts.FloatScalar(0.5), false).MustMulScalar(ts.FloatScalar(-0.5), false))
 		flat := torch.Must(start.Normal(shape, gotch.Float, torch.CPU))

@@ -170,7 +170,7 @@ func network() (infer.Program, infer.Batch, error) {
 	x = x.Reshape(n, 784)
 	labels := make([]int, n)
 	for i := range labels {
-		labels[i] = int(i % 10)
+		labels[i] = i % 10
 	}
 	y, err := torch.FromSlice(labels)
 	if err != nil {
@@ -181,11 +181,11 @@ func network() (infer.Program, infer.Batch, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	flat, err := streams.Normal([]int{int(layout.Dim())}, gotch.Float, torch.CPU)
+	flat, err := streams.Normal([]int{layout.Dim()}, gotch.Float, torch.CPU)
 	if err != nil {
 		return nil, nil, err
 	}
-	flat = flat.Mul(0.05).Reshape(int(layout.Dim()))
+	flat = flat.Mul(0.05).Reshape(layout.Dim())
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		h := b.Get("x").MatMul(p.Get("a")).Tanh().MatMul(p.Get("b")).Tanh().MatMul(p.Get("c"))
 		nll := torch.Of(h.T().MustLogSoftmax(-1, gotch.Float, false)).T().

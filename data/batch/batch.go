@@ -71,7 +71,7 @@ func add[T torch.Number](b infer.Batch, f *data.Frame, name string, values []T, 
 		return fmt.Errorf("batch.Of: %q has %d rows, expected %d, under a name of its own: %w", name, rows, f.Rows,
 			infer.ErrConfig)
 	}
-	t, err := torch.FromSlice(values, append([]int{int(rows)}, more...)...)
+	t, err := torch.FromSlice(values, append([]int{rows}, more...)...)
 	if err != nil {
 		return fmt.Errorf("batch.Of: %q: %w", name, err)
 	}

@@ -75,7 +75,7 @@ func next(t testing.TB, l infer.Batches) (ids []int) {
 		require.NoError(t, err)
 		ids = torch.Must(torch.ToSlice[int](b["id"]))
 		x, y := torch.Must(torch.ToSlice[float64](b["x"])), torch.Must(torch.ToSlice[float64](b["y"]))
-		allX, allY, _ := rows(int(slices.Max(ids)) + 1)
+		allX, allY, _ := rows(slices.Max(ids) + 1)
 		for i, id := range ids {
 			require.Equal(t, allX[2*id:2*id+2], x[2*i:2*i+2])
 			require.Equal(t, allY[id], y[i])
@@ -133,8 +133,8 @@ func TestBatches(t *testing.T) {
 	l = load(t, table, o)
 	for i := range 10 {
 		ids := next(t, l)
-		assert.Equal(t, int(10*i), ids[0])
-		assert.Equal(t, int(10*i+9), ids[9])
+		assert.Equal(t, 10*i, ids[0])
+		assert.Equal(t, 10*i+9, ids[9])
 	}
 	assert.Equal(t, []int{100, 101, 102}, next(t, l))
 	assert.Equal(t, infer.Position{Epoch: 1}, l.Position())

@@ -197,7 +197,7 @@ func TestVmapIsTheLoop(t *testing.T) {
 					MustAdd(sum(b.Inverse(torch.Of(y)).T().MustCos(false)), false))
 			}
 			x := normals(11, k*o.n)
-			values, grads, err := torch.VmapValueAndGrad(f, torch.Of(vec(x, k, int(o.n))))
+			values, grads, err := torch.VmapValueAndGrad(f, torch.Of(vec(x, k, o.n)))
 			require.NoError(t, err, o.name)
 			all, each := floats(values.T()), floats(grads.T())
 			for i := 0; i < k; i++ {
@@ -208,9 +208,9 @@ func TestVmapIsTheLoop(t *testing.T) {
 			mapped, err := torch.Vmap(func(in []torch.Tensor) ([]torch.Tensor, error) {
 				y := b.Forward(in[0]).T()
 				return []torch.Tensor{torch.Of(y), b.Inverse(torch.Of(y)), b.LogAbsDetJacobian(in[0], torch.Of(y))}, nil
-			}, []torch.Tensor{torch.Of(vec(x, k, int(o.n)))}, nil)
+			}, []torch.Tensor{torch.Of(vec(x, k, o.n))}, nil)
 			require.NoError(t, err, o.name)
-			batch := vec(x, k, int(o.n))
+			batch := vec(x, k, o.n)
 			y := b.Forward(torch.Of(batch)).T()
 			for i, want := range []*ts.Tensor{y, b.Inverse(torch.Of(y)).T(),
 				b.LogAbsDetJacobian(torch.Of(batch), torch.Of(y)).T()} {
@@ -227,7 +227,7 @@ func TestShapesAndTypes(t *testing.T) {
 		for _, o := range all() {
 			b := o.make()
 			for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
-				shape := []int{2, 3, int(o.n)}
+				shape := []int{2, 3, o.n}
 				x := vec(normals(3, 6*o.n), shape...).MustTotype(dtype, false)
 				y := b.Forward(torch.Of(x)).T()
 				l := b.LogAbsDetJacobian(torch.Of(x), torch.Of(y)).T()

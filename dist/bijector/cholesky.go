@@ -98,7 +98,7 @@ func (b triangle) vector(y torch.Tensor, k int) torch.Tensor {
 func (b triangle) diagonalOf(x torch.Tensor, k int) torch.Tensor {
 	index := make([]int, k)
 	for i := range index {
-		index[i] = b.at(int(i), int(i))
+		index[i] = b.at(i, i)
 	}
 	return pick(x, index)
 }

@@ -54,7 +54,7 @@ func TestForReachesTheSupport(t *testing.T) {
 				shape := append([]int{5, 2, 3}, c.shape...)
 				n := 1
 				for _, k := range shape {
-					n *= int(k)
+					n *= k
 				}
 				x := vec(normals(uint64(i), n), shape...)
 				y := b.Forward(torch.Of(x)).T()

@@ -72,7 +72,7 @@ func Permute(order ...int) Bijector {
 			panic(&Error{"Permute", "order", fmt.Sprint(order), fmt.Sprintf("it must have each of 0 to %d once", len(order)-1)})
 		}
 		seen[from] = true
-		b.order[i], b.back[from] = int(from), int(i)
+		b.order[i], b.back[from] = from, i
 	}
 	return b
 }

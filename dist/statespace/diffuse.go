@@ -18,7 +18,7 @@ import (
 // diffuse is the number q of elements of δ.
 func (s System) diffuse() int {
 	if shape := s.Diffuse.Shape(); len(shape) == 2 {
-		return int(shape[1])
+		return shape[1]
 	}
 	return 0
 }
@@ -48,7 +48,7 @@ func (f *filtered) start(v, inverse torch.Tensor, responses []torch.Tensor) (mea
 			s[j*q+i] = s[i*q+j]
 		}
 	}
-	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), int(q), int(q))...)
+	square := torch.Stack(-1, s...).Reshape(append(slices.Clone(f.lead), q, q)...)
 	factor = square.Cholesky()
 	// Rounding makes a pivot that is 0 a small number of either sign. Only a negative one becomes NaN.
 	determined := factor.Diag().Square().Gt(square.Diag().Mul(leastPivot))

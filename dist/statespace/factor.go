@@ -19,7 +19,7 @@ const tiny = 1e-290
 func (f factored) square() factored {
 	shape := f.w.Shape()
 	n := len(shape)
-	lead, m := shape[:n-2], int(shape[n-2])
+	lead, m := shape[:n-2], shape[n-2]
 	columns, weights := make([]torch.Tensor, m), make([]torch.Tensor, m)
 	w := f.w
 	for j := range m {
@@ -28,7 +28,7 @@ func (f factored) square() factored {
 		weights[j] = products.Slice(-1, 0, 1)
 		known := make([]float64, j+1)
 		known[j] = 1
-		column := spread(constant(known, j+1), lead, []int{int(j + 1)})
+		column := spread(constant(known, j+1), lead, []int{j + 1})
 		if j < m-1 {
 			u := products.Slice(-1, 1, m-j).Div(weights[j].Add(tiny))
 			w = w.Slice(-2, 1, m-j).Sub(u.Unsqueeze(-1).Mul(v))

@@ -90,7 +90,7 @@ func (n *step) observe(design, variances, y, there, mask torch.Tensor) {
 	n.after, n.pAfter, n.responseAfter, n.seen = n.a, n.p, slices.Clone(n.response), nil
 	lead := y.Shape()
 	lead = lead[:len(lead)-1]
-	for i := range int(design.Shape()[0]) {
+	for i := range design.Shape()[0] {
 		z, h := design.At(i), variances.Slice(0, i, i+1)
 		one := func(x torch.Tensor) torch.Tensor { return x.Slice(-1, i, i+1).Squeeze(-1) }
 		root := timesColumns(z, n.pAfter.w)
@@ -132,7 +132,7 @@ func (f *filtered) all(of func(seen) torch.Tensor) torch.Tensor {
 			out = append(out, of(o))
 		}
 	}
-	shape := append(slices.Clone(f.lead), len(f.steps), int(f.s.p))
+	shape := append(slices.Clone(f.lead), len(f.steps), f.s.p)
 	return torch.Stack(-1, out...).Reshape(shape...)
 }
 

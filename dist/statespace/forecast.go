@@ -15,7 +15,7 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 		fail("value", sized(shape), "forecasts are made from one series, of shape %v", s.EventShape())
 	}
 	s.checkSteps("n", n)
-	past := int(shape[0])
+	past := shape[0]
 	s.checkSteps("value", past)
 	// later is what a tensor has for the steps to be forecast.
 	later := func(what string, x torch.Tensor, constant, last int) torch.Tensor {
@@ -23,7 +23,7 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 		if len(have) == constant {
 			return x
 		}
-		if have[0] < int(last) {
+		if have[0] < last {
 			fail(what, sized(have), "its first dimension is time, and the forecast goes to step %d", past+n)
 		}
 		return x.Slice(0, past, max(last, past+1))
@@ -35,7 +35,7 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 		x    *torch.Tensor
 	}{{"Transition", &sys.Transition}, {"Noise", &sys.Noise}} {
 		if have := m.x.Shape(); len(have) == 3 {
-			if have[0] < int(until-1) {
+			if have[0] < (until - 1) {
 				fail(m.what, sized(have), "its first dimension is time, and the forecast goes to step %d", until)
 			}
 			if n > 1 {
@@ -57,7 +57,7 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 	sys.Mean, sys.Spread, sys.weights, sys.Diffuse = next.a, next.p.w, next.p.l, torch.Tensor{}
 	if q := s.sys.diffuse(); q > 0 {
 		sys.Spread = torch.Cat(-1, sys.Spread, matrix(next.response))
-		sys.weights = torch.Cat(-1, sys.weights, torch.Of(1).Expand(int(q)))
+		sys.weights = torch.Cat(-1, sys.weights, torch.Of(1).Expand(q))
 	}
 	out.sys = sys
 	return out

@@ -38,17 +38,17 @@ func step(x torch.Tensor, t int) torch.Tensor {
 
 func dense(x torch.Tensor) *mat.Dense {
 	shape := x.Shape()
-	return mat.NewDense(int(shape[0]), int(shape[1]), x.Values())
+	return mat.NewDense(shape[0], shape[1], x.Values())
 }
 
 // jointOf is the joint distribution of a system whose matrices are all there, with noise h, [T][p].
 func jointOf(s statespace.System, h [][]float64) joint {
-	j := joint{steps: len(h), p: len(h[0]), m: int(s.Spread.Shape()[0])}
+	j := joint{steps: len(h), p: len(h[0]), m: s.Spread.Shape()[0]}
 	if len(s.Design.Shape()) == 1 {
 		s.Design = s.Design.Unsqueeze(0)
 	}
-	r := int(step(s.Noise, 0).Shape()[1])
-	k := int(s.Spread.Shape()[1])
+	r := step(s.Noise, 0).Shape()[1]
+	k := s.Spread.Shape()[1]
 	sources := k + (j.steps-1)*r + j.steps*j.p
 	total := j.steps * (j.m + j.p)
 	loads := mat.NewDense(total, sources, nil)
@@ -57,7 +57,7 @@ func jointOf(s statespace.System, h [][]float64) joint {
 	x.Slice(0, j.m, 0, k).(*mat.Dense).Copy(dense(s.Spread))
 	mean := mat.NewVecDense(j.m, nil)
 	if s.Mean != nil {
-		copy(mean.RawVector().Data, torch.Of(s.Mean).Expand(int(j.m)).Values())
+		copy(mean.RawVector().Data, torch.Of(s.Mean).Expand(j.m).Values())
 	}
 	for t := range j.steps {
 		loads.Slice(t*j.m, (t+1)*j.m, 0, sources).(*mat.Dense).Copy(x)

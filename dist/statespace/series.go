@@ -44,13 +44,13 @@ func New(steps int, noise any, parts ...Part) Series {
 	s := Series{sys: sum(parts), steps: steps}
 	s.checkSteps("steps", steps)
 	design := s.sys.Design.Shape()
-	s.p = int(design[len(design)-2])
+	s.p = design[len(design)-2]
 	for _, m := range []struct {
 		name   string
 		matrix torch.Tensor
 		least  int
 	}{{"Design", s.sys.Design, steps}, {"Transition", s.sys.Transition, steps - 1}, {"Noise", s.sys.Noise, steps - 1}} {
-		if shape := m.matrix.Shape(); len(shape) == 3 && shape[0] < int(m.least) {
+		if shape := m.matrix.Shape(); len(shape) == 3 && shape[0] < m.least {
 			fail(m.name, sized(shape), "its first dimension is time, of which the series has %d steps", steps)
 		}
 	}
@@ -61,7 +61,7 @@ func New(steps int, noise any, parts ...Part) Series {
 	if h, ok := number("noise", noise, 0).Number(); ok && !(h >= 0 && h <= largest) {
 		fail("noise", fmt.Sprint(h), "it is a standard deviation, which must be finite and at least 0")
 	}
-	s.offset = torch.Of(0).Expand(int(s.p))
+	s.offset = torch.Of(0).Expand(s.p)
 	return s
 }
 
@@ -92,15 +92,15 @@ func (s Series) Offset(offset any) Series {
 // column is a number for each observation, [p] or [T, p].
 func (s Series) column(what string, x any) torch.Tensor {
 	v := number(what, x, 0)
-	shape, p := v.Shape(), int(s.p)
+	shape, p := v.Shape(), s.p
 	switch n := len(shape); {
 	case n == 0:
 		return v.Expand(p)
 	case n == 1 && shape[0] == p && (p > 1 || s.steps == 1):
 		return v
-	case n == 1 && p == 1 && shape[0] >= int(s.steps):
+	case n == 1 && p == 1 && shape[0] >= s.steps:
 		return v.Unsqueeze(-1)
-	case n == 2 && shape[0] >= int(s.steps) && shape[1] == p:
+	case n == 2 && shape[0] >= s.steps && shape[1] == p:
 		return v
 	}
 	fail(what, sized(shape), "the series has %d steps of %d observations: it must be %s", s.steps, p, s.columns())
@@ -131,9 +131,9 @@ func (s Series) BatchShape() []int { return slices.Clone(s.batch) }
 // EventShape is [steps], or [steps, p] where each time has p > 1 observations.
 func (s Series) EventShape() []int {
 	if s.p == 1 {
-		return []int{int(s.steps)}
+		return []int{s.steps}
 	}
-	return []int{int(s.steps), int(s.p)}
+	return []int{s.steps, s.p}
 }
 
 // Support is all real numbers, and NaN for those that are missing.
@@ -192,8 +192,8 @@ func (s Series) simulate(src *dist.Source, lead []int) (states, y torch.Tensor) 
 	}
 	columns := s.sys.Noise.Shape()
 	start := normal(s.sys.Spread.Shape()[1])
-	steps := normal(int(s.steps), columns[len(columns)-1])
-	last := normal(int(s.steps), int(s.p))
+	steps := normal(s.steps, columns[len(columns)-1])
+	last := normal(s.steps, s.p)
 	// The root of a weight of 0 has no derivative, and needs none.
 	root := s.sys.weights.Add(tiny).Sqrt()
 	x := rowTimes(s.sys.Spread, start.Mul(root)).Add(s.sys.Mean)

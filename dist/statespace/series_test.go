@@ -51,7 +51,7 @@ func general(steps int) statespace.System {
 		for i := range x {
 			x[i] = math.Sin(f * float64(i+1))
 		}
-		return tensor(x, int(steps), int(rows), int(columns))
+		return tensor(x, steps, rows, columns)
 	}
 	return statespace.System{
 		Design: fill(2, 3, 0.7), Transition: fill(3, 3, 1.3).Mul(0.6), Noise: fill(3, 2, 2.1),
@@ -124,7 +124,7 @@ func together(systems ...statespace.System) statespace.System {
 			out.Slice(i, i+r, j, j+c).(*mat.Dense).Copy(d)
 			i, j = i+r, j+c
 		}
-		return tensor(out.RawMatrix().Data, int(rows), int(columns))
+		return tensor(out.RawMatrix().Data, rows, columns)
 	}
 	var design, mean []float64
 	for _, s := range systems {

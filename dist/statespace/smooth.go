@@ -70,7 +70,7 @@ func (f *filtered) backward(both bool, at0 func(t int, r, n, response torch.Tens
 	q := f.s.sys.diffuse()
 	var response torch.Tensor
 	if q > 0 {
-		response = spread(torch.Of(0), f.lead, []int{m, int(q)})
+		response = spread(torch.Of(0), f.lead, []int{m, q})
 	}
 	for t := len(f.steps) - 1; t >= 0; t-- {
 		for _, o := range slices.Backward(f.steps[t].seen) {
@@ -112,6 +112,6 @@ func (s Series) SampleStates(src *dist.Source, y torch.Tensor, sample ...int) to
 	// Both means are linear in the series, so that the difference is the mean given the difference, without constants.
 	centred := s
 	centred.sys.Mean = torch.Of(0).Expand(s.sys.Spread.Shape()[0])
-	centred.offset = torch.Of(0).Expand(int(s.p))
+	centred.offset = torch.Of(0).Expand(s.p)
 	return states.Add(centred.smoothedMean(y.Sub(s.event(drawn))))
 }

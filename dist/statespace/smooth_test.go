@@ -20,7 +20,7 @@ func TestStates(t *testing.T) {
 				j := jointOf(e.system(), e.noise)
 				mean, cov := s.Smoothed(y)
 				filtered, filteredCov := s.Filtered(y)
-				assert.Equal(t, []int{int(j.steps), int(j.m), int(j.m)}, cov.Shape())
+				assert.Equal(t, []int{j.steps, j.m, j.m}, cov.Shape())
 				for at := range j.steps {
 					places := span(at*j.m, (at+1)*j.m)
 					near(t, j, e.y, places, mean.At(at), cov.At(at))

@@ -150,7 +150,7 @@ const mostStates = 2048
 func constant(x []float64, shape ...int) torch.Tensor {
 	sizes := make([]int, len(shape))
 	for i, n := range shape {
-		sizes[i] = int(n)
+		sizes[i] = n
 	}
 	return torch.New(x, sizes...)
 }

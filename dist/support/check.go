@@ -141,7 +141,7 @@ func (c checker) blocks(n int, word string) error {
 	if err != nil {
 		return err
 	}
-	size := int(inner[0])
+	size := inner[0]
 	if n == 2 {
 		size *= size
 	}
@@ -152,7 +152,7 @@ func (c checker) blocks(n int, word string) error {
 		here := c.s
 		here.High = torch.Of(total(i))
 		block := c.values[i*size : (i+1)*size]
-		if why := here.fault(block, int(inner[0]), c.tol); why != "" {
+		if why := here.fault(block, inner[0], c.tol); why != "" {
 			return &Error{place("the "+word, i, outer), list(block), fmt.Sprintf("it must be %s: %s", here, why)}
 		}
 	}
@@ -294,7 +294,7 @@ func place(word string, i int, shape []int) string {
 		return strings.Replace(word, "element", "the value", 1)
 	}
 	index := make([]int, len(shape))
-	rest := int(i)
+	rest := i
 	for d := len(shape) - 1; d >= 0; d-- {
 		index[d], rest = rest%shape[d], rest/shape[d]
 	}

@@ -40,7 +40,7 @@ func (t training) run(ctx context.Context, method infer.Method, target infer.Tar
 	if err != nil {
 		return nil, err
 	}
-	steps := t.epochs * int((n+size-1)/size)
+	steps := t.epochs * ((n + size - 1) / size)
 	return infer.Run(ctx, infer.Handwritten(target, start, batch), method, infer.Options{Chains: 1, Warmup: steps,
 		Draws: infer.None, Seed: t.seed, Batches: batches, Observer: infer.Silent})
 }

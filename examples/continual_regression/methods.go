@@ -41,8 +41,8 @@ func (s schedule) training(seed uint64, n int) training {
 }
 
 func (s schedule) steps(n int) int {
-	size := min(s.batch, int(n))
-	return int(s.epochs) * ((int(n) + size - 1) / size)
+	size := min(s.batch, n)
+	return s.epochs * ((n + size - 1) / size)
 }
 
 // methods are those that are compared.

@@ -21,7 +21,7 @@ type data struct {
 	what        string // strange things by their name
 }
 
-func (d *data) pixels() int { return int(d.images.Side) * int(d.images.Side) }
+func (d *data) pixels() int { return d.images.Side * d.images.Side }
 
 // read reads MNIST, or the digits that the repository carries.
 func read(o options) (*data, error) {
@@ -67,7 +67,7 @@ func read(o options) (*data, error) {
 		}
 	} else {
 		random := rand.New(rand.NewPCG(o.seed, 5))
-		for range d.images.Len() * int(d.pixels()) {
+		for range d.images.Len() * d.pixels() {
 			strange.Pixels = append(strange.Pixels, random.Float64())
 		}
 	}
@@ -77,7 +77,7 @@ func read(o options) (*data, error) {
 }
 
 func set(d mnist.Data) (classify.Set, error) {
-	x, err := torch.FromSliceOn(torch.CPU, gotch.Float, d.Pixels, int(d.Len()), int(d.Side)*int(d.Side))
+	x, err := torch.FromSliceOn(torch.CPU, gotch.Float, d.Pixels, d.Len(), d.Side*d.Side)
 	return classify.Set{X: x, Labels: d.Labels}, err
 }
 

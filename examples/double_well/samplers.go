@@ -64,7 +64,7 @@ func (s sampler) start(chains int, seed uint64) (infer.Params, error) {
 		return infer.NewParams(layout, []float64{mode, mode})
 	}
 	// The chains have the streams 0 to chains − 1.
-	flat, err := torch.NewSource(seed, uint64(chains)).Normal([]int{int(chains), dim}, gotch.Double, torch.CPU)
+	flat, err := torch.NewSource(seed, uint64(chains)).Normal([]int{chains, dim}, gotch.Double, torch.CPU)
 	return infer.Params{Layout: layout, Flat: flat}, err
 }
 
@@ -81,9 +81,9 @@ func (s sampler) run(ctx context.Context, steps int, chains int, seed uint64) (o
 	if err != nil {
 		return outcome{}, err
 	}
-	o := infer.Options{Chains: chains, Warmup: int(steps) - 1, Draws: 1, Thin: 1, Seed: seed}
+	o := infer.Options{Chains: chains, Warmup: steps - 1, Draws: 1, Thin: 1, Seed: seed}
 	if s.serial {
-		o.Chains, o.Warmup, o.Draws, o.Thin = 1, infer.None, int(steps), 1
+		o.Chains, o.Warmup, o.Draws, o.Thin = 1, infer.None, steps, 1
 	}
 	if o.Warmup == 0 {
 		o.Warmup = infer.None

@@ -26,7 +26,7 @@ func regression(columns int, scale float64) ppl.Model {
 		if scale == 0 {
 			s = c.Sample("scale", dist.HalfNormal(1))
 		}
-		w := c.Sample("w", dist.Normal(0, s).Expand(int(columns)))
+		w := c.Sample("w", dist.Normal(0, s).Expand(columns))
 		x := c.Data("x").Slice(-1, 0, columns)
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.BernoulliLogits(x.MatMul(w)), c.Data("y")) })
 	}

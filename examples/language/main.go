@@ -65,7 +65,7 @@ func regimes(c *ppl.Ctx) {
 	y := c.Data("y")
 	up := torch.Stack(0, torch.Of(1).Sub(stay), stay) // the probability of state 1 after 0, and after 1
 	state := torch.Of(0)
-	c.Markov(int(y.Shape()[0]), func(c *ppl.Ctx, t int) {
+	c.Markov(y.Shape()[0], func(c *ppl.Ctx, t int) {
 		state = c.Sample("state", dist.Bernoulli(up.Take(state)))
 		c.Observe("y", dist.Normal(level.Take(state), 1), y.At(t))
 	})
@@ -85,7 +85,7 @@ func volatility(c *ppl.Ctx) {
 	base := c.Sample("base", dist.HalfNormal(1))
 	weights := c.Sample("weights", dist.Dirichlet(torch.Zeros(3).Add(1))) // of last return, last variance, neither
 	y := c.Data("returns")
-	n := int(y.Shape()[0])
+	n := y.Shape()[0]
 	_, variance := c.Scan(n, []torch.Tensor{base}, func(c *ppl.Ctx, t int, carry []torch.Tensor) (
 		next []torch.Tensor, out torch.Tensor) {
 		v := carry[0]

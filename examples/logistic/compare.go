@@ -53,7 +53,7 @@ func disagreement(data infer.Batch, points int, seed uint64) (greatest float64, 
 	for _, batches := range []infer.Batches{infer.Full(data), parts} {
 		err := torch.Do(func(*torch.Scope) error {
 			batch := torch.Must(batches.Next())
-			flat := torch.Must(torch.NewSource(seed, 0).Normal([]int{int(points), features}, gotch.Double, torch.CPU))
+			flat := torch.Must(torch.NewSource(seed, 0).Normal([]int{points, features}, gotch.Double, torch.CPU))
 			at := infer.Params{Layout: byHand.Layout(), Flat: flat}
 			one := torch.Must(valueAndGrad(byHand.Target(), at, batch))
 			two := torch.Must(valueAndGrad(compiled.Target(), at, batch))

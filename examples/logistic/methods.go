@@ -28,7 +28,7 @@ type fit struct {
 func fits(scale float64) []fit {
 	long := func(updates int) int { return max(10, int(float64(updates)*scale)) }
 	// The learning rate falls to zero, so that the noise of the gradients does not stay in the fit.
-	falling := optim.Adam{LR: infer.Linear(0.02, 0, 0, int(long(3_000)))}
+	falling := optim.Adam{LR: infer.Linear(0.02, 0, 0, long(3_000))}
 	return []fit{
 		{name: "map", title: "MAP (SGD with momentum)",
 			method: optim.SGD{LR: infer.Constant(1), Momentum: 0.9},

@@ -103,7 +103,7 @@ func (a *adapted) fit(ctx context.Context, prior func(infer.Params) torch.Tensor
 	if err != nil {
 		return at, err
 	}
-	n, updates := data["x"].Shape()[0], a.Episode*int(last-first+1)
+	n, updates := data["x"].Shape()[0], a.Episode*(last-first+1)
 	return climb(ctx, posterior(a.adapter.Forward, prior, n), from, data, updates, a.Batch, a.EpisodeLR, a.seed, nil)
 }
 
@@ -197,7 +197,7 @@ func remember(f forward, before infer.State, at infer.Params, data infer.Batch) 
 		to := min(from+part, n)
 		b := infer.Batch{}
 		for name, t := range data {
-			b[name] = t.Slice(0, int(from), int(to))
+			b[name] = t.Slice(0, from, to)
 		}
 		state, _, err = transform.Update(state, b)
 	}

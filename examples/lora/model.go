@@ -70,7 +70,7 @@ func climb(ctx context.Context, target infer.Target, start infer.Params, data in
 		return infer.Params{}, err
 	}
 	r, err := infer.Run(ctx, infer.Handwritten(target, start, data), optim.Adam{LR: infer.Linear(lr, 0, 0, updates)},
-		infer.Options{Chains: 1, Warmup: int(updates), Draws: infer.None, Start: start, Batches: batches, Seed: seed,
+		infer.Options{Chains: 1, Warmup: updates, Draws: infer.None, Start: start, Batches: batches, Seed: seed,
 			Observer: infer.Silent, Checkpoint: checkpoint})
 	if err != nil {
 		return infer.Params{}, err
@@ -95,7 +95,7 @@ func (m *language) base(ctx context.Context, s settings, texts map[string]text, 
 		return nil, err
 	}
 	n := data["x"].Shape()[0]
-	at, err := climb(ctx, posterior(m.net.Forward, normal(1), int(n)), start, data, s.Base, s.Batch, 3e-3, s.Seed,
+	at, err := climb(ctx, posterior(m.net.Forward, normal(1), n), start, data, s.Base, s.Batch, 3e-3, s.Seed,
 		&infer.Checkpoint{Dir: dir, Resume: true, Every: 100, Model: identity})
 	return &trained{at: at}, err
 }

@@ -74,7 +74,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 	}
 	var groups [2]infer.Batch
 	for i, t := range [][]int{known, strange} {
-		stride := max(1, (len(t)-m.length-1)/int(s.Windows))
+		stride := max(1, (len(t)-m.length-1)/s.Windows)
 		if groups[i], err = windows(t, m.length, stride); err != nil {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		return nil, err
 	}
 	// The data are characters: all steps are those of the mean over them.
-	characters := int(n) * m.length
+	characters := n * m.length
 	prior := normal(priorSD)
 	target := infer.Mean(func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		value, aux := part(p, b)
@@ -108,7 +108,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 		}
 		r, err := infer.Run(ctx, infer.Handwritten(target, start, data), sgmcmc.SymplecticSGHMC{LR: infer.Constant(s.LR),
 			Momentum: infer.Constant(0.9), Temperature: infer.Constant(temperature)}, infer.Options{Chains: chains,
-			Warmup: int(burn), Draws: int(draws), Thin: int(thin), Batches: batches, Seed: seed, Observer: infer.Silent,
+			Warmup: burn, Draws: draws, Thin: thin, Batches: batches, Seed: seed, Observer: infer.Silent,
 			Checkpoint: &infer.Checkpoint{Dir: filepath.Join(dir, strings.ReplaceAll(name, " ", "_")), Resume: true, Every: 10,
 				Model: identity}})
 		if err != nil {
@@ -166,7 +166,7 @@ func (m *language) outliers(ctx context.Context, s settings, base *trained, text
 func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detection, err error) {
 	for g, b := range groups {
 		n := b["x"].Shape()[0]
-		length := int(m.length)
+		length := m.length
 		predictive, err := score.NewPredictive(n*length, vocab)
 		if err != nil {
 			return d, err
@@ -217,7 +217,7 @@ func tokensOf(t torch.Tensor) ([]int, error) {
 	values, err := torch.ToSlice[int](t)
 	out := make([]int, len(values))
 	for i, v := range values {
-		out[i] = int(v)
+		out[i] = v
 	}
 	return out, err
 }

@@ -92,7 +92,7 @@ func TestElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	shape, err := torch.Shape(predicted)
 	require.NoError(t, err)
-	require.Equal(t, []int{int(posterior.Total()), 2}, shape)
+	require.Equal(t, []int{posterior.Total(), 2}, shape)
 	values, err := torch.ToSlice[float64](predicted)
 	require.NoError(t, err)
 	var at [2]float64

@@ -117,7 +117,7 @@ func table(ctx context.Context, out io.Writer) ([]ratio, error) {
 		if err != nil {
 			return nil, err
 		}
-		passes := (options.Warmup + options.Draws*options.Thin) * int(s.size) / n
+		passes := (options.Warmup + options.Draws*options.Thin) * s.size / n
 		fmt.Fprintf(out, "%-27s %.2f ± %.2f                     %d\n", s.name, r.sd, r.sdError, passes)
 		ratios = append(ratios, r)
 		if err := diagnose(&diagnoses, s.name, posterior); err != nil {

@@ -126,7 +126,7 @@ const band95 = 1.959963984540054 // standard deviations
 // follow updates a filter with one game after another, and predicts each before it is played. This is the whole of the
 // contract: build, init, update.
 func follow(f filter, l league) (p path, err error) {
-	transform, err := f.method(func(step int) float64 { return walkSD * math.Sqrt(l.gap(int(step))) }).Build(
+	transform, err := f.method(func(step int) float64 { return walkSD * math.Sqrt(l.gap(step)) }).Build(
 		infer.Target{})
 	if err != nil {
 		return p, err

@@ -59,8 +59,8 @@ func simulate(seed uint64, quick bool) (l league, err error) {
 	var steps, uniform []float64
 	err = torch.Do(func(*torch.Scope) error {
 		source := torch.NewSource(seed, 0)
-		z := torch.Must(source.Normal([]int{int(n * teams)}, gotch.Double, torch.CPU))
-		u := torch.Must(source.Uniform([]int{int(n * teams / 2)}, gotch.Double, torch.CPU))
+		z := torch.Must(source.Normal([]int{n * teams}, gotch.Double, torch.CPU))
+		u := torch.Must(source.Uniform([]int{n * teams / 2}, gotch.Double, torch.CPU))
 		steps = torch.Must(torch.ToSlice[float64](z))
 		uniform, err = torch.ToSlice[float64](u)
 		return err

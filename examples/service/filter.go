@@ -83,7 +83,7 @@ func newFilter(d *draws.Draws, columns []string, file string) (*filter, error) {
 	}
 	f.noise = stat.Mean(values[f.k], nil)
 	var err error
-	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {int(f.k)}}); err != nil {
+	if f.layout, err = infer.NewLayout(infer.Shapes{"w": {f.k}}); err != nil {
 		return nil, err
 	}
 	start, err := f.square(covariance)
@@ -156,7 +156,7 @@ func (s *stored) read(text []byte) error {
 
 // square is a matrix of k rows.
 func (f *filter) square(values []float64) (torch.Tensor, error) {
-	return torch.FromSlice(values, int(f.k), int(f.k))
+	return torch.FromSlice(values, f.k, f.k)
 }
 
 // errNotFinite is the error of data that are too large to be computed with. Nothing has changed then.
@@ -190,7 +190,7 @@ func (f *filter) observe(key string, x [][]float64, y []float64) (updates int, e
 		for _, row := range x {
 			flat = append(append(flat, 1), row...)
 		}
-		design := torch.New(flat, len(x), int(f.k))
+		design := torch.New(flat, len(x), f.k)
 		target := torch.New(y)
 		after, info, err := f.transform.Update(state, infer.Batch{"design": design, "y": target})
 		if err != nil {

@@ -20,7 +20,7 @@ type images struct {
 
 // tensor is the images from to to, of shape [n, side²].
 func (x images) tensor(from, to int) (infer.Batch, error) {
-	t, err := torch.FromSlice(x.pixels[from*side*side:to*side*side], int(to-from), side*side)
+	t, err := torch.FromSlice(x.pixels[from*side*side:to*side*side], to-from, side*side)
 	return infer.Batch{"x": t}, err
 }
 

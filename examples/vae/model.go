@@ -35,10 +35,10 @@ func newAutoencoder(o options, n int) (*autoencoder, error) {
 			w[i] = float32(r.NormFloat64() * math.Sqrt(1/float64(in)))
 		}
 		if err == nil {
-			v.start[name+".weight"], err = torch.FromSlice(w, int(in), int(out))
+			v.start[name+".weight"], err = torch.FromSlice(w, in, out)
 		}
 		if err == nil {
-			v.start[name+".bias"], err = torch.FromSlice(b, int(out))
+			v.start[name+".bias"], err = torch.FromSlice(b, out)
 		}
 	}
 	layer("encode.hidden", side*side, o.hidden)
@@ -77,7 +77,7 @@ func (v *autoencoder) weights(c *ppl.Ctx) network {
 
 // model draws z for each image, and its pixels.
 func (v *autoencoder) model(c *ppl.Ctx) {
-	c.Plate("images", int(v.n), func(c *ppl.Ctx) {
+	c.Plate("images", v.n, func(c *ppl.Ctx) {
 		z := c.Sample("z", dist.Independent(dist.Normal(v.zero, 1), 1))
 		pixels := v.weights(c).decode(z)
 		c.Observe("x", dist.Independent(dist.BernoulliLogits(pixels), 1), c.Data("x"))
@@ -87,7 +87,7 @@ func (v *autoencoder) model(c *ppl.Ctx) {
 // guide reads the images.
 func (v *autoencoder) guide(c *ppl.Ctx) {
 	mean, sd := v.weights(c).encode(c.Data("x"))
-	c.Plate("images", int(v.n), func(c *ppl.Ctx) {
+	c.Plate("images", v.n, func(c *ppl.Ctx) {
 		c.Sample("z", dist.Independent(dist.Normal(mean, sd), 1))
 	}, ppl.Minibatch)
 }
@@ -110,7 +110,7 @@ func (v *autoencoder) fit(ctx context.Context, w io.Writer, train, test images) 
 	if err != nil {
 		return svi.State{}, err
 	}
-	batches, err := infer.Minibatches(all, infer.MinibatchOptions{Size: int(v.batch), Seed: v.seed, DropLast: true})
+	batches, err := infer.Minibatches(all, infer.MinibatchOptions{Size: v.batch, Seed: v.seed, DropLast: true})
 	if err != nil {
 		return svi.State{}, err
 	}
@@ -124,7 +124,7 @@ func (v *autoencoder) fit(ctx context.Context, w io.Writer, train, test images) 
 	var failed error
 	observer := infer.ObserverFunc(func(p infer.Progress) {
 		mean += p.Info.Stats["nelbo"][0] / float64(v.n) / float64(epoch)
-		if p.Step%int(epoch) != 0 || failed != nil {
+		if p.Step%epoch != 0 || failed != nil {
 			return
 		}
 		state, ok := p.State.(svi.State)
@@ -133,7 +133,7 @@ func (v *autoencoder) fit(ctx context.Context, w io.Writer, train, test images) 
 		}
 		var bound float64
 		if bound, failed = v.bound(state, svi.MeanField{}, held, 1); failed == nil {
-			fmt.Fprintf(w, "%5d %6.2f %6.2f %8.0f\n", p.Step/int(epoch), mean, -bound, time.Since(began).Seconds())
+			fmt.Fprintf(w, "%5d %6.2f %6.2f %8.0f\n", p.Step/epoch, mean, -bound, time.Since(began).Seconds())
 		}
 		mean = 0
 	})

@@ -37,8 +37,8 @@ func (v *autoencoder) pictures(w io.Writer, state svi.State, test images) error 
 	var drawn, back []float32
 	err = torch.Do(func(*torch.Scope) error {
 		streams := torch.NewStreams(v.seed, 1)
-		z := torch.Must(streams.Normal([]int{columns * columns, int(v.latent)}, gotch.Float, torch.CPU))
-		z = z.Reshape(columns*columns, int(v.latent))
+		z := torch.Must(streams.Normal([]int{columns * columns, v.latent}, gotch.Float, torch.CPU))
+		z = z.Reshape(columns*columns, v.latent)
 		drawn = torch.Must(torch.ToSlice[float32](net.decode(z).Sigmoid()))
 		mean, _ := net.encode(held.Get("x"))
 		back, err = torch.ToSlice[float32](net.decode(mean).Sigmoid())

@@ -93,7 +93,7 @@ func TestDiagonalsOfATextNetwork(t *testing.T) {
 	p, b := textNetwork(t)
 	outer := softmaxes("", classes).outer
 	f := curvature.Likelihood(textForward, outer)
-	d := int(p.Layout.Dim())
+	d := p.Layout.Dim()
 	t.Logf("%d parameters, %.1f MB", d, float64(d)*4e-6)
 	gradient, err := infer.NewGradient(infer.Sum(func(p infer.Params, b infer.Batch) (torch.Tensor,
 		infer.Aux) {

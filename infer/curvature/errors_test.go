@@ -330,9 +330,9 @@ func TestWhatDoesNotFitIsRefused(t *testing.T) {
 	d := len(m.flat)
 	need := 8 * (7*6*(1+6) + 4*d + 6*2*d)
 	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p),
-		curvature.LinearizedOptions{Memory: int(need - 1)})
+		curvature.LinearizedOptions{Memory: need - 1})
 	refused(t, err, "Linearized", "covariances of shape [7, 6, 6] with the Jacobian of a datum, [6, 33], takes")
-	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: int(need)})
+	_, _, err = curvature.Linearized(a.forward, a.p, a.b, ones(a.p), curvature.LinearizedOptions{Memory: need})
 	require.NoError(t, err)
 }
 

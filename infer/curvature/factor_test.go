@@ -143,7 +143,7 @@ func TestOuterRoot(t *testing.T) {
 		m := newNetwork(t, k)
 		a := given(t, m)
 		z := m.forward(a.p, a.b).T()
-		c := int(k.c())
+		c := k.c()
 		root, signs, err := curvature.Outer(m.outer).Root(torch.Of(z), a.b)
 		require.NoError(t, err, k.name)
 		assert.Equal(t, []int{7, c, c}, shapeOf(root))
@@ -152,13 +152,13 @@ func TestOuterRoot(t *testing.T) {
 			right = root.Mul(signs.Unsqueeze(2).T())
 		}
 		got := floats(root.T().MustTranspose(1, 2, false).MustBmm(right.T(), false))
-		outputs, data := rows(floats(z), int(c)), rows(floats(a.b["y"]), len(floats(a.b["y"]))/7)
+		outputs, data := rows(floats(z), c), rows(floats(a.b["y"]), len(floats(a.b["y"]))/7)
 		for i := range 7 {
 			var want []float64
 			for _, row := range k.h(outputs[i], data[i]) {
 				want = append(want, row...)
 			}
-			near(t, want, got[i*int(c*c):(i+1)*int(c*c)], 1e-12, "%s", k.name)
+			near(t, want, got[i*(c*c):(i+1)*(c*c)], 1e-12, "%s", k.name)
 		}
 	}
 	negative := curvature.Outer(func(z torch.Tensor, b infer.Batch) torch.Tensor { return z.Square() })

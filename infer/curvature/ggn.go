@@ -90,7 +90,7 @@ func (q *problem) outerHessians(outer Outer, z torch.Tensor, b infer.Batch, rows
 	s := q.score(outer, torch.Of(z.T().MustDetach(false)), b, rows)
 	columns := make([]torch.Tensor, c)
 	for k := range columns {
-		columns[k] = s.minusHessian(q.unit(rows, c, int(k))).Reshape(rows, c)
+		columns[k] = s.minusHessian(q.unit(rows, c, k)).Reshape(rows, c)
 	}
 	return torch.Stack(2, columns)
 }

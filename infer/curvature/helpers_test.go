@@ -88,7 +88,7 @@ type kind struct {
 	h     func(z, y []float64) (minus [][]float64) // −∂² log p/∂z²
 }
 
-func (k kind) c() int { return int(numel(k.shape)) }
+func (k kind) c() int { return numel(k.shape) }
 
 func numel(shape []int) int {
 	n := 1
@@ -120,7 +120,7 @@ func square(n int) [][]float64 {
 
 // softmaxes is categories over the last dimension of the outputs, independently for what is before.
 func softmaxes(name string, shape ...int) kind {
-	last := int(shape[len(shape)-1])
+	last := shape[len(shape)-1]
 	return kind{name: name, shape: shape, y: shape[:len(shape)-1], label: true,
 		outer: func(z torch.Tensor, b infer.Batch) torch.Tensor {
 			l := z.T().MustLogSoftmax(-1, z.T().DType(), false).MustGather(-1,
@@ -225,19 +225,19 @@ type network struct {
 func newNetwork(t testing.TB, k kind) network {
 	m := network{kind: k, in: 2, hidden: 3, n: 7}
 	m.x = numbers(m.n*m.in, 0)
-	m.y = numbers(m.n*int(numel(k.y)), 100)
+	m.y = numbers(m.n*numel(k.y), 100)
 	if k.label {
 		classes := 2
 		if len(k.shape) > 0 {
-			classes = int(k.shape[len(k.shape)-1])
+			classes = k.shape[len(k.shape)-1]
 		}
 		for i, v := range m.y {
 			m.y[i] = math.Floor((v + 1) / 2 * float64(classes))
 		}
 	}
 	m.layout = layoutOf(t, infer.Shapes{
-		"A": {int(m.in), int(m.hidden)}, "B": {int(m.hidden), int(m.c())}, "a": {int(m.hidden)},
-		"b": {int(m.c())},
+		"A": {m.in, m.hidden}, "B": {m.hidden, m.c()}, "a": {m.hidden},
+		"b": {m.c()},
 	})
 	m.flat = numbers(m.layout.Dim(), 50)
 	return m
@@ -246,7 +246,7 @@ func newNetwork(t testing.TB, k kind) network {
 func (m network) point(t testing.TB) infer.Params { return pointOf(t, m.layout, m.flat...) }
 
 func (m network) batch() infer.Batch {
-	return infer.Batch{"x": vec(m.x, int(m.n), int(m.in)), "y": vec(m.y, append([]int{int(m.n)}, m.kind.y...)...)}
+	return infer.Batch{"x": vec(m.x, m.n, m.in), "y": vec(m.y, append([]int{m.n}, m.kind.y...)...)}
 }
 
 func (m network) forward(p infer.Params, b infer.Batch) torch.Tensor {
@@ -285,7 +285,7 @@ func (m network) output(flat []float64, i int) []float64 {
 
 // datum is y_i.
 func (m network) datum(i int) []float64 {
-	k := int(numel(m.kind.y))
+	k := numel(m.kind.y)
 	return m.y[i*k : (i+1)*k]
 }
 
@@ -433,7 +433,7 @@ func in32(b infer.Batch) infer.Batch {
 func options(d int, result int) []curvature.Options {
 	var out []curvature.Options
 	for _, r := range []int{1, 2, 5} {
-		out = append(out, curvature.Options{Memory: int(8*(result+r*4*d) + 8*d)})
+		out = append(out, curvature.Options{Memory: 8*(result+r*4*d) + 8*d})
 	}
 	return append(out, curvature.Options{})
 }

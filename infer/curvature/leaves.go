@@ -34,7 +34,7 @@ func (l leaves) gradient(y, u torch.Tensor, keep bool) []torch.Tensor {
 	}
 	from := 0
 	for i, site := range l[:n] {
-		size := int(site.Numel())
+		size := site.Numel()
 		switch {
 		case whole != nil && g[i] != nil:
 			g[i] = g[i].MustAdd(whole.MustNarrow(0, int64(from), int64(size), false), false)

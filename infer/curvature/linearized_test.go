@@ -55,7 +55,7 @@ func TestLinearizedIsJSigmaJ(t *testing.T) {
 			wantLow = append(wantLow, sandwich(j, lowSigma)...)
 		}
 		row := 8 * (4*d + 2*c*d + m.n*c*(1+c))
-		for _, memory := range []int{0, int(row), int(2 * row)} {
+		for _, memory := range []int{0, row, 2 * row} {
 			for _, sd := range []float64{0, 0.3} {
 				o := curvature.LinearizedOptions{Memory: memory, NoiseSD: sd}
 				noisy := func(cov []float64) []float64 {
@@ -69,17 +69,17 @@ func TestLinearizedIsJSigmaJ(t *testing.T) {
 				}
 				z, cov, err := curvature.Linearized(m.forward, p, b, vec(variance), o)
 				require.NoError(t, err)
-				require.Equal(t, []int{int(m.n), int(c)}, shapeOf(z))
-				require.Equal(t, []int{int(m.n), int(c), int(c)}, shapeOf(cov))
+				require.Equal(t, []int{m.n, c}, shapeOf(z))
+				require.Equal(t, []int{m.n, c, c}, shapeOf(cov))
 				near(t, mean, floats(z), 1e-14, "mean, %+v", o)
 				near(t, noisy(wantDiag), floats(cov), 10*differences, "diagonal, %+v", o)
-				z, cov, err = curvature.Linearized(m.forward, p, b, vec(fullSigma, int(d), int(d)), o)
+				z, cov, err = curvature.Linearized(m.forward, p, b, vec(fullSigma, d, d), o)
 				near(t, mean, must(t, z, err), 1e-14, "mean, %+v", o)
 				near(t, noisy(wantFull), floats(cov), 10*differences, "dense, %+v", o)
-				z, cov, err = curvature.LinearizedFactor(m.forward, p, b, vec(full, int(d), int(d)), o)
+				z, cov, err = curvature.LinearizedFactor(m.forward, p, b, vec(full, d, d), o)
 				near(t, mean, must(t, z, err), 1e-14, "mean, %+v", o)
 				near(t, noisy(wantFull), floats(cov), 10*differences, "factor, %+v", o)
-				_, cov, err = curvature.LinearizedFactor(m.forward, p, b, vec(low, int(d), 2), o)
+				_, cov, err = curvature.LinearizedFactor(m.forward, p, b, vec(low, d, 2), o)
 				near(t, noisy(wantLow), must(t, cov, err), 10*differences, "low rank, %+v", o)
 			}
 		}
@@ -120,7 +120,7 @@ func TestLinearizedIsExactForALinearModel(t *testing.T) {
 			}
 		}
 	}
-	z, cov, err := curvature.Linearized(m.forward, m.point(t), m.batch(), vec(sigma, int(d), int(d)),
+	z, cov, err := curvature.Linearized(m.forward, m.point(t), m.batch(), vec(sigma, d, d),
 		curvature.LinearizedOptions{})
 	near(t, mean, must(t, z, err), 1e-15, "mean")
 	near(t, want, must(t, cov, err), 1e-14, "covariance")

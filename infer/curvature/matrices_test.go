@@ -34,7 +34,7 @@ func TestGradientsAreThoseOfSingleData(t *testing.T) {
 		for _, o := range options(len(m.flat), m.n*len(m.flat)) {
 			v, g, err := curvature.Gradients(m.density(), m.point(t), m.batch(), o)
 			require.NoError(t, err)
-			require.Equal(t, []int{int(m.n), len(m.flat)}, shapeOf(g))
+			require.Equal(t, []int{m.n, len(m.flat)}, shapeOf(g))
 			near(t, values, floats(v), 1e-14, "values, %+v", o)
 			for i, row := range rows(floats(g), len(m.flat)) {
 				near(t, want[i], row, differences, "gradient of datum %d, %+v", i, o)
@@ -120,9 +120,9 @@ func TestCoupledDensityIsNotConcave(t *testing.T) {
 func TestGGNIsTheConditionalFisher(t *testing.T) {
 	for _, k := range []kind{bernoulli, softmaxes("softmax [n, 3]", 3), softmaxes("softmaxes [n, 2, 3]", 2, 3)} {
 		m := newNetwork(t, k)
-		places, classes := int(numel(k.y)), 2
+		places, classes := numel(k.y), 2
 		if len(k.shape) > 0 {
-			classes = int(k.shape[len(k.shape)-1])
+			classes = k.shape[len(k.shape)-1]
 		}
 		d := len(m.flat)
 		want, mass := make([]float64, d*d), 0.0
@@ -166,7 +166,7 @@ type linear struct {
 
 func newLinear(t testing.TB, n, in, c int) linear {
 	m := linear{n: n, in: in, c: c, x: numbers(n*in, 3), y: numbers(n, 400),
-		layout: layoutOf(t, infer.Shapes{"w": {int(in), int(c)}})}
+		layout: layoutOf(t, infer.Shapes{"w": {in, c}})}
 	m.flat = numbers(in*c, 20)
 	return m
 }
@@ -174,7 +174,7 @@ func newLinear(t testing.TB, n, in, c int) linear {
 func (m linear) point(t testing.TB) infer.Params { return pointOf(t, m.layout, m.flat...) }
 
 func (m linear) batch() infer.Batch {
-	return infer.Batch{"x": vec(m.x, int(m.n), int(m.in)), "y": vec(m.y)}
+	return infer.Batch{"x": vec(m.x, m.n, m.in), "y": vec(m.y)}
 }
 
 func (m linear) forward(p infer.Params, b infer.Batch) torch.Tensor {
@@ -356,8 +356,8 @@ func TestRowsFitIntoMemory(t *testing.T) {
 		calls++
 		return m.forward(p, b)
 	}
-	for rows := 1; rows <= int(m.n); rows++ {
-		blocks := (m.n + int(rows) - 1) / int(rows)
+	for rows := 1; rows <= m.n; rows++ {
+		blocks := (m.n + rows - 1) / rows
 		calls = 0
 		x, err := curvature.FisherDiag(curvature.Likelihood(forward, m.outer), p, b,
 			curvature.Options{Memory: 8 * (d + rows*4*d)})
@@ -439,10 +439,10 @@ func TestHessianAgainstDifferences(t *testing.T) {
 		}
 		// Differences of differences: rounding of 1e-16/h² and more.
 		const tol = 1e-8
-		for _, o := range []curvature.Options{{}, {Memory: int(8*d*d + 8)}, {Memory: int(8 * (d*d + 4*4*d*(1+m.n)))}} {
+		for _, o := range []curvature.Options{{}, {Memory: 8*d*d + 8}, {Memory: 8 * (d*d + 4*4*d*(1+m.n))}} {
 			x, err := curvature.Hessian(m.logPosterior, p, b, o)
 			near(t, want, must(t, x, err), tol, "Hessian, %+v", o)
-			o.Memory -= int(8 * (d*d - d))
+			o.Memory -= 8 * (d*d - d)
 			x, err = curvature.HessianDiag(m.logPosterior, p, b, curvature.Options{Memory: max(o.Memory, 0)})
 			near(t, diagonal(want), must(t, x, err), tol, "HessianDiag, %+v", o)
 		}
@@ -490,7 +490,7 @@ func TestBlocksDoNotChangeNumbers(t *testing.T) {
 		a := given(t, m)
 		x, err := c.f(a)
 		whole := must(t, x, err)
-		for memory := 1; memory < int(8*4*d*m.n*(m.n+2)); memory += int(16 * d) {
+		for memory := 1; memory < (8 * 4 * d * m.n * (m.n + 2)); memory += 16 * d {
 			a.o.Memory = max(memory, 8*36)
 			x, err := c.f(a)
 			near(t, whole, must(t, x, err), 1e-14, "%s in %d bytes", c.name, memory)

@@ -32,7 +32,7 @@ func (o Outer) Root(z torch.Tensor, b infer.Batch) (root, signs torch.Tensor, er
 	err = torch.Do(func(scope *torch.Scope) error {
 		defer ts.KelvinSetGradMode(ts.KelvinSetGradMode(true))
 		q := outerProblem(o, z, b)
-		c := int(z.Numel()) / q.n
+		c := z.Numel() / q.n
 		h := finite("the second derivative of the outer density", q.outerHessians(o, z, b, q.n, c))
 		values, vectors := eigen(h, q.n, c)
 		values = cleaned(values, c)

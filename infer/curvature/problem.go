@@ -72,7 +72,7 @@ func newProblem(p infer.Params, b infer.Batch, o Options) *problem {
 	if err != nil {
 		fail("params: %w", err)
 	}
-	d := int(p.Layout.Dim())
+	d := p.Layout.Dim()
 	if len(shape) == 2 && shape[1] == d {
 		fail("the params have shape %v, a chain axis: curvature is at a single point of shape [%d], so take one chain: %w",
 			shape, d, infer.ErrLayout)
@@ -232,7 +232,7 @@ func (q *problem) at(flat torch.Tensor) infer.Params {
 // width is the numbers of a row of gradients.
 func (q *problem) width() int {
 	if q.tables != nil {
-		return int(q.tables.layout.Dim())
+		return q.tables.layout.Dim()
 	}
 	return q.d
 }

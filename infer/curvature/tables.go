@@ -66,7 +66,7 @@ func newTables(p infer.Params, b infer.Batch, names map[string]string) *tables {
 		part := part{whole: s, small: t.layout.Sites[i], batch: names[s.Name]}
 		if part.batch != "" {
 			part.rows, part.picks, part.index = s.Shape[0], picks[s.Name], len(t.picked)
-			part.width = int(s.Size) / s.Shape[0]
+			part.width = s.Size / s.Shape[0]
 			t.picked = append(t.picked, torch.Tensor{})
 		}
 		t.parts = append(t.parts, part)
@@ -108,10 +108,10 @@ func firsts(numbers torch.Tensor, picks int) torch.Tensor {
 		for i, number := range v[from : from+picks] {
 			first, ok := seen[number]
 			if !ok {
-				first = int(i)
+				first = i
 				seen[number] = first
 			}
-			v[from+int(i)] = first
+			v[from+i] = first
 		}
 	}
 	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(numbers)), gotch.Int64, v, numbers.Shape()...))

@@ -171,7 +171,7 @@ func (o *options) given(p infer.Params) (cov, root torch.Tensor) {
 	if err != nil {
 		approx.Fail("%s: InitCov: %w", o.name, err)
 	}
-	if d := int(p.Layout.Dim()); !slices.Equal(shape, []int{d, d}) {
+	if d := p.Layout.Dim(); !slices.Equal(shape, []int{d, d}) {
 		approx.Try(&infer.FieldError{Type: o.name, Field: "InitCov", Value: fmt.Sprintf("of shape %v", shape),
 			Allowed: fmt.Sprintf("it must be of shape [%d, %d]", d, d)})
 	}

@@ -112,12 +112,12 @@ func (s DiagState) from(mean, precision torch.Tensor) DiagState {
 }
 
 func (s DiagState) deviations(z torch.Tensor) torch.Tensor {
-	sd := s.Variance.Sqrt().Reshape(int(s.Params.Chains()), -1, 1).T()
+	sd := s.Variance.Sqrt().Reshape(s.Params.Chains(), -1, 1).T()
 	return z.Mul(sd)
 }
 
 func (s DiagState) logDet() []float64 {
-	logs := s.Variance.Reshape(int(s.Params.Chains()), -1).Log().T()
+	logs := s.Variance.Reshape(s.Params.Chains(), -1).Log().T()
 	sum := logs.MustSumDimIntlist([]int64{1}, false, logs.DType(), false)
 	return torch.Must(torch.ToSlice[float64](torch.Of(sum.MustMulScalar(ts.FloatScalar(0.5), false))))
 }

@@ -192,7 +192,7 @@ func (t *filter[S]) Sample(state infer.State, n int, streams *torch.Streams) (in
 		return infer.Params{}, err
 	}
 	p := s.Position()
-	out, err := method.DrawGaussians(p, n, int(p.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor, error) {
+	out, err := method.DrawGaussians(p, n, p.Layout.Dim(), streams, func(eps torch.Tensor) (torch.Tensor, error) {
 		return approx.T(s.deviations(approx.T(eps))), nil
 	})
 	if err != nil {
@@ -209,7 +209,7 @@ func (t *filter[S]) Notes(state infer.State, run infer.RunSummary) []draws.Note 
 	}
 	p := s.Position()
 	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: 1, Batch: run.Batch, Mean: p,
-		Width: int(p.Layout.Dim()),
+		Width: p.Layout.Dim(),
 		Map: func(eps torch.Tensor) (torch.Tensor, torch.Tensor, error) {
 			return approx.T(s.deviations(approx.T(eps))), approx.Standard(eps, s.logDet()), nil
 		},

@@ -33,7 +33,7 @@ func rows(x, y []float64, order []int) infer.Batch {
 	for _, i := range order {
 		xs, ys = append(xs, x[i*d:(i+1)*d]...), append(ys, y[i])
 	}
-	return infer.Batch{"x": torch.Of(vector(xs, len(order), int(d))), "y": torch.Of(vector(ys))}
+	return infer.Batch{"x": torch.Of(vector(xs, len(order), d)), "y": torch.Of(vector(ys))}
 }
 
 // The posterior of linear regression with a Gaussian prior is known, and the filter reaches it exactly, in any order of

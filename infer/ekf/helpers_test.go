@@ -72,7 +72,7 @@ func logisticData(seed int, n, d int) (x, y []float64, b infer.Batch) {
 			y[i] = 1
 		}
 	}
-	return x, y, infer.Batch{"x": torch.Of(vector(x, int(n), int(d))), "y": torch.Of(vector(y))}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, n, d)), "y": torch.Of(vector(y))}
 }
 
 // logisticScores are the gradients (y − σ(xᵀw)) x of the data, and the mean log likelihood, in plain Go.

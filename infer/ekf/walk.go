@@ -76,7 +76,7 @@ func positive(name, field string, given torch.Tensor, p infer.Params, chains, ze
 		approx.Fail("%s: %s: %w", name, field, err)
 	}
 	d, want := p.Layout.Dim(), p.Flat.Shape()
-	if !slices.Equal(shape, []int{int(d)}) && !(chains && slices.Equal(shape, want)) {
+	if !slices.Equal(shape, []int{d}) && !(chains && slices.Equal(shape, want)) {
 		allowed := fmt.Sprintf("it must be of shape [%d], one number for each parameter", d)
 		if chains && len(want) == 2 {
 			allowed += fmt.Sprintf(", or %v", want)

@@ -60,7 +60,7 @@ func (c wide) data() (x, y []float64) {
 func (c wide) run(t testing.TB, m infer.Method, x, y []float64, size, n int) ekf.DenseState {
 	t.Helper()
 	transform := build(t, m, nil)
-	s := begin(t, transform, must(params(layout(infer.Shapes{"w": {int(c.d)}}), make([]float64, c.d), 0).To(torch.CPU,
+	s := begin(t, transform, must(params(layout(infer.Shapes{"w": {c.d}}), make([]float64, c.d), 0).To(torch.CPU,
 		c.dtype)))
 	for from := 0; from < n; from += size {
 		order := make([]int, size)

@@ -184,7 +184,7 @@ func (b *bridge) ratios(g *mixture, x []float64) ([]float64, error) {
 		if err := b.e.Eval(x[:n], []float64{1}, &p); err != nil {
 			return nil, err
 		}
-		b.gradients += int(n / d)
+		b.gradients += n / d
 		for k, v := range p.LogP {
 			if math.IsNaN(v) {
 				v = math.Inf(-1)

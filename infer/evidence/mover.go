@@ -75,7 +75,7 @@ func (m *mover) eval(r *rows) error {
 		})
 	}
 	all.Wait() // a panic of the model is that of this goroutine, which the run makes an error
-	m.count += int(k)
+	m.count += k
 	return cmp.Or(errs...)
 }
 
@@ -221,7 +221,7 @@ func (s *numbers) uniforms(n int) ([]float64, error) { return s.read(n, s.Unifor
 func (s *numbers) read(n int,
 	f func(shape []int, dtype gotch.DType, device gotch.Device) (torch.Tensor, error)) (x []float64, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		t, err := f([]int{int(n)}, gotch.Double, torch.CPU)
+		t, err := f([]int{n}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}

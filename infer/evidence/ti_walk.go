@@ -252,7 +252,7 @@ func (w *walk) keep(accept []float64, spent int) error {
 		i := c*n + n - 1
 		stats := [3]float64{a.Rows.LogP[i], accept[i], a.Eps[n-1]}
 		err := w.job.Record(infer.Transition{Chain: c, Warmup: warm, X: a.Rows.X[i*d : (i+1)*d], Stats: stats[:],
-			Gradients: spent / int(w.chains), StepSize: a.Eps[n-1]})
+			Gradients: spent / w.chains, StepSize: a.Eps[n-1]})
 		if err != nil {
 			return err
 		}

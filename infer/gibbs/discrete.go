@@ -61,7 +61,7 @@ func (c Discrete) Build(target infer.Target) (infer.Transform, error) {
 	}
 	bare := target // which has values, though no gradients
 	bare.Program = nil
-	t := &discrete{target: bare, program: program, n: target.N(), warmup: int(warmup)}
+	t := &discrete{target: bare, program: program, n: target.N(), warmup: warmup}
 	t.rebuild = func(updates int) (infer.Transform, error) {
 		if c.Warmup = updates; updates == 0 {
 			c.Warmup = infer.None

@@ -19,7 +19,7 @@ import (
 func selection(p int) ppl.Model {
 	return func(c *ppl.Ctx) {
 		var w torch.Tensor
-		c.Plate("columns", int(p), func(c *ppl.Ctx) {
+		c.Plate("columns", p, func(c *ppl.Ctx) {
 			w = c.Sample("g", dist.Bernoulli(0.4)).Mul(c.Sample("b", dist.Normal(0, 1)))
 		})
 		c.Plate("rows", 0, func(c *ppl.Ctx) {
@@ -36,7 +36,7 @@ func selectionData(n, p int) (x, y []float64, data infer.Batch) {
 		}
 		y[i] += 0.5*x[i*p] - 0.4*x[i*p+3]
 	}
-	return x, y, infer.Batch{"x": matrix(x, int(n), int(p)), "y": vec(y)}
+	return x, y, infer.Batch{"x": matrix(x, n, p), "y": vec(y)}
 }
 
 // inclusion are the posterior probabilities of g, from all 2^p states: given g, y is normal with the covariance

@@ -175,7 +175,7 @@ func (v *visit) evaluate(f func(infer.Params) infer.Evaluation, n int,
 			set(rows[len(rows)-v.d:], k, j)
 		}
 	}
-	flat := torch.Must(like(v.params.Flat, rows, int(len(rows)/v.d), int(v.d)))
+	flat := torch.Must(like(v.params.Flat, rows, len(rows)/v.d, v.d))
 	return f(infer.Params{Layout: v.params.Layout, Flat: flat})
 }
 

@@ -105,9 +105,9 @@ func (d tempered) ValueAndGradAt(x, t, logp, grad []float64) error {
 // do calls f with the points as tensors.
 func (d density) do(x []float64, rows int, f func(infer.Params) error) error {
 	err := torch.Do(func(*torch.Scope) error {
-		shape := []int{int(d.Dim())}
+		shape := []int{d.Dim()}
 		if rows > 1 {
-			shape = []int{int(rows), int(d.Dim())}
+			shape = []int{rows, d.Dim()}
 		}
 		flat, err := torch.FromSliceOn(d.device, gotch.Double, x, shape...)
 		if err != nil {

@@ -205,7 +205,7 @@ func value(s infer.Schedule, i int) float64 {
 	if s == nil {
 		return 0
 	}
-	if v := s(int(i)); v != 0 {
+	if v := s(i); v != 0 {
 		return v
 	}
 	return -1 // which the kernel refuses

@@ -63,7 +63,7 @@ func spreadProgram(tb testing.TB, d int) (spread, infer.Program) {
 	for i := range density.inverse {
 		density.inverse[i] = 1 / (1 + 9*float64(i)/float64(d-1))
 	}
-	layout, err := infer.NewLayout(infer.Shapes{"x": {int(d)}})
+	layout, err := infer.NewLayout(infer.Shapes{"x": {d}})
 	require.NoError(tb, err)
 	start, err := infer.NewParams(layout, make([]float64, d))
 	require.NoError(tb, err)

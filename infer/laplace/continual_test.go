@@ -23,7 +23,7 @@ func checkLogPrior(t testing.TB, s infer.State, p *mat.SymDense, mean []float64)
 		require.NoError(t, err)
 		var points, want []float64
 		for k := range 3 {
-			x := normals(int(50+k), d)
+			x := normals(50+k, d)
 			delta := make([]float64, d)
 			for i := range x {
 				delta[i] = x[i] - mean[i]

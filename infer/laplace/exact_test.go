@@ -35,14 +35,14 @@ func TestLinearGaussianIsExact(t *testing.T) {
 	}{
 		"GGN": {laplace.DenseGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, false},
-		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), int(r.n)),
+		"Hessian of mean": {laplace.DenseHessian{}, infer.Mean(meanPosterior(each, normalPrior(lambda), n), r.n),
 			false},
-		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), int(r.n)),
+		"Hessian of sum": {laplace.DenseHessian{}, infer.Sum(sumPosterior(each, normalPrior(lambda), n), r.n),
 			false},
 		"Hessian of likelihood": {laplace.DenseHessian{PriorPrecision: laplace.Isotropic(lambda)},
 			infer.Mean(meanPosterior(each, func(p infer.Params) torch.Tensor {
 				return p.Flat.Sum().Mul(0)
-			}, n), int(r.n)), false},
+			}, n), r.n), false},
 		"diagonal GGN": {laplace.DiagGGN{Forward: linear, Outer: gaussianOuter(r.s),
 			PriorPrecision: laplace.Isotropic(lambda)}, infer.Target{}, true},
 	} {
@@ -115,7 +115,7 @@ func TestLogisticRegression(t *testing.T) {
 	y := make([]float64, n)
 	information, empirical := mat.NewSymDense(d, nil), mat.NewSymDense(d, nil)
 	for i := range n {
-		if normals(int(i), 1)[0] > 0 {
+		if normals(i, 1)[0] > 0 {
 			y[i] = 1
 		}
 		row := mat.NewVecDense(d, x[i*d:(i+1)*d])

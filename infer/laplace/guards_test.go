@@ -64,8 +64,8 @@ func TestOptimizePriorPrecisionInFloat32(t *testing.T) {
 		const n = 15
 		l := layout(infer.Shapes{"a": {d / 2}, "b": {d - d/2}})
 		whole := func(p infer.Params, b infer.Batch) torch.Tensor { return b.Get("x").MatMul(p.Flat) }
-		batch := infer.Batch{"x": torch.Of(vector(normals(1, n*int(d)), n, d)), "y": torch.Of(vector(normals(2, n)))}
-		at := params(l, normals(3, int(d)), 0)
+		batch := infer.Batch{"x": torch.Of(vector(normals(1, n*d), n, d)), "y": torch.Of(vector(normals(2, n)))}
+		at := params(l, normals(3, d), 0)
 		for _, each := range []bool{false, true} {
 			var found [2]map[string]float64
 			for i, narrow := range []bool{false, true} {

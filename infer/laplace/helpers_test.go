@@ -134,11 +134,11 @@ type regression struct {
 
 func newRegression(seed int, n, d int, s, lambda float64) regression {
 	r := regression{x: normals(seed, n*d), y: normals(seed+1, n), n: n, d: d, s: s,
-		layout: layout(infer.Shapes{"w": {int(d)}})}
+		layout: layout(infer.Shapes{"w": {d}})}
 	for i := range r.y {
 		r.y[i] += 2*r.x[i*d] - r.x[i*d+d-1]
 	}
-	r.batch = infer.Batch{"x": torch.Of(vector(r.x, int(n), int(d))), "y": torch.Of(vector(r.y))}
+	r.batch = infer.Batch{"x": torch.Of(vector(r.x, n, d)), "y": torch.Of(vector(r.y))}
 	r.gram, r.precision, r.mean, r.evidence = r.posterior(lambda)
 	return r
 }

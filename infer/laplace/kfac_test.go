@@ -47,7 +47,7 @@ func perceptronData(n int) (x, y []float64, b infer.Batch) {
 	for i := range n {
 		y[2*i+(i*i+i/2)%2] = 1
 	}
-	return x, y, infer.Batch{"x": torch.Of(vector(x, int(n), 2)), "y": torch.Of(vector(y, int(n), 2))}
+	return x, y, infer.Batch{"x": torch.Of(vector(x, n, 2)), "y": torch.Of(vector(y, n, 2))}
 }
 
 // blocks keeps the elements of a matrix [15, 15] that belong to one layer of the perceptron.

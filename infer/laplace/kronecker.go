@@ -105,7 +105,7 @@ type spectrum struct {
 
 // spectra are those of all layers.
 func (q kronecker) spectra(s Gaussian) []spectrum {
-	k := int(s.Params.Chains())
+	k := s.Params.Chains()
 	count := s.Data.Reshape(k, 1, 1).T().MustClampMin(ts.FloatScalar(1e-30), false) // no data: 0/0 is 0
 	inputs, outputs := s.Inputs.Reshape(k, -1).T(), s.Outputs.Reshape(k, -1).T()
 	prior := s.Prior.Reshape(k, -1).T()
@@ -194,7 +194,7 @@ func apply(layout *infer.Layout, spectra []spectrum, power float64, z torch.Tens
 
 // matrix is P, or for power −½ its root, of shape [d, d] or [K, d, d].
 func (q kronecker) matrix(s Gaussian, power float64, spectra func(Gaussian) []spectrum) torch.Tensor {
-	p, d, k := s.Params, int(s.Params.Layout.Dim()), int(s.Params.Chains())
+	p, d, k := s.Params, s.Params.Layout.Dim(), s.Params.Chains()
 	checkMemory(nameOf(q), fmt.Sprintf("a matrix of shape [%d, %d]", d, d), p,
 		float64(d)*float64(d)*float64(k), 0, "", "LinearizedNetwork and Sample do without")
 	eye := approx.Eye(d, p.Flat).Expand(k, d, d).T()
@@ -230,7 +230,7 @@ func (q kronecker) quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor
 	for _, sp := range spectra {
 		scope.Keep(sp.a, sp.g, sp.values)
 	}
-	d := int(s.Params.Layout.Dim())
+	d := s.Params.Layout.Dim()
 	return func(x torch.Tensor) (sum torch.Tensor) {
 		for _, sp := range spectra {
 			y := approx.T(sp.g).MatMul(sp.gather(x.Reshape(1, d, 1)).At(0).T()).MatMul(sp.a).T()

@@ -89,7 +89,7 @@ func (o *options) closeness(s Gaussian, run infer.RunSummary) []draws.Note {
 		return nil // there is no density but the likelihood
 	}
 	return approx.Closeness(approx.Fit{Name: o.name, Target: o.target, Temperature: s.Temperature, Batch: run.Batch,
-		Mean: s.Params, Width: int(s.Params.Layout.Dim()),
+		Mean: s.Params, Width: s.Params.Layout.Dim(),
 		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
 			logDet := make([]float64, s.Params.Chains()) // of P^(-1/2)
 			for k := range logDet {

@@ -30,7 +30,7 @@ func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params
 		return transform.(infer.Noter).Notes(s, infer.RunSummary{Info: info, Batch: b}), s
 	}
 	found, err := infertest.Run(context.Background(), buildOn(t, climber, density), start, infer.Full(b),
-		infer.Options{Warmup: int(steps), Draws: infer.None})
+		infer.Options{Warmup: steps, Draws: infer.None})
 	require.NoError(t, err)
 	s, info := update(t, transform, begin(t, transform, found.State.Position()), b)
 	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: steps, Info: info, Batch: b}), s

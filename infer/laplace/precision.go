@@ -105,7 +105,7 @@ func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 		p.fail(method, "a matrix", "matrices are for the dense methods; use PerElement")
 	}
 	if p.given != (torch.Tensor{}) {
-		return p.tensor(method, at, []int{int(at.Layout.Dim())}, at.Flat.Shape())
+		return p.tensor(method, at, []int{at.Layout.Dim()}, at.Flat.Shape())
 	}
 	row := make([]float64, at.Layout.Dim())
 	for i, v := range p.perSite(method, at.Layout) {
@@ -121,7 +121,7 @@ func (p Precision) diagonal(method string, at infer.Params) torch.Tensor {
 // matrix is the precision as a matrix, with a chain axis where the point has one.
 func (p Precision) matrix(method string, at infer.Params) torch.Tensor {
 	if p.square {
-		d := int(at.Layout.Dim())
+		d := at.Layout.Dim()
 		return p.tensor(method, at, []int{d, d}, torch.Ints(append(at.Flat.T().MustSize(), int64(d))))
 	}
 	return torch.Of(p.diagonal(method, at).T().MustDiagEmbed(0, -2, -1, false))

@@ -19,7 +19,7 @@ func TestLinearizedRegressionIsExact(t *testing.T) {
 	const lambda, temperature, m = 0.8, 0.3, 5
 	r := newRegression(1, 23, 4, 0.7, lambda)
 	x := normals(9, m*r.d)
-	test := infer.Batch{"x": torch.Of(vector(x, m, int(r.d))), "y": torch.Of(vector(make([]float64, m)))}
+	test := infer.Batch{"x": torch.Of(vector(x, m, r.d)), "y": torch.Of(vector(make([]float64, m)))}
 	diag := identity(r.d, 0)
 	for i, v := range diagonal(r.precision) {
 		diag.SetSym(i, i, 1/v)

@@ -76,8 +76,8 @@ func TestSampleShapes(t *testing.T) {
 				streams := torch.NewStreams(9, 1)
 				first, err := transform.(infer.Sampler).Sample(s, n, &streams)
 				require.NoError(t, err)
-				assert.Equal(t, []int{int(n), 15}, first.Flat.Shape(), name)
-				assert.Equal(t, []int{int(n), 3, 2}, first.Get("w1").Shape(), name)
+				assert.Equal(t, []int{n, 15}, first.Flat.Shape(), name)
+				assert.Equal(t, []int{n, 3, 2}, first.Get("w1").Shape(), name)
 				again := torch.NewStreams(9, 1)
 				assert.Equal(t, values(first.Flat.T()), values(must(transform.(infer.Sampler).Sample(s, n, &again)).Flat.T()))
 				assert.NotEqual(t, values(first.Flat.T()),

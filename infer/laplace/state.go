@@ -245,7 +245,7 @@ func (s Gaussian) draw(n int, streams *torch.Streams) (infer.Params, error) {
 	if err := method.CheckDraws(nameOf(s.structure()), n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	return method.DrawGaussians(s.Params, n, int(s.Params.Layout.Dim()), streams, func(eps torch.Tensor) (torch.Tensor,
+	return method.DrawGaussians(s.Params, n, s.Params.Layout.Dim(), streams, func(eps torch.Tensor) (torch.Tensor,
 		error) {
 		return s.deviations(eps), nil
 	})

@@ -86,7 +86,7 @@ func (d diagonal) positive(s Gaussian) torch.Tensor {
 
 // column is a tensor of the shape of the point as [K, d, 1].
 func column(p infer.Params, x torch.Tensor) torch.Tensor {
-	return x.Reshape(int(p.Chains()), -1, 1)
+	return x.Reshape(p.Chains(), -1, 1)
 }
 
 func (d diagonal) root(s Gaussian, z torch.Tensor) torch.Tensor {
@@ -182,7 +182,7 @@ func (m matrix) quadratic(s Gaussian, scope *torch.Scope) func(x torch.Tensor) t
 
 func (m matrix) spread(s Gaussian) torch.Tensor {
 	l := m.factor(s) // P⁻¹ = L⁻ᵀ L⁻¹
-	return torch.Of(approx.T(l).T().MustLinalgSolveTriangular(approx.Eye(int(s.Params.Layout.Dim()), l).T(), true, true,
+	return torch.Of(approx.T(l).T().MustLinalgSolveTriangular(approx.Eye(s.Params.Layout.Dim(), l).T(), true, true,
 		false, false))
 }
 

@@ -54,7 +54,7 @@ func (e *engine) block(every int) int {
 	case e.fewest != nil || !e.at.Concurrent() || e.algorithm.prior != nil && e.scheduled:
 		return 1
 	case every > 0:
-		return int(min(every, most))
+		return min(every, most)
 	}
 	return most
 }

@@ -167,7 +167,7 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	e := &engine{algorithm: t.algorithm, at: at, like: job.Start, batch: job.Batch, seed: job.Seed,
-		warmup: int(job.Warmup), detail: &Detail{}}
+		warmup: job.Warmup, detail: &Detail{}}
 	for k := range job.Chains {
 		e.streams = append(e.streams, job.FirstChain+uint64(k))
 	}
@@ -186,13 +186,13 @@ func (t *transform) Drive(ctx context.Context, job infer.Job) (any, error) {
 
 // drive makes what is left of a run.
 func (t *transform) drive(ctx context.Context, job infer.Job, e *engine, s *saved) error {
-	warm, thin := int(job.Warmup), int(job.Thin)
-	end := warm + int(job.Draws)*thin
+	warm, thin := job.Warmup, job.Thin
+	end := warm + job.Draws*thin
 	recorded := func(step int) int { return min(step, warm) + max(step-warm, 0)/thin }
 	last := recorded(s.Step)
 	snapshot := func(force bool) error {
 		now := recorded(s.Step)
-		if job.Every <= 0 || job.Snapshot == nil || !force && (now/int(job.Every) == last/int(job.Every) ||
+		if job.Every <= 0 || job.Snapshot == nil || !force && (now/job.Every == last/job.Every ||
 			job.Due != nil && !job.Due()) {
 			return nil
 		}

@@ -37,7 +37,7 @@ func counts(t *testing.T) *ppl.Program {
 	program, err := ppl.Compile(func(c *ppl.Ctx) {
 		f := c.Sample("f", dist.MultivariateNormal(1, c.Data("k")))
 		c.Observe("y", dist.PoissonLog(f), c.Data("y"))
-	}, infer.Batch{"y": torch.Of(infertest.Vector(y)), "k": torch.Of(infertest.Vector(k, int(n), int(n)))})
+	}, infer.Batch{"y": torch.Of(infertest.Vector(y)), "k": torch.Of(infertest.Vector(k, n, n))})
 	require.NoError(t, err)
 	return program
 }

@@ -17,8 +17,8 @@ func DrawGaussians(means infer.Params, n int, width int, streams *torch.Streams,
 	}
 	out := infer.Params{Layout: means.Layout}
 	err := torch.Do(func(scope *torch.Scope) error {
-		k, d, c := int(means.Chains()), int(means.Layout.Dim()), len(streams.Chains)
-		each := (int(n) + k - 1) / k // draws of each Gaussian, and some of them too many
+		k, d, c := means.Chains(), means.Layout.Dim(), len(streams.Chains)
+		each := (n + k - 1) / k // draws of each Gaussian, and some of them too many
 		device, err := torch.DeviceOf(means.Flat)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func (t *stepper[S, P]) Notes(state infer.State, run infer.RunSummary) []draws.N
 		notes = append(notes, draws.Note{Kind: kind, Serious: serious, Text: fmt.Sprintf(format, a...),
 			Advice: fmt.Sprintf("%s: %s", t.Algorithm.Name, advice)})
 	}
-	total := run.Updates * int(p.Chains())
+	total := run.Updates * p.Chains()
 	if run.Held > 0 {
 		share := float64(run.Held) / float64(total)
 		advice := "make LR smaller, or start where the density is finite."

@@ -122,7 +122,7 @@ func Hold(old, next torch.Tensor, diverged []bool) (torch.Tensor, error) {
 	if err != nil {
 		return torch.Tensor{}, err
 	}
-	if rows := max(1, len(diverged)); len(shape) == 0 || rows > 1 && shape[0] != int(rows) {
+	if rows := max(1, len(diverged)); len(shape) == 0 || rows > 1 && shape[0] != rows {
 		return torch.Tensor{}, fmt.Errorf("method.Hold: %d chains of a tensor of shape %v: %w", len(diverged), shape,
 			infer.ErrConfig)
 	}

@@ -27,7 +27,7 @@ func TestThreads(t *testing.T) {
 	}{"blocks": {5003, 120, 120, logistic}, "columns": {200_003, 5, 5, logistic}, "network": {10_003, 8, 1312, network}} {
 		t.Run(name, func(t *testing.T) {
 			x, w := somewhere(m.rows*m.columns, 1), somewhere(m.dim, 2)
-			batch := map[string]torch.Tensor{"x": torch.New(x, int(m.rows), int(m.columns)),
+			batch := map[string]torch.Tensor{"x": torch.New(x, m.rows, m.columns),
 				"y": torch.New(somewhere(m.rows, 3))}
 			s := Source{Dim: m.dim, Batch: batch, Evaluate: func(w torch.Tensor, b map[string]torch.Tensor) (values,
 				grads []torch.Tensor, aux map[string]torch.Tensor, err error) {

@@ -272,7 +272,7 @@ func (r *replay) run(x torch.Tensor, weight float64) ([]torch.Tensor, error) {
 func (r *replay) all(x []float64, weight float64, values, grad []float64, aux [][]float64) error {
 	rows := 1
 	if len(r.shape) > 1 {
-		rows = int(r.shape[0])
+		rows = r.shape[0]
 	}
 	if len(values)%rows != 0 {
 		return fmt.Errorf("native: %d points for a replay of %d at a time", len(values), rows)

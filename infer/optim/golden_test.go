@@ -47,7 +47,7 @@ func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recu
 	for step := range consecutive {
 		g := w.gradient(theta)
 		next, info := update(t, transform, s, batch)
-		assert.Equal(t, lr(int(step)), info.LR)
+		assert.Equal(t, lr(step), info.LR)
 		assert.Zero(t, info.Temperature)
 		assert.Nil(t, info.Diverged)
 		for k := range max(rows, 1) {
@@ -61,12 +61,12 @@ func follow(t *testing.T, method infer.Method, lr infer.Schedule, rows int, recu
 		}
 		assert.Len(t, values(info.Aux["u"].T()), max(rows, 1))
 
-		recursion(step, lr(int(step)), theta, g)
+		recursion(step, lr(step), theta, g)
 		s = next
 		if !within(t, theta, values(s.Position().Flat.T()), golden, name("theta after update %d", step)) {
 			t.FailNow()
 		}
-		assert.Equal(t, int(step+1), s.Steps())
+		assert.Equal(t, step+1, s.Steps())
 	}
 	return s
 }

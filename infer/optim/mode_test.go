@@ -22,7 +22,7 @@ func found(t *testing.T, method infer.Method, f infer.LogPosterior, start infer.
 	steps int) []float64 {
 	t.Helper()
 	result, err := infertest.Run(context.Background(), build(t, method, f), start, infer.Full(b),
-		infer.Options{Warmup: int(steps), Draws: infer.None})
+		infer.Options{Warmup: steps, Draws: infer.None})
 	require.NoError(t, err)
 	defer infer.Free(result.State)
 	assert.Zero(t, result.Held)

@@ -56,7 +56,7 @@ func TestNotesOfOptimisersThatDidNotArrive(t *testing.T) {
 		for _, held := range []int{0, 1} {
 			run := infer.RunSummary{Updates: 1, Held: held, Info: info, Layout: l, Batch: b, Part: e.part}
 			notes = lbfgs.(infer.Noter).Notes(s, run)
-			require.Len(t, notes, 1+int(held))
+			require.Len(t, notes, 1+held)
 			assert.Contains(t, notes[held].Text, e.text)
 			for _, note := range notes {
 				assert.NotContains(t, note.Advice, "LR", note.Kind)

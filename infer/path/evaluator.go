@@ -106,7 +106,7 @@ func (e *Evaluator) rows(x, values, grad []float64) error {
 		return e.f.Rows(x, 0, values, grad, nil)
 	}
 	err := torch.Do(func(*torch.Scope) error {
-		shape := []int{len(values), int(e.d + 1)}
+		shape := []int{len(values), e.d + 1}
 		flat, err := torch.FromSliceOn(e.device, gotch.Double, x, shape...)
 		if err != nil {
 			return err

@@ -114,7 +114,7 @@ func (h *Harmonic) draw(n int, seed, first uint64) ([]float64, error) {
 	}
 	var x []float64
 	err := torch.Do(func(*torch.Scope) error {
-		u, err := s.Uniform([]int{int(d)}, torch.DTypeOf[float64](), torch.CPU)
+		u, err := s.Uniform([]int{d}, torch.DTypeOf[float64](), torch.CPU)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func TestBoxOfTheNetworks(t *testing.T) {
 		shapes, fanIn := infer.Shapes{}, map[string]int{}
 		for i := 1; i < len(c.units); i++ {
 			name := string(rune('a' + i))
-			shapes[name] = []int{int(c.units[i]), int(c.units[i-1] + 1)}
+			shapes[name] = []int{c.units[i], c.units[i-1] + 1}
 			fanIn[name] = c.units[i-1] + 1
 		}
 		l, err := infer.NewLayout(shapes)

@@ -56,7 +56,7 @@ func TestAdvanceIsUpdate(t *testing.T) {
 	for _, dtype := range []gotch.DType{gotch.Double, gotch.Float} {
 		target := walled(dtype, d)
 		for _, chains := range []int{0, 2, 3} {
-			x, shape := spread(int(max(chains, 1))*d), []int{d}
+			x, shape := spread(max(chains, 1)*d), []int{d}
 			if chains > 0 {
 				shape = []int{chains, d}
 			}

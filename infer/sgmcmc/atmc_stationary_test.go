@@ -36,7 +36,7 @@ func (e thermostatted) run(t testing.TB, functions ...func(x, p, xi float64) flo
 		a.sums[i] = make([]float64, e.copies)
 	}
 	start := params(g.layout, make([]float64, e.copies), 0)
-	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*int(e.draws), e.seed,
+	run(t, build(t, method, g.logPosterior), start, g.batches(e.noise, e.seed), settle+every*e.draws, e.seed,
 		func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%every != 0 {
 				return

@@ -167,7 +167,7 @@ func TestStartsThatDoNotFit(t *testing.T) {
 			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(8)))}, torch.NewStreams(0, 1),
 				": params of shape [8] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: layout does not fit",
 				infer.ErrLayout},
-			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(2*d), 1, 2, int(d)))}, torch.NewStreams(0, 1),
+			{infer.Params{Layout: q.layout, Flat: torch.Of(vector(spread(2*d), 1, 2, d))}, torch.NewStreams(0, 1),
 				": params of shape [1 2 9] for the layout a[2] b[] w[2 3]: expected [9], or [K, 9] for K chains: " +
 					"layout does not fit", infer.ErrLayout},
 			{infer.Params{Flat: torch.Of(vector(spread(d)))}, torch.NewStreams(0, 1),
@@ -193,12 +193,12 @@ func TestStartsThatDoNotFit(t *testing.T) {
 // Momenta that do not fit are an error that says so.
 func TestMomentaThatDoNotFit(t *testing.T) {
 	q := newQuartic()
-	d := int(q.layout.Dim())
-	start := func(rows int) infer.Params { return params(q.layout, spread(max(rows, 1)*int(d)), rows) }
+	d := q.layout.Dim()
+	start := func(rows int) infer.Params { return params(q.layout, spread(max(rows, 1)*d), rows) }
 	given := func(shape ...int) torch.Tensor {
 		n := 1
 		for _, s := range shape {
-			n *= int(s)
+			n *= s
 		}
 		return torch.Of(vector(spread(n), shape...))
 	}
@@ -220,7 +220,7 @@ func TestMomentaThatDoNotFit(t *testing.T) {
 		}
 	}
 
-	bad := spread(3 * int(d))
+	bad := spread(3 * d)
 	bad[2*d+4] = math.Inf(-1)
 	for what, with := range withMomenta {
 		_, err := build(t, with(torch.Of(vector(bad, 3, d))), q.logPosterior).Init(start(3))

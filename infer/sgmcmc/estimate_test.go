@@ -193,7 +193,7 @@ func TestEstimatesAreInCheckpoints(t *testing.T) {
 		p, err := p.To(torch.CPU, dtype)
 		require.NoError(t, err)
 		r, err := infertest.Run(context.Background(), build(t, m, linear), p, b,
-			infer.Options{Warmup: infer.None, Draws: int(steps), Seed: 5, Checkpoint: c})
+			infer.Options{Warmup: infer.None, Draws: steps, Seed: 5, Checkpoint: c})
 		require.NoError(t, err)
 		return r
 	}

@@ -31,7 +31,7 @@ type gaussian struct {
 
 func newGaussian(precision *mat.SymDense, copies int) gaussian {
 	g := gaussian{precision: precision, mean: []float64{1, -2, 0.5}[:precision.SymmetricDim()], copies: copies}
-	n := int(copies)
+	n := copies
 	switch g.dim() {
 	case 1:
 		g.layout = layout(infer.Shapes{"b": {n}})
@@ -66,7 +66,7 @@ func (g gaussian) batches(v float64, seed uint64) infer.Batches {
 			precision = append(precision, g.precision.At(i, j))
 		}
 	}
-	fixed := infer.Batch{"precision": torch.Of(vector(precision, int(d), int(d))), "mean": torch.Of(vector(g.mean))}
+	fixed := infer.Batch{"precision": torch.Of(vector(precision, d, d)), "mean": torch.Of(vector(g.mean))}
 	if v == 0 {
 		return infer.Full(fixed)
 	}
@@ -92,7 +92,7 @@ func (n *noisy) Next() (infer.Batch, error) {
 	for i := range n.buffer {
 		n.buffer[i] = n.sd * n.random.NormFloat64()
 	}
-	noise, err := torch.FromSlice(n.buffer, int(n.g.copies), int(n.g.dim()))
+	noise, err := torch.FromSlice(n.buffer, n.g.copies, n.g.dim())
 	return infer.Batch{"precision": n.fixed["precision"], "mean": n.fixed["mean"], "noise": noise}, err
 }
 
@@ -264,7 +264,7 @@ func (e experiment) run(t testing.TB) *moments {
 	m, x := newMoments(n, units), make([]float64, n)
 	start := params(g.layout, make([]float64, e.chains*g.layout.Dim()), e.chains)
 	size := g.layout.Dim()
-	run(t, build(t, e.method(), g.logPosterior), start, g.batches(e.noise, e.seed), settle+thin*int(e.draws), e.seed,
+	run(t, build(t, e.method(), g.logPosterior), start, g.batches(e.noise, e.seed), settle+thin*e.draws, e.seed,
 		func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return

@@ -42,7 +42,7 @@ func run(t testing.TB, transform infer.Transform, p infer.Params, batches infer.
 	observe func(infer.State)) {
 	t.Helper()
 	result, err := infertest.Run(context.Background(), transform, p, batches,
-		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: seed,
+		infer.Options{Warmup: steps, Draws: infer.None, Seed: seed,
 			Observer: infer.ObserverFunc(func(p infer.Progress) { observe(p.State) })})
 	require.NoError(t, err)
 	require.Zero(t, result.Held, "a chain met a density or a gradient that is not finite")

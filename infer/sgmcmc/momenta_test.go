@@ -108,11 +108,11 @@ func TestGivenMomenta(t *testing.T) {
 		from  []float64
 		want  []float64
 	}{
-		{"[d] for one point", 0, []int{int(d)}, row, row},
-		{"[1, d] for a chain axis of 1", 1, []int{1, int(d)}, row, row},
-		{"[d] for a chain axis of 1", 1, []int{int(d)}, row, row},
-		{"[K, d] for K chains", 4, []int{4, int(d)}, all, all},
-		{"[d] for K chains", 4, []int{int(d)}, row, slices.Repeat(row, 4)},
+		{"[d] for one point", 0, []int{d}, row, row},
+		{"[1, d] for a chain axis of 1", 1, []int{1, d}, row, row},
+		{"[d] for a chain axis of 1", 1, []int{d}, row, row},
+		{"[K, d] for K chains", 4, []int{4, d}, all, all},
+		{"[d] for K chains", 4, []int{d}, row, slices.Repeat(row, 4)},
 	} {
 		for what, with := range withMomenta {
 			t.Run(what+", "+c.what, func(t *testing.T) {

@@ -27,7 +27,7 @@ func noted(t *testing.T, m infer.Method, target infer.Target, start infer.Params
 		infer.Free(s)
 		s, info = next, i
 	}
-	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: int(updates),
+	return transform.(infer.Noter).Notes(s, infer.RunSummary{Updates: updates,
 		Held: int(held * float64(updates*start.Chains())), Info: info, Layout: start.Layout, Batch: b})
 }
 

@@ -85,7 +85,7 @@ func walled(dtype gotch.DType, d int) infer.Target {
 		lambda[i], pull[i] = 1+0.5*math.Sin(float64(i)), 4*math.Sin(float64(3*i))
 	}
 	cast := func(x []float64) torch.Tensor {
-		return must(torch.FromSliceOn(torch.CPU, dtype, x, int(d)))
+		return must(torch.FromSliceOn(torch.CPU, dtype, x, d))
 	}
 	l, r := cast(lambda), cast(pull)
 	return infer.Sum(func(p infer.Params, batch infer.Batch) (torch.Tensor, infer.Aux) {
@@ -108,7 +108,7 @@ func TestPassesMakeTheUpdatesOfTensors(t *testing.T) {
 	}{{gotch.Double, 1e-13}, {gotch.Float, 2e-5}} {
 		target := walled(precision.dtype, a+b)
 		for _, chains := range []int{0, 1, 3} {
-			x, shape := spread(int(max(chains, 1))*(a+b)), []int{a + b}
+			x, shape := spread(max(chains, 1)*(a+b)), []int{a + b}
 			if chains > 0 {
 				shape = []int{chains, a + b}
 			}

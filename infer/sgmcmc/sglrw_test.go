@@ -22,7 +22,7 @@ func TestSGLRWFollowsItsEquation(t *testing.T) {
 			for step := range int(consecutive) {
 				eps, temp := varied(0.2).value(step), temperature.value(step)
 				streams, theta := s.Streams, values(s.Params.Flat.T())
-				u := values(must(streams.Uniform([]int{int(d)}, s.Params.Flat.T().DType(), torch.CPU)).T())
+				u := values(must(streams.Uniform([]int{d}, s.Params.Flat.T().DType(), torch.CPU)).T())
 				_, g := q.rows(theta)
 				delta := math.Sqrt(2 * temp * eps)
 				want := make([]float64, len(theta))

@@ -177,7 +177,7 @@ func (e thermo) run(t testing.TB) *moments {
 	method := sgmcmc.SGNHT{LR: infer.Constant(e.eps), Alpha: infer.Constant(e.alpha), Beta: e.beta, Sigma: e.sigma,
 		Temperature: infer.Constant(e.temperature), PerParameter: e.each}
 	run(t, build(t, method, g.logPosterior), params(g.layout, start, e.chains), g.batches(e.noise, e.seed),
-		e.settle+e.thin*int(e.draws), e.seed, func(state infer.State) {
+		e.settle+e.thin*e.draws, e.seed, func(state infer.State) {
 			s := state.(sgmcmc.SGNHTState)
 			if s.Step <= e.settle || (s.Step-e.settle)%e.thin != 0 {
 				return
@@ -411,7 +411,7 @@ func TestSGNHTIsRefusedAtZeroTemperature(t *testing.T) {
 
 func TestStartOfSGNHT(t *testing.T) {
 	q := newQuartic()
-	d := int(q.layout.Dim())
+	d := q.layout.Dim()
 	xi := 0.0
 	for _, c := range []struct {
 		method sgmcmc.SGNHT
@@ -428,7 +428,7 @@ func TestStartOfSGNHT(t *testing.T) {
 		c.method.LR = infer.Constant(0.1)
 		transform := build(t, c.method, q.logPosterior)
 		xi = 7 // the transform has the number that it was built with
-		s := begin[sgmcmc.SGNHTState](t, transform, params(q.layout, spread(max(c.rows, 1)*int(d)), c.rows), 1)
+		s := begin[sgmcmc.SGNHTState](t, transform, params(q.layout, spread(max(c.rows, 1)*d), c.rows), 1)
 		xi = 0
 		assert.Equal(t, c.shape, s.Xi.Shape())
 		for _, v := range values(s.Xi.T()) {

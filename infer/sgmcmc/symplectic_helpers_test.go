@@ -42,7 +42,7 @@ func (e trial) run(t testing.TB) *moments {
 	m, x := newMoments(2*d, units), make([]float64, 2*d)
 	start := params(g.layout, make([]float64, e.chains*size), e.chains)
 	run(t, build(t, e.method, g.logPosterior), start, g.batches(e.noise, e.seed),
-		settle+thin*int(e.draws), e.seed, func(s infer.State) {
+		settle+thin*e.draws, e.seed, func(s infer.State) {
 			if s.Steps() <= settle || (s.Steps()-settle)%thin != 0 {
 				return
 			}

@@ -31,7 +31,7 @@ func expectation(q, p dist.Distribution, w weights) (value torch.Tensor, ok bool
 	}
 	var over []int
 	for d := range n {
-		over = append(over, int(-1-d))
+		over = append(over, -1-d)
 	}
 	return torch.Of(value.T().MustSumDimIntlist(torch.Int64s(over), false, value.T().DType(), false)), true
 }

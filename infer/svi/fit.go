@@ -92,7 +92,7 @@ func (t *fit) phi(p infer.Params) (infer.Params, error) {
 		}
 		flat = append(flat, own...)
 	}
-	shape := []int{int(p.Chains()), len(t.plan.start)}
+	shape := []int{p.Chains(), len(t.plan.start)}
 	if !p.Batched() {
 		shape = shape[1:]
 	}
@@ -199,14 +199,14 @@ func (t *fit) ratios(s State, b infer.Batch, temperature float64, chains, n int)
 	const block = 250
 	n -= n % block
 	phi := s.Optimizer.Position()
-	d := int(phi.Layout.Dim())
+	d := phi.Layout.Dim()
 	streams := torch.NewStreams(0, chains)
 	for k := range streams.Chains {
 		streams.Chains[k] += 1 << 40 // of its own
 	}
 	err = torch.Do(func(scope *torch.Scope) error {
 		return torch.NoGrad(func() error {
-			flat := phi.Flat.Reshape(int(phi.Chains()), 1, d).T()
+			flat := phi.Flat.Reshape(phi.Chains(), 1, d).T()
 			flat = flat.MustNarrow(0, 0, int64(chains), false)
 			flat = flat.MustExpand([]int64{int64(chains), block, int64(d)}, true, false)
 			flat = flat.MustReshape([]int64{int64(chains * block), int64(d)}, false)
@@ -290,8 +290,8 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	out := infer.Params{Layout: t.point}
 	err = torch.Do(func(scope *torch.Scope) error {
 		phi := s.Optimizer.Position()
-		k := int(phi.Chains())
-		flat := phi.Flat.Reshape(k, -1).T().MustRepeat([]int64{int64((int(n) + k - 1) / k), 1}, false)
+		k := phi.Chains()
+		flat := phi.Flat.Reshape(k, -1).T().MustRepeat([]int64{int64((n + k - 1) / k), 1}, false)
 		own := torch.Streams{Seed: streams.Seed, Offset: streams.Offset, Chains: streams.Chains[:1]}
 		pieces, err := mapped(torch.Of(flat.MustNarrow(0, 0, int64(n), false)), phi.Layout, &own, n,
 			func(phi infer.Params, source *torch.Source) []torch.Tensor {

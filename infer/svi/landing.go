@@ -69,7 +69,7 @@ func (o *objective) landed(k int) torch.Tensor {
 	if !slices.Contains(lands, 1) {
 		return torch.Tensor{}
 	}
-	return torch.New(lands, int(k), 1)
+	return torch.New(lands, k, 1)
 }
 
 // landFrom is how small the variance of ℓ must be, as a part of that of log p(y, z).

@@ -94,9 +94,9 @@ func TestDenseGuideThatStoppedEarly(t *testing.T) {
 
 // rotatedNormal is a model of a normal vector, and its covariance.
 func rotatedNormal(d int, condition float64, seed uint64) (ppl.Model, *mat.SymDense) {
-	cov := rotated(int(d), condition, seed)
+	cov := rotated(d, condition, seed)
 	flat := make([]float64, 0, d*d)
-	for i := range int(d) {
+	for i := range d {
 		flat = append(flat, mat.Row(nil, i, cov)...)
 	}
 	return func(c *ppl.Ctx) { c.Sample("x", dist.MultivariateNormal(torch.Zeros(d), torch.New(flat, d, d))) }, cov
@@ -112,9 +112,9 @@ func denseGuide(t *testing.T, d int, condition float64, seed uint64, tolerance f
 	require.Empty(t, r.Draws.Notes())
 	l := must(torch.ToSlice[float64](must(r.State.(svi.State).Params(0))["guide.scale_tril"]))
 	mean := 0.0
-	for i := range int(d) {
+	for i := range d {
 		v := 0.0
-		for _, x := range l[i*int(d) : (i+1)*int(d)] {
+		for _, x := range l[i*d : (i+1)*d] {
 			v += x * x / cov.At(i, i)
 		}
 		assert.InDelta(t, 1, v, tolerance, "d %d, condition %g, element %d", d, condition, i)

@@ -34,10 +34,10 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	if err != nil {
 		return infer.Evaluation{}, err
 	}
-	k, s := int(phi.Chains()), int(o.samples)
-	d := int(phi.Layout.Dim())
+	k, s := phi.Chains(), o.samples
+	d := phi.Layout.Dim()
 	rows := leaf.Reshape(k, 1, d).Expand(k, s, d).Reshape(k*s, d).T()
-	landed := o.landed(int(k))
+	landed := o.landed(k)
 	var scores int
 	out, err := mapped(torch.Of(rows), phi.Layout, &o.streams, o.samples, func(phi infer.Params,
 		source *torch.Source) (out []torch.Tensor) {
@@ -77,7 +77,7 @@ func (o *objective) ValueAndGrad(phi infer.Params, b infer.Batch, _ float64) (in
 	}
 	value := bound.T().MustDetach(false).MustMulScalar(ts.FloatScalar(1/o.data), false)
 	e := infer.Evaluation{Value: torch.Of(value), Grad: grads[0]}
-	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, int(k)); err != nil {
+	if e.Values, e.Norms, err = torch.ValuesAndNorms(e.Value, e.Grad, k); err != nil {
 		return e, err
 	}
 	if !phi.Batched() {
@@ -91,7 +91,7 @@ func (o *objective) report(e infer.Evaluation, logp torch.Tensor, pieces []torch
 	if o.nelbo != nil {
 		return nil
 	}
-	k, s := int(phi.Chains()), int(o.samples)
+	k, s := phi.Chains(), o.samples
 	o.evaluation, o.nelbo, o.logPosterior = e, make([]float64, k), make([]float64, k)
 	all, err := torch.ToSlice[float64](logp)
 	if err != nil {
@@ -99,7 +99,7 @@ func (o *objective) report(e infer.Evaluation, logp torch.Tensor, pieces []torch
 	}
 	for i, v := range e.Values {
 		o.nelbo[i] = -v * o.data
-		for _, x := range all[int(i)*s : int(i+1)*s] {
+		for _, x := range all[i*s : (i+1)*s] {
 			o.logPosterior[i] += x / float64(s) / o.data
 		}
 	}

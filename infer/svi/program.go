@@ -156,7 +156,7 @@ func (p *Program) block(in *draws.Draws, batch infer.Batch, chain, from, to int,
 		for i := from; i < to; i++ {
 			flat = append(flat, in.Row(chain, i)[:in.Dim()]...)
 		}
-		rows, err := torch.FromSlice(flat, int(to-from), int(in.Dim()))
+		rows, err := torch.FromSlice(flat, to-from, in.Dim())
 		if err != nil {
 			return err
 		}

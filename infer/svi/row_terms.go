@@ -78,7 +78,7 @@ func (p *Program) held(batch infer.Batch) ppl.Values {
 		}
 	}
 	for name, draws := range drawn {
-		values[name] = p.chosen(torch.Cat(int(int(draws[0].T().Dim())+int(p.plan.latents[name].along)), draws), name,
+		values[name] = p.chosen(torch.Cat(int(draws[0].T().Dim())+p.plan.latents[name].along, draws), name,
 			batch)
 	}
 	return values
@@ -105,7 +105,7 @@ func numbered(size int, all []rows.Rows, batch infer.Batch) (out []int) {
 	}
 	for _, name := range all[at].Names {
 		x := torch.Must(torch.ToSlice[float64](torch.Of(batch[name].T().MustTotype(gotch.Double, false))))
-		n := int(batch[name].Shape()[0])
+		n := batch[name].Shape()[0]
 		if out == nil {
 			out = make([]int, n)
 		}

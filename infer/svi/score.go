@@ -53,7 +53,7 @@ func (o *objective) advantage(cost torch.Tensor, site int, k, s int) (gain torch
 	for range cost.T().Dim() - 2 {
 		shape = append(shape, 1)
 	}
-	baseline := torch.New(o.average.of(site, int(k)), shape...)
+	baseline := torch.New(o.average.of(site, k), shape...)
 	return cost.Sub(baseline.T().MustTotype(cost.T().DType(), false)), means
 }
 

@@ -268,7 +268,7 @@ func (t term) along(plates []ppl.Plate) torch.Tensor {
 	var over []int
 	for d := -1; d >= -len(shape); d-- {
 		if !shares(t.plates, plates, d) {
-			over = append(over, int(d))
+			over = append(over, d)
 		}
 	}
 	if len(over) == 0 {
@@ -321,7 +321,7 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []torch.Tensor)
 			x = s.plan.latents[site.Name].unconstrained(found)
 		}
 		x = torch.Of(x.T().MustDetach(false).MustTotype(gotch.Double, false))
-		if have := x.Shape(); size(have) != int(site.Size) {
+		if have := x.Shape(); size(have) != site.Size {
 			hint := ""
 			if found := s.model.byName[site.Name]; found != nil && len(found.Plates) > 0 {
 				hint = fmt.Sprintf("; a run with minibatches needs a program that svi.Compile made of a part of the data, of a "+
@@ -330,7 +330,7 @@ func (s shot) point(layout *infer.Layout, phi infer.Params) (out []torch.Tensor)
 			fail(site.Name, "its value has shape %v on unconstrained space in this run, and had shape %v at first%s", have,
 				site.Shape, hint)
 		}
-		out = append(out, x.Reshape(int(site.Size)))
+		out = append(out, x.Reshape(site.Size))
 	}
 	return out
 }

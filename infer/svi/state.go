@@ -156,9 +156,9 @@ func (s State) Bound(elbo ELBO, batch infer.Batch, samples int, seed uint64) (va
 	err = torch.Do(func(*torch.Scope) error {
 		return torch.NoGrad(func() error {
 			phi := s.Optimizer.Position()
-			k, n, d := int(phi.Chains()), int(samples), int(phi.Layout.Dim())
+			k, n, d := phi.Chains(), samples, phi.Layout.Dim()
 			rows := phi.Flat.Reshape(k, 1, d).Expand(k, n, d).T()
-			streams := torch.NewStreams(seed, int(k))
+			streams := torch.NewStreams(seed, k)
 			out, err := mapped(torch.Of(rows.MustReshape([]int64{int64(k * n), int64(d)}, false)), phi.Layout, &streams, samples,
 				func(phi infer.Params, source *torch.Source) []torch.Tensor {
 					terms := s.plan.shoot(phi, batch, source).terms(weights{prior: 1, guide: 1}, elbo.closed())

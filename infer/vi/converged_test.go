@@ -24,9 +24,9 @@ func stops(rule func(infer.Progress) bool, rows ...[]float64) int { return stops
 // stopsAt is the same at a temperature.
 func stopsAt(temperature float64, rule func(infer.Progress) bool, rows ...[]float64) int {
 	for i, row := range rows {
-		if rule(infer.Progress{Step: int(i + 1), Info: infer.Info{Temperature: temperature,
+		if rule(infer.Progress{Step: i + 1, Info: infer.Info{Temperature: temperature,
 			Stats: map[string][]float64{"nelbo": row}}}) {
-			return int(i + 1)
+			return i + 1
 		}
 	}
 	return 0
@@ -84,7 +84,7 @@ func TestRunStopsWhenConverged(t *testing.T) {
 	require.NoError(t, err)
 	assert.Less(t, r.Updates, 5000)
 	assert.Zero(t, r.Updates%50)
-	require.Len(t, trace.NELBO, int(r.Updates))
+	require.Len(t, trace.NELBO, r.Updates)
 	assert.Equal(t, r.Updates, trace.Steps[len(trace.Steps)-1])
 	// The state keeps the same NELBO, as means over windows of the trace.
 	var kept struct {

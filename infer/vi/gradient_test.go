@@ -136,7 +136,7 @@ func TestGradientIsThatOfTheObjectiveForItsNoise(t *testing.T) {
 					if what == "vi.LowRank" {
 						width += rank
 					}
-					eps := values(must(streams.Normal([]int{samples, int(width)}, gotch.Double, gotch.CPU)).T())
+					eps := values(must(streams.Normal([]int{samples, width}, gotch.Double, gotch.CPU)).T())
 					next, info := update(t, transform, s, nil)
 					moved := must(next.Variational().Values())
 					for k := range chains {

@@ -49,7 +49,7 @@ var no = false
 func fitted(t testing.TB, transform infer.Transform, p infer.Params, b infer.Batch, steps int, seed uint64) vi.State {
 	t.Helper()
 	r, err := infertest.Run(context.Background(), transform, p, infer.Full(b),
-		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: seed})
+		infer.Options{Warmup: steps, Draws: infer.None, Seed: seed})
 	require.NoError(t, err)
 	require.Zero(t, r.Held)
 	return r.State.(vi.State)
@@ -116,7 +116,7 @@ func (n normal) covariance(temperature float64) []float64 {
 
 func (n normal) logPosterior() infer.LogPosterior {
 	d := len(n.m)
-	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, int(d), int(d))
+	m, precision := vector(n.m), vector(mat.DenseCopyOf(n.precision).RawMatrix().Data, d, d)
 	constant := 0.5*n.logDet() - 0.5*float64(d)*math.Log(2*math.Pi)
 	return func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Flat.Sub(must(torch.To(torch.Of(m), gotch.CPU, p.Flat.T().DType()))).T()

@@ -49,7 +49,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 			floats.AddTo(theta[row*d:][:d], own[site.Offset:][:d], delta[row*d:][:d])
 		}
 	}
-	shape, lead := []int{int(k * s), int(d)}, []int{int(k)}
+	shape, lead := []int{k * s, d}, []int{k}
 	if !p.Batched() {
 		lead = []int{}
 		if s == 1 {
@@ -61,7 +61,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 	approx.Try(err)
 	slopes := torch.Must(torch.ToSlice[float64](model.Grad))
 	e := infer.Evaluation{Values: make([]float64, k), Norms: make([]float64, k),
-		Aux: shaped(model.Aux, int(k), int(s), p.Batched())}
+		Aux: shaped(model.Aux, k, s, p.Batched())}
 	logp, grad, u, share := make([]float64, k), make([]float64, k*width), make([]float64, d), 1/float64(s)
 	for i, q := range chains {
 		own := grad[i*width:][:width]
@@ -82,7 +82,7 @@ func (o *objective) inLoops(p infer.Params, b infer.Batch) infer.Evaluation {
 		e.Norms[i] = floats.Norm(own, 2)
 	}
 	e.Value = torch.New(e.Values, lead...)
-	e.Grad = torch.New(grad, append(lead, int(width))...)
+	e.Grad = torch.New(grad, append(lead, width)...)
 	o.report(e, logp)
 	return e
 }

@@ -18,7 +18,7 @@ import (
 func compared(t *testing.T, f family, d, chains, samples int, entropy float64, stick bool, phi func(i int) float64) (
 	loops, tensors infer.Evaluation, aLoops, aTensors *objective) {
 	t.Helper()
-	layout, err := infer.NewLayout(infer.Shapes{"x": {int(d)}})
+	layout, err := infer.NewLayout(infer.Shapes{"x": {d}})
 	require.NoError(t, err)
 	target := infer.Mean(func(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 		x := p.Get("x")
@@ -27,7 +27,7 @@ func compared(t *testing.T, f family, d, chains, samples int, entropy float64, s
 	}, 3)
 	model, err := infer.NewGradient(target)
 	require.NoError(t, err)
-	shapes, err := f.sites(int(d))
+	shapes, err := f.sites(d)
 	require.NoError(t, err)
 	variational, err := infer.NewLayout(shapes)
 	require.NoError(t, err)
@@ -35,14 +35,14 @@ func compared(t *testing.T, f family, d, chains, samples int, entropy float64, s
 	for i := range flat {
 		flat[i] = phi(i)
 	}
-	shape := []int{int(chains), int(variational.Dim())}
+	shape := []int{chains, variational.Dim()}
 	if chains == 0 {
 		shape = shape[1:]
 	}
 	x, err := torch.FromSlice(flat, shape...)
 	require.NoError(t, err)
 	streams := torch.NewStreams(3, max(chains, 1))
-	noise, err := streams.Normal([]int{int(samples), f.noise(int(d))}, gotch.Double, torch.CPU)
+	noise, err := streams.Normal([]int{samples, f.noise(d)}, gotch.Double, torch.CPU)
 	require.NoError(t, err)
 	make := func() *objective {
 		return &objective{family: f, model: model, layout: layout, noise: noise, samples: samples, entropy: entropy, data: 3,

@@ -50,7 +50,7 @@ func (c LowRank) Build(target infer.Target) (infer.Transform, error) {
 	}
 	return config{name: "vi.LowRank", optimizer: c.Optimizer, samples: c.Samples, temperature: c.Temperature,
 		klWeight: c.KLWeight, stickTheLanding: c.StickTheLanding, antithetic: c.Antithetic, memory: c.Memory,
-		scale: c.InitScale, family: lowRank{int(c.Rank)}}.build(target)
+		scale: c.InitScale, family: lowRank{c.Rank}}.build(target)
 }
 
 // Defaults are 4000 updates in the warm-up, which fit the distribution, and then 1000 draws from it.

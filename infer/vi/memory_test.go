@@ -19,7 +19,7 @@ func flat(p infer.Params, _ infer.Batch) (torch.Tensor, infer.Aux) {
 
 // zeros is a point of d zeros, for k > 0 with that many chains.
 func zeros(d, k int) infer.Params {
-	return params(layout(infer.Shapes{"x": {int(d)}}), make([]float64, max(k, 1)*d), k)
+	return params(layout(infer.Shapes{"x": {d}}), make([]float64, max(k, 1)*d), k)
 }
 
 // What does not fit is refused before any of it is made: libtorch would fail on the first of these, and the kernel

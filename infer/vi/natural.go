@@ -165,7 +165,7 @@ func (n natural) middle(v torch.Tensor) torch.Tensor {
 			m[(s+i)*(2*s+1)] = n.rate / float64(s)
 		}
 	}
-	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.T().DType(), m, int(2*s), int(2*s)))
+	return torch.Must(torch.FromSliceOn(torch.Must(torch.DeviceOf(v)), v.T().DType(), m, 2*s, 2*s))
 }
 
 // shortened are steps, [K, P], in the direction of step, after which the objective for the same noise is not much less

@@ -53,7 +53,7 @@ func (g gaussian) found(t *testing.T, seed uint64) {
 		g.temperature = 1
 	}
 	g.method.Temperature = infer.Constant(g.temperature)
-	steps := int(g.method.Defaults().Warmup)
+	steps := g.method.Defaults().Warmup
 	s := fitted(t, build(t, g.method, n.logPosterior()), params(n.layout(), make([]float64, g.d), 0), nil, steps, seed)
 	want, got, mean := n.covariance(g.temperature), values(must(s.Covariance()).T()), values(s.Mean.Flat.T())
 	sd := func(x []float64, i int) float64 { return math.Sqrt(x[i*g.d+i]) }

@@ -78,7 +78,7 @@ func (t *fit) closeness(s State, run infer.RunSummary) []draws.Note {
 	}
 	return approx.Closeness(approx.Fit{Name: t.name, Target: t.target, Temperature: run.Info.Temperature,
 		Batch: run.Batch, Mean: s.Mean, Advice: far[t.family.name()],
-		Width: t.family.noise(int(s.Mean.Layout.Dim())),
+		Width: t.family.noise(s.Mean.Layout.Dim()),
 		Map: func(eps torch.Tensor) (deviations, logq torch.Tensor, err error) {
 			q := s.gaussian()
 			deviations = q.apply(eps)

@@ -19,7 +19,7 @@ import (
 func notes(t *testing.T, transform infer.Transform, start infer.Params, steps int) []draws.Note {
 	t.Helper()
 	r, err := infertest.Run(context.Background(), transform, start, infer.Full(nil),
-		infer.Options{Warmup: int(steps), Draws: infer.None, Seed: 1})
+		infer.Options{Warmup: steps, Draws: infer.None, Seed: 1})
 	require.NoError(t, err)
 	saved := r.State.Save()
 	restored, err := transform.(infer.Restorer).Restore(start.Layout, saved)

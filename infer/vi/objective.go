@@ -116,7 +116,7 @@ type sampled struct {
 
 func (o *objective) sampled(phi infer.Params, b infer.Batch, batched bool) sampled {
 	shape := o.noise.T().MustSize()
-	k, s, d := shape[0], shape[1], int(o.layout.Dim())
+	k, s, d := shape[0], shape[1], o.layout.Dim()
 	at := sampled{q: o.family.at(phi)}
 	delta := at.q.apply(o.noise)
 	theta := delta.Add(phi.Get("mean").Unsqueeze(1).T()).Reshape(int(k*s), d).T()

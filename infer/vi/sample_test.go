@@ -43,9 +43,9 @@ func TestAccessors(t *testing.T) {
 			assert.Len(t, must(sd.Site("a")), 4*max(chains, 1))
 			within(t, covs, values(must(s.Covariance()).T()), 1e-14, what+": covariance")
 			within(t, factors, values(must(s.ScaleFactor()).T()), 1e-14, what+": scale factor")
-			shape := []int{int(d), int(d)}
+			shape := []int{d, d}
 			if chains > 0 {
-				shape = append([]int{int(chains)}, shape...)
+				shape = append([]int{chains}, shape...)
 			}
 			assert.Equal(t, shape, must(s.Covariance()).Shape())
 		}
@@ -122,10 +122,10 @@ func TestSample(t *testing.T) {
 			p, err := sampler.Sample(s, n*k, &streams)
 			require.NoError(t, err)
 			assert.Positive(t, streams.Offset)
-			assert.Equal(t, []int{int(n * k), int(d)}, p.Flat.Shape())
-			assert.Equal(t, []int{int(n * k), 2, 2}, p.Get("a").Shape())
-			assert.Equal(t, []int{int(n * k)}, p.Get("b").Shape())
-			assert.Equal(t, []int{int(n * k), 1, 3, 1}, p.Get("c").Shape())
+			assert.Equal(t, []int{n * k, d}, p.Flat.Shape())
+			assert.Equal(t, []int{n * k, 2, 2}, p.Get("a").Shape())
+			assert.Equal(t, []int{n * k}, p.Get("b").Shape())
+			assert.Equal(t, []int{n * k, 1, 3, 1}, p.Get("c").Shape())
 			flat := must(p.Values())
 			for chain := range k {
 				mean, f := plain(what, phi[chain*size:(chain+1)*size], d, rank)
@@ -152,7 +152,7 @@ func TestSample(t *testing.T) {
 					own := torch.NewStreams(7, c)
 					p, err := sampler.Sample(s, count, &own)
 					require.NoError(t, err)
-					assert.Equal(t, []int{int(count), int(d)}, p.Flat.Shape())
+					assert.Equal(t, []int{count, d}, p.Flat.Shape())
 					own = torch.NewStreams(7, c)
 					again := must(sampler.Sample(s, count, &own))
 					identical(t, values(p.Flat.T()), values(again.Flat.T()), "the same streams")

@@ -96,7 +96,7 @@ func (s State) fits(what string, columns func(d int) int) error {
 	if s.empty() {
 		return nil
 	}
-	d := int(s.Mean.Layout.Dim())
+	d := s.Mean.Layout.Dim()
 	if err := s.limit.check("a matrix", s.Mean, d, columns(d),
 		"use SD, or Sample of the transform for draws"); err != nil {
 		return fmt.Errorf("vi.State: %s: %w", what, err)

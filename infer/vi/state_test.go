@@ -58,15 +58,15 @@ func TestChainsTellWhatTheyTellAlone(t *testing.T) {
 		for what, method := range methods(adam, samples, 0.1, &no) {
 			transform := build(t, method, line)
 			_, info := update(t, transform, begin(t, transform, params(lineLayout(), flat, chains), 9), b)
-			assert.Equal(t, []int{chains, int(samples), 30}, info.Aux["residuals"].Shape(), what)
+			assert.Equal(t, []int{chains, samples, 30}, info.Aux["residuals"].Shape(), what)
 			for k := range chains {
 				s, err := transform.(infer.Seeded).InitStreams(params(lineLayout(), flat[k*d:(k+1)*d], 0),
 					torch.Streams{Seed: 9, Chains: []uint64{uint64(k)}})
 				require.NoError(t, err)
 				_, own := update(t, transform, s.(vi.State), b)
 				assert.InDelta(t, own.Stats["nelbo"][0], info.Stats["nelbo"][k], 1e-10, what)
-				assert.Equal(t, []int{int(samples), 30}, own.Aux["residuals"].Shape(), what)
-				assert.Equal(t, []int{int(samples)}, own.Aux["prior"].Shape(), what)
+				assert.Equal(t, []int{samples, 30}, own.Aux["residuals"].Shape(), what)
+				assert.Equal(t, []int{samples}, own.Aux["prior"].Shape(), what)
 			}
 		}
 	}

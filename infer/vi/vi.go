@@ -206,7 +206,7 @@ func (t *fit) Update(state infer.State, b infer.Batch) (infer.State, infer.Info,
 
 // fits refuses a model whose matrices would be too large, before any is made; p has the chains and the type.
 func (t *fit) fits(model *infer.Layout, p infer.Params) error {
-	d := int(model.Dim())
+	d := model.Dim()
 	what, columns, instead := t.family.matrix(d)
 	return t.limit().check(what, p, d, columns, instead)
 }
@@ -241,11 +241,11 @@ func (t *fit) own(state infer.State) (State, error) {
 
 // noise draws ε for an update: [K, S, n].
 func (t *fit) noise(mean infer.Params, streams *torch.Streams) torch.Tensor {
-	s := int(t.count(mean))
+	s := t.count(mean)
 	if t.antithetic {
 		s /= 2
 	}
-	shape := []int{s, t.family.noise(int(mean.Layout.Dim()))}
+	shape := []int{s, t.family.noise(mean.Layout.Dim())}
 	eps := torch.Must(streams.Normal(shape, mean.Flat.T().DType(), torch.Must(torch.DeviceOf(mean.Flat))))
 	if t.antithetic {
 		eps = torch.Of(ts.MustCat([]*ts.Tensor{eps.T(), eps.Neg().T()}, 1))
@@ -255,7 +255,7 @@ func (t *fit) noise(mean infer.Params, streams *torch.Streams) torch.Tensor {
 
 // layout is that of the variational parameters of a model with a layout.
 func (t *fit) layout(model *infer.Layout) (*infer.Layout, error) {
-	shapes, err := t.family.sites(int(model.Dim()))
+	shapes, err := t.family.sites(model.Dim())
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func (t *fit) Sample(state infer.State, n int, streams *torch.Streams) (infer.Pa
 	if err := method.CheckDraws(t.name, n, streams); err != nil {
 		return infer.Params{}, err
 	}
-	width := t.family.noise(int(s.Mean.Layout.Dim()))
+	width := t.family.noise(s.Mean.Layout.Dim())
 	apply := func(eps torch.Tensor) (torch.Tensor, error) { return s.gaussian().apply(eps), nil }
 	out, err := method.DrawGaussians(s.Mean, n, width, streams, apply)
 	if err != nil {

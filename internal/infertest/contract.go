@@ -117,7 +117,7 @@ func (c contract) replayed(t *testing.T) {
 		Same(t, states[i+1], next, Name("update %d", i))
 		assert.Equal(t, infos[i].LogPosterior, info.LogPosterior)
 		assert.Equal(t, infos[i].Stats, info.Stats)
-		assert.Equal(t, int(i), states[i].Steps())
+		assert.Equal(t, i, states[i].Steps())
 	}
 	for name, x := range c.Batch {
 		Identical(t, given[name], Values(x.T()), "the batch's "+name)

@@ -130,12 +130,12 @@ func (k Evidence) Program() (infer.Program, error) {
 		x := p.Get("x")
 		return k.logPrior(x), k.Likelihood(x)
 	}, 1)
-	l, err := infer.NewLayout(infer.Shapes{"x": {int(k.Dim)}})
+	l, err := infer.NewLayout(infer.Shapes{"x": {k.Dim}})
 	if err != nil {
 		return nil, err
 	}
 	target.Prior = func(b infer.Batch, s torch.Streams) (infer.Params, error) {
-		z, err := s.Normal([]int{int(k.Dim)}, gotch.Double, torch.CPU)
+		z, err := s.Normal([]int{k.Dim}, gotch.Double, torch.CPU)
 		if err != nil {
 			return infer.Params{}, err
 		}
@@ -146,7 +146,7 @@ func (k Evidence) Program() (infer.Program, error) {
 		for i := 0; i < len(x); i += k.Dim {
 			k.draw(x[i : i+k.Dim])
 		}
-		flat, err := torch.FromSlice(x, len(s.Chains), int(k.Dim))
+		flat, err := torch.FromSlice(x, len(s.Chains), k.Dim)
 		return infer.Params{Layout: l, Flat: flat}, err
 	}
 	start, err := infer.Zeros(l)

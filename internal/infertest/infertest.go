@@ -35,9 +35,9 @@ func Layout(shapes infer.Shapes) *infer.Layout { return Must(infer.NewLayout(sha
 
 // Params is a point; with rows > 0 it has a chain axis of that length, also when that is 1.
 func Params(l *infer.Layout, flat []float64, rows int) infer.Params {
-	shape := []int{int(l.Dim())}
+	shape := []int{l.Dim()}
 	if rows > 0 {
-		shape = []int{int(rows), int(l.Dim())}
+		shape = []int{rows, l.Dim()}
 	}
 	return infer.Params{Layout: l, Flat: torch.Of(Vector(flat, shape...))}
 }

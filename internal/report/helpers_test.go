@@ -89,7 +89,7 @@ func plain(t *testing.T, chains, n, dim int) *draws.Draws {
 	for c := range lengths {
 		lengths[c] = n
 	}
-	sites := []draws.Site{{Name: "theta", Shape: []int{int(dim)}, Size: dim}}
+	sites := []draws.Site{{Name: "theta", Shape: []int{dim}, Size: dim}}
 	return container(t, sites, nil, lengths, func(_, _ int, r *rand.Rand) ([]float64, []float64) {
 		x := make([]float64, dim)
 		for k := range x {
@@ -127,7 +127,7 @@ func odd(t *testing.T, lengths ...int) *draws.Draws {
 
 // many is a large run: elements 0 to dim-1, of which every 97th has chains that disagree.
 func many(t *testing.T, chains, n, dim int) *draws.Draws {
-	sites := []draws.Site{{Name: "beta", Shape: []int{int(dim)}, Size: dim}}
+	sites := []draws.Site{{Name: "beta", Shape: []int{dim}, Size: dim}}
 	lengths := make([]int, chains)
 	for c := range lengths {
 		lengths[c] = n

@@ -20,7 +20,7 @@ func Resident(t testing.TB) int {
 	}
 	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
 	require.NoError(t, err)
-	return int(pages) * int(os.Getpagesize())
+	return int(pages) * os.Getpagesize()
 }
 
 // Grown asserts that memory grew by less than a number of bytes since it was before. Under the race detector it asserts

@@ -136,7 +136,7 @@ func TestOutsideTheBox(t *testing.T) {
 		c.Plate("data", 0, func(c *ppl.Ctx) { c.Observe("y", dist.Normal(f, 0.5), c.Data("y")) })
 	}
 	at := func(x ...float64) infer.Batch {
-		n := int(len(x) / 2)
+		n := len(x) / 2
 		return infer.Batch{"x": tensor(x, n, 2), "y": torch.Zeros(n)}
 	}
 	_, err = ppl.Compile(model, at(-1, 4, 1.6, 6, 0, 8))

@@ -106,8 +106,8 @@ func (p Process) Given(y torch.Tensor, noise any, x torch.Tensor, mean any) dist
 	if shape := there.Shape(); len(shape) > 1 || len(shape) == 1 && shape[0] != rows(x) {
 		fail("mean", sized(shape), "there are %d new inputs: it must be a number or of shape [%d]", rows(x), rows(x))
 	}
-	n, m := int(rows(p.X)), int(rows(x))
-	jitter := p.jitter(int(n + m))
+	n, m := rows(p.X), rows(x)
+	jitter := p.jitter(n + m)
 	data := noisy(p.Kernel.Within(p.X), p.noise(noise), jitter)
 	new := noisy(p.Kernel.Within(x), torch.Of(0), jitter)
 	across := p.Kernel.Between(p.X, x)

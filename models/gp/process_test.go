@@ -202,7 +202,7 @@ func TestFactorsExist(t *testing.T) {
 				do(t, func() {
 					p := gp.Process{Kernel: k, X: tensor(x)}
 					for _, v := range []torch.Tensor{p.Marginal(0).LogProb(y), p.Given(y, 0, at, nil).LogProb(
-						torch.Zeros(int(n + 2)))} {
+						torch.Zeros(n + 2))} {
 						assert.False(t, math.IsNaN(v.Item()), "%s, %d inputs, length %v", name, n, length)
 					}
 				})

@@ -15,7 +15,7 @@ import (
 func BenchmarkGradient(b *testing.B) {
 	tokens := make([]int, 32*100)
 	for i := range tokens {
-		tokens[i] = int(i*7919) % 2000
+		tokens[i] = (i * 7919) % 2000
 	}
 	for _, c := range []struct {
 		name   string

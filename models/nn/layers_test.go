@@ -75,10 +75,10 @@ func lstm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
 				sum += bh.Data[g]
 			}
 			for i := range x.Shape[1] {
-				sum += *wi.At(int(g), i) * *x.At(t, i)
+				sum += *wi.At(g, i) * *x.At(t, i)
 			}
 			for i := range hidden {
-				sum += *wh.At(int(g), i) * h[i]
+				sum += *wh.At(g, i) * h[i]
 			}
 			gates[g] = sum
 		}
@@ -123,7 +123,7 @@ func embedding(w, x nntest.Array) nntest.Array {
 	y := nntest.Zeros(append(append([]int{}, x.Shape...), w.Shape[1])...)
 	for i, v := range x.Data {
 		for j := range w.Shape[1] {
-			y.Data[int(i)*w.Shape[1]+j] = *w.At(int(v), j)
+			y.Data[i*w.Shape[1]+j] = *w.At(int(v), j)
 		}
 	}
 	return y

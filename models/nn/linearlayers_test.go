@@ -79,7 +79,7 @@ func TestForwardLinearIsForward(t *testing.T) {
 			for _, s := range c.in {
 				size *= s
 			}
-			x := tensor(normals(2, int(3*size)), append([]int{3}, c.in...)...)
+			x := tensor(normals(2, 3*size), append([]int{3}, c.in...)...)
 			p := point(n, 1, 0.7, 0)
 			do(t, func() {
 				want := n.Forward(p, x)
@@ -195,16 +195,16 @@ func TestKroneckerFactorsOfANetwork(t *testing.T) {
 		h := make([]float64, 3)
 		for j := range h {
 			h[j] = math.Tanh(
-				*at["a.weight"].At(int(j), 0)*a[0] + *at["a.weight"].At(int(j),
-					1)*a[1] + *at["a.bias"].At(int(j)),
+				*at["a.weight"].At(j, 0)*a[0] + *at["a.weight"].At(j,
+					1)*a[1] + *at["a.bias"].At(j),
 			)
 		}
 		for c := range 2 {
 			z := 0.0
 			for j := range h {
-				z += *at["b.weight"].At(c, int(j)) * h[j]
+				z += *at["b.weight"].At(c, j) * h[j]
 			}
-			logLik -= (y[2*i+int(c)] - z) * (y[2*i+int(c)] - z) / (2 * variance)
+			logLik -= (y[2*i+c] - z) * (y[2*i+c] - z) / (2 * variance)
 		}
 		for j := range 3 {
 			for k := range 3 {

@@ -77,7 +77,7 @@ func (s Sequential) Build(in ...int) (*Network, error) {
 	for _, at := range n.layout.Sites {
 		site := sites[at.Name]
 		site.Site = at
-		n.sites, n.sizes = append(n.sites, site), append(n.sizes, int(at.Size))
+		n.sites, n.sizes = append(n.sites, site), append(n.sizes, at.Size)
 	}
 	for _, name := range order {
 		n.params = append(n.params, slices.Index(n.layout.Names(), name))
@@ -269,7 +269,7 @@ func (n *Network) check(p infer.Params, x torch.Tensor) (single bool, err error)
 	if err != nil {
 		return false, err
 	}
-	if len(flat.Shape) != 1 || int(flat.Shape[0]) != int(p.Layout.Dim()) {
+	if len(flat.Shape) != 1 || int(flat.Shape[0]) != p.Layout.Dim() {
 		return false, fmt.Errorf("nn: params of shape %v: expected one point, [%d]; Network.Predict takes K points: %w",
 			flat.Shape, p.Layout.Dim(), infer.ErrLayout)
 	}

@@ -49,7 +49,7 @@ func TestCNNLSTMRuns(t *testing.T) {
 	do(t, func() {
 		tokens := make([]int, 60)
 		for i := range tokens {
-			tokens[i] = int(i*i) % 11
+			tokens[i] = (i * i) % 11
 		}
 		y, err := n.Predict(point(n, 1, 0.3, 4), torch.New(tokens, 2, 30), nil)
 		require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestNetworkInALargerLayout(t *testing.T) {
 	l, err := infer.NewLayout(shapes)
 	require.NoError(t, err)
 	do(t, func() {
-		p := infer.Params{Layout: l, Flat: tensor(normals(1, l.Dim()), int(l.Dim()))}
+		p := infer.Params{Layout: l, Flat: tensor(normals(1, l.Dim()), l.Dim())}
 		var own []float64
 		for _, s := range n.Layout().Sites {
 			own = append(own, must(p.Site(s.Name))...)
@@ -259,24 +259,24 @@ func TestSymmetries(t *testing.T) {
 			order := []int{2, 0, 3, 1}
 			w, b, v := s["0.weight"].Each(id), s["0.bias"].Each(id), s["2.weight"].Each(id)
 			for i, j := range order {
-				*s["0.bias"].At(int(i)) = *b.At(j)
+				*s["0.bias"].At(i) = *b.At(j)
 				for k := range 3 {
-					*s["0.weight"].At(int(i), k) = *w.At(j, k)
+					*s["0.weight"].At(i, k) = *w.At(j, k)
 				}
 				for k := range 2 {
-					*s["2.weight"].At(k, int(i)) = *v.At(k, j)
+					*s["2.weight"].At(k, i) = *v.At(k, j)
 				}
 			}
 		})
 		closeTo(t, want, swapped, 1e-13, "permuted")
 		scaled := with(func(s map[string]nntest.Array) {
 			for i, c := range []float64{0.2, 1, 3, 10} {
-				*s["0.bias"].At(int(i)) *= c
+				*s["0.bias"].At(i) *= c
 				for k := range 3 {
-					*s["0.weight"].At(int(i), k) *= c
+					*s["0.weight"].At(i, k) *= c
 				}
 				for k := range 2 {
-					*s["2.weight"].At(k, int(i)) /= c
+					*s["2.weight"].At(k, i) /= c
 				}
 			}
 		})

@@ -151,7 +151,7 @@ func (t term) like(flat torch.Tensor) torch.Tensor {
 // flat is the network's part of a point, in the order of its layout.
 func (n *Network) flat(p infer.Params) torch.Tensor {
 	shape := p.Flat.Shape()
-	if p.Layout == nil || len(shape) != 1 || shape[0] != int(p.Layout.Dim()) {
+	if p.Layout == nil || len(shape) != 1 || shape[0] != p.Layout.Dim() {
 		torch.Must(p.Flat, fmt.Errorf("nn: params of shape %v for the layout %v: expected one point, [%d]: %w",
 			shape, p.Layout, p.Layout.Dim(), infer.ErrLayout))
 	}

@@ -103,13 +103,13 @@ func TestInitReadsTheChainsStreams(t *testing.T) {
 	streams := torch.NewStreams(4, 3)
 	all, err := nn.Init(n, scheme, &streams)
 	require.NoError(t, err)
-	require.Equal(t, []int{3, int(n.NumParams())}, shape(all.Flat))
+	require.Equal(t, []int{3, n.NumParams()}, shape(all.Flat))
 	require.Equal(t, gotch.Double, all.Flat.T().DType())
 	for k := range 3 {
 		alone := torch.Streams{Seed: 4, Chains: []uint64{uint64(k)}}
 		one, err := nn.Init(n, scheme, &alone)
 		require.NoError(t, err)
-		require.Equal(t, []int{int(n.NumParams())}, shape(one.Flat))
+		require.Equal(t, []int{n.NumParams()}, shape(one.Flat))
 		do(t, func() { assert.Equal(t, values(one.Flat), values(row(all, k).Flat)) })
 		require.Equal(t, streams.Offset, alone.Offset)
 	}

@@ -69,7 +69,7 @@ func (m Cox) late(order []int, terms coxTerms) (entries, late []int) {
 // plan sorts by time, the last first, and events first among equals.
 func (m Cox) plan(eta torch.Tensor) (order []int, terms coxTerms) {
 	n := len(m.Time)
-	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != int(n) {
+	if shape := eta.Shape(); len(m.Event) != n || len(shape) != 1 || shape[0] != n {
 		panic(&dist.Error{Distribution: "Cox", Parameter: "eta", Value: fmt.Sprintf("of shape %v", shape),
 			Allowed: fmt.Sprintf("there are %d times and %d events: all are of one length", n, len(m.Event))})
 	}
@@ -98,9 +98,9 @@ func (m Cox) plan(eta torch.Tensor) (order []int, terms coxTerms) {
 			to++
 		}
 		for l := range d {
-			terms.event = append(terms.event, int(from+l))
-			terms.riskEnd = append(terms.riskEnd, int(to))
-			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, int(from)), append(terms.tiedEnd, int(from+d))
+			terms.event = append(terms.event, from+l)
+			terms.riskEnd = append(terms.riskEnd, to)
+			terms.tiedStart, terms.tiedEnd = append(terms.tiedStart, from), append(terms.tiedEnd, from+d)
 			terms.share = append(terms.share, float64(l)/float64(d))
 		}
 		from = to

@@ -119,5 +119,5 @@ func keep[T torch.Number](d *Data, v []T, shape ...int) torch.Tensor {
 
 // vectorTensor is n numbers as a tensor of shape [n].
 func (d *Data) vectorTensor(name string, n int) torch.Tensor {
-	return d.tensor(d.vector(name, n), int(n))
+	return d.tensor(d.vector(name, n), n)
 }

@@ -30,7 +30,7 @@ func gpPoisRegr(d *Data) Posterior {
 	squares, jitter, counts := make([]float64, n*n), make([]float64, n*n), make([]float64, n)
 	back := make([]int, n)
 	for i, a := range order {
-		jitter[i*n+i], counts[i], back[a] = 1e-10, k[a], int(i)
+		jitter[i*n+i], counts[i], back[a] = 1e-10, k[a], i
 		for j, b := range order {
 			squares[i*n+j] = -0.5 * (x[a] - x[b]) * (x[a] - x[b])
 		}
@@ -41,7 +41,7 @@ func gpPoisRegr(d *Data) Posterior {
 			free[i] = true
 		}
 	}
-	m := int(n)
+	m := n
 	apart, diagonal := d.tensor(squares, m, m), d.tensor(jitter, m, m)
 	uncentred, inOrder := keep(d, free, m), d.indices(back)
 	return Posterior{

@@ -20,7 +20,7 @@ func eightSchoolsNoncentered(d *Data) Posterior {
 		Model: func(c *ppl.Ctx) {
 			mu := c.Sample("mu", dist.Normal(0, 5))
 			tau := c.Sample("tau", dist.HalfCauchy(5))
-			c.Plate("schools", int(n), func(c *ppl.Ctx) {
+			c.Plate("schools", n, func(c *ppl.Ctx) {
 				z := c.Sample("theta_trans", dist.Normal(0, 1))
 				theta := c.Deterministic("theta", z.Mul(tau).Add(mu))
 				c.Observe("y", dist.Normal(theta, c.Data("sigma")), c.Data("y"))
@@ -46,7 +46,7 @@ func lowDimGaussMix(d *Data) Posterior {
 			sigma := c.Sample("sigma", dist.HalfNormal(2).Expand(2))
 			theta := c.Sample("theta", dist.Beta(5, 5))
 			weights := torch.Stack(-1, theta, torch.Of(1).Sub(theta)).Log()
-			c.Plate("data", int(n), func(c *ppl.Ctx) {
+			c.Plate("data", n, func(c *ppl.Ctx) {
 				// What dist.MixtureSameFamily says, with the two components one after the other in memory and without
 				// its care for densities of 0: a third of the time.
 				parts := dist.Normal(mu.Unsqueeze(-1), sigma.Unsqueeze(-1)).LogProb(c.Data("y"))

@@ -47,18 +47,18 @@ func flatRegression(d *Data, y []float64, scale float64, columns ...[]float64) P
 	if scale > 0 {
 		prior = dist.HalfCauchy(scale)
 	}
-	inverse := d.tensor(back.RawMatrix().Data, int(k), int(k))
+	inverse := d.tensor(back.RawMatrix().Data, k, k)
 	return Posterior{
 		Orthogonal: &Orthogonal{Q: rows(&thin), Back: rows(&back), Y: y, Scale: scale},
 		Model: func(c *ppl.Ctx) {
 			theta := c.Sample("theta", flat(support.Real, k))
 			c.Deterministic("beta", inverse.MatMul(theta))
 			sigma := c.Sample("sigma", prior)
-			c.Plate("data", int(n), func(c *ppl.Ctx) {
+			c.Plate("data", n, func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("q"), theta, 0, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, int(n), int(k)), "y": d.tensor(y, int(n))},
+		Batch: infer.Batch{"q": d.tensor(thin.RawMatrix().Data, n, k), "y": d.tensor(y, n)},
 	}
 }
 
@@ -79,7 +79,7 @@ func flat(on support.Support, n int) dist.Distribution {
 	if n == 0 {
 		return dist.ImproperUniform(on, nil, nil)
 	}
-	return dist.ImproperUniform(on, []int{int(n)}, nil)
+	return dist.ImproperUniform(on, []int{n}, nil)
 }
 
 // each is f at every index.
@@ -180,13 +180,13 @@ func blr(d *Data) Posterior {
 	n, k := d.count("N", 1), d.count("D", 1)
 	return Posterior{
 		Model: func(c *ppl.Ctx) {
-			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int(k)))
+			beta := c.Sample("beta", dist.Normal(0, 10).Expand(k))
 			sigma := c.Sample("sigma", dist.HalfNormal(10))
-			c.Plate("data", int(n), func(c *ppl.Ctx) {
+			c.Plate("data", n, func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("x"), beta, 0, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), int(n), int(k)), "y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"x": d.tensor(d.matrix("X", n, k), n, k), "y": d.vectorTensor("y", n)},
 		// The columns of X are correlated: a diagonal metric takes seven times the gradients.
 		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
@@ -214,10 +214,10 @@ func kilpisjarvi(d *Data) Posterior {
 			sigma := c.Sample("sigma", flat(support.Positive, 0))
 			alpha := c.Deterministic("alpha", beta.Mul(-mean).Add(centre))
 			c.Factor("alpha_prior", dist.Normal(meanAlpha, sdAlpha).LogProb(alpha))
-			c.Plate("years", int(n), func(c *ppl.Ctx) {
+			c.Plate("years", n, func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(c.Data("x").Mul(beta).Add(centre), sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"x": d.tensor(centred, int(n)), "y": d.vectorTensor("y", n)},
+		Batch: infer.Batch{"x": d.tensor(centred, n), "y": d.vectorTensor("y", n)},
 	}
 }

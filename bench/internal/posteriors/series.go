@@ -27,13 +27,13 @@ func arK(d *Data) Posterior {
 	return Posterior{
 		Model: func(c *ppl.Ctx) {
 			alpha := c.Sample("alpha", dist.Normal(0, 10))
-			beta := c.Sample("beta", dist.Normal(0, 10).Expand(int(k)))
+			beta := c.Sample("beta", dist.Normal(0, 10).Expand(k))
 			sigma := c.Sample("sigma", dist.HalfCauchy(2.5))
-			c.Plate("time", int(n), func(c *ppl.Ctx) {
+			c.Plate("time", n, func(c *ppl.Ctx) {
 				c.Observe("y", dist.NormalGLM(c.Data("lags"), beta, alpha, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"y": d.tensor(y[k:], int(n)), "lags": d.tensor(lags, int(n), int(k))},
+		Batch: infer.Batch{"y": d.tensor(y[k:], n), "lags": d.tensor(lags, n, k)},
 		// The coefficients depend on each other: a diagonal metric takes ten times the gradients.
 		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
@@ -66,11 +66,11 @@ func garch11(d *Data) Posterior {
 			news := previous.Sub(mu).Square()
 			a := torch.Of(first.T().MustAddcmul(counts.T(), news.Mul(alpha1).Add(alpha0).T(), false))
 			sigma := r.solve(a, beta1).Sqrt()
-			c.Plate("time", int(n), func(c *ppl.Ctx) {
+			c.Plate("time", n, func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(mu, sigma), c.Data("y"))
 			})
 		},
-		Batch: infer.Batch{"y": d.tensor(y, int(n))},
+		Batch: infer.Batch{"y": d.tensor(y, n)},
 		// alpha0 and beta1 are correlated: a diagonal metric takes 1.7 times the gradients.
 		Method: hmc.NUTS{Metric: hmc.LowRank},
 	}
@@ -119,21 +119,21 @@ func newRecurrence(d *Data, n int) recurrence {
 		put(c + 1)
 	}
 	k := len(mask)
-	return recurrence{int(n), int(rows * m), int(rows), int(m), d.tensor(exponents, k), d.tensor(mask, k)}
+	return recurrence{n, rows * m, rows, m, d.tensor(exponents, k), d.tensor(mask, k)}
 }
 
 // solve is v, [n], from a, [size], whose numbers after the first n do not matter.
 func (r recurrence) solve(a, b torch.Tensor) torch.Tensor {
 	powers := r.exponents.Mul(b.Log()).Exp().Mul(r.mask)
 	square := func(from, side int) torch.Tensor {
-		return powers.Slice(0, int(from), int(from+side*side)).Reshape(side, side)
+		return powers.Slice(0, from, from+side*side).Reshape(side, side)
 	}
 	inside, over := square(0, r.m), square(r.m*r.m, r.rows)
-	tail := powers.Slice(0, int(r.m*r.m+r.rows*r.rows), int(r.m*r.m+r.rows*r.rows+r.m))
+	tail := powers.Slice(0, r.m*r.m+r.rows*r.rows, r.m*r.m+r.rows*r.rows+r.m)
 	w := a.Reshape(r.rows, r.m).MatMul(inside)
 	ends := over.MatMul(w.T().MustSelect(1, int64(r.m-1), false))
 	v := torch.Of(w.T().MustAddcmul(ends.Unsqueeze(1).T(), tail.T(), false)).Reshape(r.size)
-	return v.Slice(0, 0, int(r.n))
+	return v.Slice(0, 0, r.n)
 }
 
 // hmmExample is a hidden Markov chain of two states that are seen through normal noise (posteriordb, hmm_example):

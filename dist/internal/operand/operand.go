@@ -44,7 +44,7 @@ func SumLast(t torch.Tensor, n int) torch.Tensor {
 	}
 	dims := make([]int, n)
 	for i := range dims {
-		dims[i] = int(-1 - i)
+		dims[i] = -1 - i
 	}
 	return torch.Of(t.T().MustSumDimIntlist(torch.Int64s(dims), false, t.T().DType(), false))
 }

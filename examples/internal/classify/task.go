@@ -49,7 +49,7 @@ func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (
 	}
 	y := make([]int, t.N)
 	for i, label := range train.Labels {
-		y[i] = int(label)
+		y[i] = label
 	}
 	t.Train = infer.Batch{"x": train.X}
 	t.Train["y"], err = torch.FromSliceOn(t.device, gotch.Int64, y)
@@ -101,7 +101,7 @@ func (t *Task) LogitsOf(flat []float64, x torch.Tensor) (rows [][]float64, err e
 			part := x.T().MustNarrow(0, int64(from), int64(min(block, int(n)-from)), false)
 			out := torch.Must(t.Net.Predict(p, torch.Of(part), nil))
 			values := out.Values()
-			for classes := len(values) / int(min(block, int(n)-from)); len(values) > 0; values = values[classes:] {
+			for classes := len(values) / min(block, int(n)-from); len(values) > 0; values = values[classes:] {
 				rows = append(rows, values[:classes])
 			}
 			return nil

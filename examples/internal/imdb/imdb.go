@@ -116,7 +116,7 @@ func unpacked(dir, name string, n, each int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("imdb: %s is no file of gzip: %w", path, err)
 	}
-	data, err := io.ReadAll(io.LimitReader(z, int64(int(size)+1)))
+	data, err := io.ReadAll(io.LimitReader(z, int64(size+1)))
 	read := fmt.Sprintf("%d bytes, %d whole reviews", len(data), len(data)/each)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -156,7 +156,7 @@ func Synthetic(n int, seed uint64) Data {
 			review[j] = int(200 + random.Int64N(800))
 		}
 		for range 12 {
-			review[60+random.IntN(40)] = 2 + 50*int(d.Labels[i]) + int(random.Int64N(50))
+			review[60+random.IntN(40)] = 2 + 50*d.Labels[i] + int(random.Int64N(50))
 		}
 	}
 	return d

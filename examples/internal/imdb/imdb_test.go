@@ -167,7 +167,7 @@ func TestShuffledAndSynthetic(t *testing.T) {
 		for _, token := range s.Tokens[i*Length : (i+1)*Length] {
 			require.True(t, token >= 0 && token < Words)
 			if token >= 2 && token < 102 {
-				require.Equal(t, int(label), (token-2)/50, "a word of its class")
+				require.Equal(t, label, (token-2)/50, "a word of its class")
 				says++
 			}
 		}

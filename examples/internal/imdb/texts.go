@@ -51,7 +51,7 @@ func readTexts(dir string) (train, test Data, err error) {
 	})
 	tokens := map[string]int{}
 	for i, w := range order[:min(len(order), Words-2)] {
-		tokens[w] = int(i) + 2
+		tokens[w] = i + 2
 	}
 	return tokenised(parts["train"], tokens), tokenised(parts["test"], tokens), nil
 }

@@ -75,11 +75,11 @@ func elements(r io.Reader, packed bool, what string, want []uint32) ([]byte, int
 		}
 	}
 	// What is read grows with what is there, not with what the header says.
-	whole := int(size) * int(count)
+	whole := size * int(count)
 	data, err := io.ReadAll(io.LimitReader(r, int64(whole+1)))
 	n := len(data)
 	expected := fmt.Sprintf("expected %d bytes, %d %s of %d", whole, count, what, size)
-	read := fmt.Sprintf("its header and %d bytes, %d whole %s", n, n/int(size), what)
+	read := fmt.Sprintf("its header and %d bytes, %d whole %s", n, n/size, what)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, 0, fmt.Errorf("is cut: it ends after %s: %s: %w", read, expected, err)

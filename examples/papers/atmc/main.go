@@ -331,9 +331,9 @@ func check(s settings, seeds, workers int) error {
 	for _, v := range []struct {
 		flag        string
 		value, most int
-	}{{"images", int(s.Images), mostTraining}, {"tests", int(s.Tests), mostTests}, {"filters", s.Filters, mostFilters},
+	}{{"images", s.Images, mostTraining}, {"tests", s.Tests, mostTests}, {"filters", s.Filters, mostFilters},
 		{"epochs", s.Epochs, most}, {"cycle", s.Cycle, most}, {"batch", s.Batch, mostTraining},
-		{"seeds", int(seeds), most}, {"workers", int(workers), most}} {
+		{"seeds", seeds, most}, {"workers", workers, most}} {
 		if v.value < 1 || v.value > v.most {
 			return fmt.Errorf("-%s is %d: it must be from 1 to %d", v.flag, v.value, v.most)
 		}

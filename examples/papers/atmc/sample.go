@@ -37,12 +37,12 @@ func newTask(s settings, device gotch.Device, train, test cifar.Data) (*task, er
 	for i, d := range []cifar.Data{train, test} {
 		var err error
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, int(d.Len()), cifar.Channels,
-			int(d.Side), int(d.Side)); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(device, gotch.Float, d.Pixels, d.Len(), cifar.Channels,
+			d.Side, d.Side); err != nil {
 			return nil, err
 		}
 	}
-	t := &task{settings: s, side: int(train.Side)}
+	t := &task{settings: s, side: train.Side}
 	if s.Net != twenty {
 		net, err := layers.ResNetPlusPlus{Size: t.side, Depth: s.Depth, Filters: s.Filters}.Build()
 		if err != nil {
@@ -199,9 +199,9 @@ func (t *task) run(ctx context.Context, dir, identity string, how setting, seed 
 	// counts, not each fifth, as is the samplers' default.
 	whole := s.Epochs / s.Cycle
 	first := cmp.Or(s.Start/s.Cycle, whole/2)
-	o := infer.Options{Chains: 1, Warmup: int(first * cycles.Length), Draws: int(whole - first), Thin: 1, Cycles: &cycles}
+	o := infer.Options{Chains: 1, Warmup: first * cycles.Length, Draws: whole - first, Thin: 1, Cycles: &cycles}
 	if name == "SGD" {
-		o = infer.Options{Chains: 1, Warmup: int(updates) - 1, Draws: 1, Thin: 1}
+		o = infer.Options{Chains: 1, Warmup: updates - 1, Draws: 1, Thin: 1}
 	}
 	start, err := t.Starts(t.start, seed+1000, 1)
 	if err != nil {

@@ -60,9 +60,9 @@ func (s settings) runCell(ctx context.Context, t *classify.Task, c cell, dir, id
 		}
 		e, err := infer.Run(ctx, t.Program(starts), s.method(c),
 			infer.Options{
-				Chains: c.chains, Warmup: int(s.burnIn(c)), Draws: int(c.draws), Thin: 1, Cycles: &cycles, Batches: batches,
+				Chains: c.chains, Warmup: s.burnIn(c), Draws: c.draws, Thin: 1, Cycles: &cycles, Batches: batches,
 				Seed: s.Seed, FirstChain: uint64(i * c.chains), Observer: thermometer,
-				Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: int(every), Model: identity}})
+				Checkpoint: &infer.Checkpoint{Dir: own, Resume: true, Every: every, Model: identity}})
 		if err == nil {
 			err = thermometer.Err
 		}

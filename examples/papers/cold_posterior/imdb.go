@@ -110,7 +110,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	if err != nil {
 		return nil, err
 	}
-	n := int(s.Reviews)
+	n := s.Reviews
 	logPosterior := func(p infer.Params, b infer.Batch) (torch.Tensor, infer.Aux) {
 		logLik := dist.CategoricalLogits(net.Forward(p, b.Get("x"))).LogProb(b.Get("y")).Mean()
 		return logLik.Add(prior.LogDensity(p).Div(float64(n))), nil
@@ -121,7 +121,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	}
 	labels := make([]int, n)
 	for i, label := range s.data[0].Labels {
-		labels[i] = int(label)
+		labels[i] = label
 	}
 	if train["y"], err = torch.FromSlice(labels); err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	}}
 	r := &reviewScores{Settings: s, Updates: updates}
 	choose := &chooser{net: net, data: s.data[1], every: n / min(s.Batch, n), scores: r, then: observer}
-	if _, err := infer.Run(ctx, program, adam, infer.Options{Chains: 1, Warmup: int(updates), Draws: infer.None,
+	if _, err := infer.Run(ctx, program, adam, infer.Options{Chains: 1, Warmup: updates, Draws: infer.None,
 		Start: start, Batches: batches, Seed: s.Seed, Observer: choose}); err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func reviewPredictions(net *nn.Network, last infer.Params, d imdb.Data) (rows []
 	for from := 0; from < d.Len(); from += block {
 		n := min(block, d.Len()-from)
 		err = torch.Do(func(*torch.Scope) error {
-			x, err := torch.FromSlice(d.Tokens[from*imdb.Length:(from+n)*imdb.Length], int(n), imdb.Length)
+			x, err := torch.FromSlice(d.Tokens[from*imdb.Length:(from+n)*imdb.Length], n, imdb.Length)
 			if err != nil {
 				return err
 			}

@@ -234,7 +234,7 @@ func compute(ctx context.Context, o options) (*summary, error) {
 func (s *summary) sweep(o options) *grid.Grid[*result] {
 	g := &grid.Grid[*result]{Settings: s.Settings, Dir: s.dir, Workers: o.workers, Observer: o.observer}
 	for _, c := range s.Settings.cells() {
-		g.Cells = append(g.Cells, grid.Cell[*result]{Name: c.name(), Updates: s.Settings.updates(c) * int(c.runs),
+		g.Cells = append(g.Cells, grid.Cell[*result]{Name: c.name(), Updates: s.Settings.updates(c) * c.runs,
 			Run: func(ctx context.Context, dir, identity string, observer infer.Observer) (*result, error) {
 				return s.Settings.runCell(ctx, s.task, c, dir, identity, o.every, observer)
 			}})

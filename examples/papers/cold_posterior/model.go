@@ -13,7 +13,7 @@ const dtype = gotch.Float
 
 // newTask is classification by a perceptron with ReLU and the prior N(0, I) on all weights and biases.
 func newTask(hidden []int, classes int, train, test digits.Data) (*classify.Task, error) {
-	inputs := int(len(train.Pixels) / train.Len())
+	inputs := len(train.Pixels) / train.Len()
 	net, err := nn.MLP{Sizes: append(append([]int{inputs}, hidden...), classes)}.Build()
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func newTask(hidden []int, classes int, train, test digits.Data) (*classify.Task
 	var sets [2]classify.Set
 	for i, d := range []digits.Data{train, test} {
 		sets[i].Labels = d.Labels
-		if sets[i].X, err = torch.FromSliceOn(torch.CPU, dtype, d.Pixels, int(d.Len()), inputs); err != nil {
+		if sets[i].X, err = torch.FromSliceOn(torch.CPU, dtype, d.Pixels, d.Len(), inputs); err != nil {
 			return nil, err
 		}
 	}

@@ -62,11 +62,11 @@ var presets = map[string]studySettings{
 
 // study are some samplers, without modes and fits.
 func (w wenzel) study(walks ...string) studySettings {
-	epoch := int(w.TrainingReviews / w.BatchSize)
+	epoch := w.TrainingReviews / w.BatchSize
 	return studySettings{Version: 3, Problem: "imdb", Train: w.TrainingReviews, Tests: w.TestReviews, Network: w.Network,
-		Variance: w.PriorVariance, Batch: int(w.BatchSize), Temperatures: w.Temperatures, Seeds: w.Seeds, Members: 1,
-		Walks: walks, LR: w.LearningRate, Momentum: w.Momentum, Begin: int(w.SamplingStart) * epoch,
-		Cycle: int(w.CycleLength) * epoch, MassEvery: epoch, MassBatches: int(w.PreconditionerBatches),
+		Variance: w.PriorVariance, Batch: w.BatchSize, Temperatures: w.Temperatures, Seeds: w.Seeds, Members: 1,
+		Walks: walks, LR: w.LearningRate, Momentum: w.Momentum, Begin: w.SamplingStart * epoch,
+		Cycle: w.CycleLength * epoch, MassEvery: epoch, MassBatches: w.PreconditionerBatches,
 		Draws: (w.Epochs - w.SamplingStart) / w.CycleLength}
 }
 
@@ -81,17 +81,17 @@ func (w wenzel) figure3() studySettings {
 
 // study has epochs with the batch that is not whole, as the counts of updates in the paper.
 func (d duffield) study() studySettings {
-	epoch := int(d.TrainingReviews/d.BatchSize) + 1
+	epoch := (d.TrainingReviews / d.BatchSize) + 1
 	return studySettings{Version: 3, Problem: "imdb", Train: d.TrainingReviews, Tests: d.TestReviews, Network: d.Network,
-		Variance: d.PriorVariance, Batch: int(d.BatchSize), Temperatures: d.Temperatures, Seeds: d.Seeds, Members: 1,
-		Walks: []string{"sghmc"}, ModeUpdates: int(d.MAPEpochs) * epoch, ModeLR: d.LearningRate, ModeEps: 1e-5,
-		FitUpdates: int(d.VIEpochs) * epoch, FitSamples: d.VISamples, FitScale: math.Exp(d.VIInitLogSD),
-		Begin: int(d.BurnIn - d.Thin), Cycle: int(d.Thin), Draws: d.Samples, Published: &d}
+		Variance: d.PriorVariance, Batch: d.BatchSize, Temperatures: d.Temperatures, Seeds: d.Seeds, Members: 1,
+		Walks: []string{"sghmc"}, ModeUpdates: d.MAPEpochs * epoch, ModeLR: d.LearningRate, ModeEps: 1e-5,
+		FitUpdates: d.VIEpochs * epoch, FitSamples: d.VISamples, FitScale: math.Exp(d.VIInitLogSD),
+		Begin: d.BurnIn - d.Thin, Cycle: d.Thin, Draws: d.Samples, Published: &d}
 }
 
 func (d duffield) parallel() studySettings {
 	s := d.study()
-	s.Begin = s.ModeUpdates/int(d.MAPEpochs)*int(d.ParallelEpochs) - s.Cycle
+	s.Begin = s.ModeUpdates/d.MAPEpochs*d.ParallelEpochs - s.Cycle
 	s.Members, s.Draws, s.ModeUpdates, s.FitUpdates = d.EnsembleSize, 1, 0, 0
 	return s
 }
@@ -121,7 +121,7 @@ func (o options) published() (s studySettings, err error) {
 		s.Seeds = o.seeds
 	}
 	if err == nil && o.given["epochs"] {
-		whole := float64(s.Begin+int(s.Draws)*s.Cycle) * float64(s.Batch) / float64(s.Train)
+		whole := float64(s.Begin+s.Draws*s.Cycle) * float64(s.Batch) / float64(s.Train)
 		s = s.shortened(float64(o.epochs) / whole)
 	}
 	if o.temperatures == "" {

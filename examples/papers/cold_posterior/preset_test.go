@@ -32,8 +32,8 @@ func TestPresetsEqualThePapers(t *testing.T) {
 // Duffield et al. in 46,920. Each preset runs on made-up reviews, a few updates long, and has a row for each method.
 func TestPresetsRun(t *testing.T) {
 	w, d, p := presets["wenzel-table2"], presets["duffield-imdb"], presets["duffield-imdb-parallel"]
-	require.Equal(t, []int{18, 500 * 625}, []int{int(w.Draws), w.Begin + int(w.Draws)*w.Cycle})
-	require.Equal(t, []int{20_000, 46_000}, []int{d.Begin + d.Cycle, d.Begin + int(d.Draws)*d.Cycle})
+	require.Equal(t, []int{18, 500 * 625}, []int{w.Draws, w.Begin + w.Draws*w.Cycle})
+	require.Equal(t, []int{20_000, 46_000}, []int{d.Begin + d.Cycle, d.Begin + d.Draws*d.Cycle})
 	require.Equal(t, []int{23_460, 23_460, 23_460}, []int{d.ModeUpdates, d.FitUpdates, p.Begin + p.Cycle})
 	kept := presets
 	defer func() { presets = kept }()

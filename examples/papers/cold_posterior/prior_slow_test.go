@@ -28,7 +28,7 @@ func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) 
 		return d
 	}
 	first, rest := data(train), data(test)
-	shape, err := newTask([]int{int(hidden)}, int(classes), first, rest)
+	shape, err := newTask([]int{hidden}, classes, first, rest)
 	require.NoError(t, err)
 	streams := torch.NewStreams(seed, 1)
 	truth, err := shape.Prior.Draw(&streams)
@@ -47,7 +47,7 @@ func drawn(t *testing.T, hidden, inputs, classes, train, test int, seed uint64) 
 			}
 		}
 	}
-	k, err := newTask([]int{int(hidden)}, int(classes), first, rest)
+	k, err := newTask([]int{hidden}, classes, first, rest)
 	require.NoError(t, err)
 	return k
 }

@@ -84,7 +84,7 @@ func (s studySettings) small() studySettings {
 // passed has modes of so many passes over the training cases. A variational fit makes half of their updates, and a
 // cycle is a quarter of them, as in reviewsStudy.
 func (s studySettings) passed(epochs int) studySettings {
-	n := int(s.Train)
+	n := s.Train
 	s.ModeUpdates = epochs * (n / min(s.Batch, n))
 	s.FitUpdates, s.Cycle = max(1, s.ModeUpdates/2), max(1, s.ModeUpdates/4)
 	return s
@@ -171,7 +171,7 @@ func reviewStudy(o options) (*study, error) {
 	prints := [2]*string{&s.Settings.TrainSHA, &s.Settings.TestSHA}
 	for i, d := range []imdb.Data{r.data[0], r.data[2].Part(0, min(s.Settings.Tests, r.data[2].Len()))} {
 		sets[i].Labels, *prints[i] = d.Labels, grid.Fingerprint(d.Tokens, d.Labels)
-		if sets[i].X, err = torch.FromSlice(d.Tokens, int(d.Len()), imdb.Length); err != nil {
+		if sets[i].X, err = torch.FromSlice(d.Tokens, d.Len(), imdb.Length); err != nil {
 			return nil, err
 		}
 	}

@@ -90,9 +90,9 @@ func (s *study) climb(ctx context.Context, seed, k int, f infer.LogPosterior, di
 	}
 	r, err := infer.Run(ctx, infer.Handwritten(infer.Mean(f, s.task.N), starts, s.task.Train),
 		s.Settings.optimiser(s.Settings.ModeUpdates, s.Settings.own().WeightDecay),
-		infer.Options{Chains: k, Warmup: int(s.Settings.ModeUpdates), Draws: infer.None, Batches: batches,
+		infer.Options{Chains: k, Warmup: s.Settings.ModeUpdates, Draws: infer.None, Batches: batches,
 			Seed: s.Settings.Seed, Observer: observer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
 	if err != nil {
 		return nil, err
 	}

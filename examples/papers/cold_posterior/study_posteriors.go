@@ -69,7 +69,7 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 	for seed := range s.Settings.Seeds {
 		for _, temperature := range s.Settings.Temperatures {
 			for _, w := range s.Settings.walks() {
-				add(s.name(w.file, temperature, seed), s.burnIn()+int(s.Settings.Draws)*s.Settings.Cycle,
+				add(s.name(w.file, temperature, seed), s.burnIn()+s.Settings.Draws*s.Settings.Cycle,
 					func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
 						return s.walk(ctx, w, temperature, seed, dir, identity, observer)
 					})
@@ -77,7 +77,7 @@ func (s *study) posteriorCells() (cells []grid.Cell[[]entry]) {
 			if s.Settings.FitUpdates == 0 {
 				continue
 			}
-			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+int(s.Settings.Draws),
+			add(s.name("vi", temperature, seed), s.Settings.FitUpdates+s.Settings.Draws,
 				func(ctx context.Context, dir, identity string, observer infer.Observer) ([]entry, error) {
 					return s.fit(ctx, temperature, seed, dir, identity, observer)
 				})
@@ -122,9 +122,9 @@ func (s *study) walk(ctx context.Context, w walk, temperature float64, seed int,
 	}
 	thermometer.Then = observer
 	r, err := infer.Run(ctx, s.task.Program(starts), w.method(s.Settings, temperature),
-		infer.Options{Chains: s.Settings.Members, Warmup: int(s.burnIn()), Draws: s.Settings.Draws, Thin: 1, Cycles: &cycles,
+		infer.Options{Chains: s.Settings.Members, Warmup: s.burnIn(), Draws: s.Settings.Draws, Thin: 1, Cycles: &cycles,
 			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: thermometer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
 	if err == nil {
 		err = thermometer.Err
 	}
@@ -196,9 +196,9 @@ func (s *study) fit(ctx context.Context, temperature float64, seed int, dir, ide
 		method.InitScale = s.Settings.FitScale
 	}
 	r, err := infer.Run(ctx, s.task.Program(start), method,
-		infer.Options{Chains: 1, Warmup: int(s.Settings.FitUpdates), Draws: s.Settings.own().ParameterSamples,
+		infer.Options{Chains: 1, Warmup: s.Settings.FitUpdates, Draws: s.Settings.own().ParameterSamples,
 			Batches: batches, Seed: s.Settings.Seed + uint64(seed), Observer: observer,
-			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: int(s.every), Model: identity}})
+			Checkpoint: &infer.Checkpoint{Dir: dir, Resume: true, Every: s.every, Model: identity}})
 	if err != nil {
 		return nil, err
 	}

@@ -145,12 +145,12 @@ func TestStudySizedByFlags(t *testing.T) {
 		embedding: 0.05, given: map[string]bool{"reviews": true, "epochs": true}}
 	s, err := newStudy(o)
 	require.NoError(t, err)
-	require.Equal(t, []int{320, 30, 15, 7}, []int{int(s.Settings.Train), s.Settings.ModeUpdates,
+	require.Equal(t, []int{320, 30, 15, 7}, []int{s.Settings.Train, s.Settings.ModeUpdates,
 		s.Settings.FitUpdates, s.Settings.Cycle}, "three passes over ten batches of 32")
 	o.given, o.reviews, o.epochs = map[string]bool{"epochs": true}, 10, 1
 	s, err = newStudy(o)
 	require.NoError(t, err)
-	require.Equal(t, []int{360, 11, 5, 2}, []int{int(s.Settings.Train), s.Settings.ModeUpdates,
+	require.Equal(t, []int{360, 11, 5, 2}, []int{s.Settings.Train, s.Settings.ModeUpdates,
 		s.Settings.FitUpdates, s.Settings.Cycle}, "all made-up reviews, but a tenth")
 	require.Equal(t, reviewsStudy(1), reviewsStudy(1).passed(2))
 }

@@ -91,9 +91,9 @@ func TestQuickSweep(t *testing.T) {
 	// Progress went from the first update of the sweep to the last.
 	total := 0
 	for _, c := range s.Settings.cells() {
-		total += s.Settings.updates(c) * int(c.runs)
+		total += s.Settings.updates(c) * c.runs
 	}
-	require.Len(t, steps, 2*int(total))
+	require.Len(t, steps, 2*total)
 	for i := range total {
 		require.Equal(t, []int{i + 1, total}, steps[2*i:2*i+2])
 	}

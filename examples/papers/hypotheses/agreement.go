@@ -41,7 +41,7 @@ func compared(o options, depth int, temperature float64, seed uint64) comparison
 	}
 	if p, ok := presets[o.preset]; ok {
 		c.Chains, c.Cases, c.Steps, c.Warmup = p.Chains, p.TestCases, p.LeapfrogSteps, p.BurnIn
-		c.HMCThin, c.Draws = p.Thin, p.Draws/int(p.Thin)
+		c.HMCThin, c.Draws = p.Thin, p.Draws/p.Thin
 		c.Burn *= c.Draws / 100
 	}
 	return c
@@ -60,14 +60,14 @@ func (c comparison) run(ctx context.Context) (values, error) {
 	}
 	program := t.Program(starts)
 	exact, err := infer.Run(ctx, program, hmc.HMC{Steps: c.Steps, Jitter: 0.2,
-		Temperature: infer.Constant(c.Temperature)}, infer.Options{Chains: c.Chains, Warmup: int(c.Warmup),
-		Draws: int(c.Draws), Thin: max(1, c.HMCThin), Seed: c.Seed, Observer: infer.Silent})
+		Temperature: infer.Constant(c.Temperature)}, infer.Options{Chains: c.Chains, Warmup: c.Warmup,
+		Draws: c.Draws, Thin: max(1, c.HMCThin), Seed: c.Seed, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}
 	approximate, err := infer.Run(ctx, program, sgmcmc.SymplecticSGHMC{LR: infer.Constant(c.LR),
 		Momentum: infer.Constant(c.Momentum), Temperature: infer.Constant(c.Temperature)}, infer.Options{Chains: c.Chains,
-		Warmup: int(c.Burn), Draws: int(c.Draws), Thin: int(c.Thin), Seed: c.Seed + 1, Observer: infer.Silent})
+		Warmup: c.Burn, Draws: c.Draws, Thin: c.Thin, Seed: c.Seed + 1, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}

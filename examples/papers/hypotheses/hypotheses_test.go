@@ -267,14 +267,14 @@ func TestRowsAreWhatTheySay(t *testing.T) {
 				trial := r.trial(o, 1)
 				if s, ok := trial.(sampling); ok {
 					require.LessOrEqual(t, s.Train, base(o, 1).Train, r.name)
-					s.Batch = min(s.Batch, int(s.Train)) // as it is run
+					s.Batch = min(s.Batch, s.Train) // as it is run
 					switch one.name {
 					case "batch":
 						require.Equal(t, fmt.Sprintf("batch %d", s.Batch), r.group)
 					case "data":
 						require.Equal(t, fmt.Sprintf("%d images", s.Train), r.group)
 					case "limit":
-						require.NoError(t, limit(values{}, alike(int(s.Draws)*s.Chains), []int{0}, 1), "%+v", o)
+						require.NoError(t, limit(values{}, alike(s.Draws*s.Chains), []int{0}, 1), "%+v", o)
 					}
 					trial = s
 				}

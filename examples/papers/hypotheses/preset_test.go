@@ -13,7 +13,7 @@ import (
 func TestPresetEqualsThePaper(t *testing.T) {
 	const n = "appendix N"
 	paper := preset.Paper{"Chains": {5, n}, "TestCases": {10_000, n}, "LeapfrogSteps": {100, n},
-		"BurnIn": {5000, n}, "Draws": {int(25_000), n}, "Thin": {10, n}}
+		"BurnIn": {5000, n}, "Draws": {25_000, n}, "Thin": {10, n}}
 	require.NoError(t, preset.Compare(presets["hmc-sghmc"], paper))
 	paper["Draws"], paper["Thin"] = [2]any{2500, n}, [2]any{1, "a tenth of the transitions"}
 	require.NoError(t, preset.Compare(presets["hmc-sghmc-25"], paper))

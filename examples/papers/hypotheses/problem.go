@@ -52,7 +52,7 @@ func digitsTask(train int, hidden []int, prior priorOf, tune bool) (*classify.Ta
 	}
 	part := func(from, to int) (classify.Set, error) {
 		x, err := torch.FromSliceOn(torch.CPU, gotch.Float, first.Pixels[from*digits.Pixels:to*digits.Pixels],
-			int(to-from), digits.Pixels)
+			to-from, digits.Pixels)
 		return classify.Set{X: x, Labels: first.Labels[from:to]}, err
 	}
 	a, err := part(0, train)
@@ -62,7 +62,7 @@ func digitsTask(train int, hidden []int, prior priorOf, tune bool) (*classify.Ta
 	b, err := part(mostImages, mostImages+tuneImages)
 	if !tune && err == nil {
 		b.Labels = rest.Labels
-		b.X, err = torch.FromSliceOn(torch.CPU, gotch.Float, rest.Pixels, int(rest.Len()), digits.Pixels)
+		b.X, err = torch.FromSliceOn(torch.CPU, gotch.Float, rest.Pixels, rest.Len(), digits.Pixels)
 	}
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func priorTask(depth, cases int, seed uint64) (*classify.Task, error) {
 	for i := range x {
 		x[i] = random.NormFloat64()
 	}
-	all, err := torch.FromSlice(x, int(n), priorInputs)
+	all, err := torch.FromSlice(x, n, priorInputs)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func priorTask(depth, cases int, seed uint64) (*classify.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	test, err := torch.FromSlice(x[priorTrain*priorInputs:], int(cases), priorInputs)
+	test, err := torch.FromSlice(x[priorTrain*priorInputs:], cases, priorInputs)
 	if err != nil {
 		return nil, err
 	}

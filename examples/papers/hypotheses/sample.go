@@ -80,8 +80,8 @@ func (s sampling) run(ctx context.Context) (values, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := infer.Run(ctx, t.Program(starts), method, infer.Options{Chains: s.Chains, Warmup: int(burn),
-		Draws: int(s.Draws), Thin: 1, Cycles: &cycles, Batches: batches, Seed: s.Seed, Observer: &thermometer})
+	r, err := infer.Run(ctx, t.Program(starts), method, infer.Options{Chains: s.Chains, Warmup: burn,
+		Draws: s.Draws, Thin: 1, Cycles: &cycles, Batches: batches, Seed: s.Seed, Observer: &thermometer})
 	if err == nil {
 		err = thermometer.Err
 	}

@@ -37,7 +37,7 @@ func (s sandwich) run(ctx context.Context) (values, error) {
 		return nil, err
 	}
 	r, err := infer.Run(ctx, t.Program(starts), method, infer.Options{Chains: s.Chains, Warmup: infer.None, Draws: 3,
-		Thin: int(n), Batches: batches, Seed: s.Seed, Observer: infer.Silent})
+		Thin: n, Batches: batches, Seed: s.Seed, Observer: infer.Silent})
 	if err != nil {
 		return nil, err
 	}

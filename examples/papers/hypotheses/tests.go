@@ -159,7 +159,7 @@ var tests = []test{
 	{name: "limit", about: "the loss of an ensemble of infinitely many networks",
 		question: "Is it that there are too few networks? C(S) of S networks, fitted by C + a/S + b/S².",
 		rows: over(always([]string{"limit"}), func(s string) string { return s }, func(_ string, s *sampling) {
-			chains := int(s.Chains)
+			chains := s.Chains
 			s.Draws, s.Limit = max(2*s.Draws, (fewestForLimit+chains-1)/chains), true
 		}), columns: []column{{"networks", "networks", false}, {"nll", "NLL", false}, {"limit", "NLL of infinitely many",
 			false}, {"gibbs", "NLL of one", false}}, loss: "limit"},

@@ -46,7 +46,7 @@ func networks(pixels, classes int) (map[string]*network, error) {
 		n := &network{name: h.name, net: net, width: h.width}
 		fanIn := map[string]int{}
 		for _, layer := range net.LinearLayers() {
-			k := int(net.Shapes()[layer.Weight][1]) + 1
+			k := net.Shapes()[layer.Weight][1] + 1
 			fanIn[layer.Weight], fanIn[layer.Bias] = k, k
 		}
 		if n.lower, n.upper, err = path.Box(net.Layout(), n.width, fanIn); err != nil {
@@ -74,7 +74,7 @@ func (n *network) target(data int) infer.Target {
 	return infer.FromParts(func(p infer.Params, b infer.Batch) (logPrior, logLikelihood torch.Tensor) {
 		ll := dist.CategoricalLogits(n.logits(p, b.Get("x"))).LogProb(b.Get("y")).Sum()
 		return p.Flat.Sum().Mul(0).Add(prior), ll
-	}, int(data))
+	}, data)
 }
 
 // box is the prior as the start of a path: flat within the walls.

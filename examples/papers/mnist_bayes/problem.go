@@ -56,23 +56,23 @@ func newProblem(train, test mnist.Data, words string, n, scored int, seed uint64
 		return nil, err
 	}
 	p.train, p.test = chosen, test.Join(rest).First(scored)
-	pixels := int(train.Side * train.Side)
+	pixels := train.Side * train.Side
 	if p.networks, err = networks(pixels, mnist.Classes); err != nil {
 		return nil, err
 	}
-	x, err := torch.FromSlice(p.train.Pixels, int(n), pixels)
+	x, err := torch.FromSlice(p.train.Pixels, n, pixels)
 	if err != nil {
 		return nil, err
 	}
 	labels := make([]int, n)
 	for i, l := range p.train.Labels {
-		labels[i] = int(l)
+		labels[i] = l
 	}
 	y, err := torch.FromSlice(labels)
 	if err != nil {
 		return nil, err
 	}
-	images, err := torch.FromSlice(p.test.Pixels, int(p.test.Len()), pixels)
+	images, err := torch.FromSlice(p.test.Pixels, p.test.Len(), pixels)
 	p.batch, p.images, p.scored = infer.Batch{"x": x, "y": y}, images, p.test.Labels
 	return p, err
 }

@@ -21,7 +21,7 @@ type resampled struct {
 
 func newResampled(data infer.Batch, size, copies int, seed, stream uint64) (*resampled, error) {
 	total, err := data.Size()
-	return &resampled{data: data, total: int(total), size: size, copies: copies, seed: seed, stream: stream}, err
+	return &resampled{data: data, total: total, size: size, copies: copies, seed: seed, stream: stream}, err
 }
 
 // Next is the next batch.
@@ -44,7 +44,7 @@ func (r *resampled) Next() (infer.Batch, error) {
 				return fmt.Errorf("batch tensor %q: %w", name, err)
 			}
 			if r.copies > 0 {
-				shape := append([]int{int(r.size), int(r.copies)}, torch.Ints(rows.MustSize()[1:])...)
+				shape := append([]int{r.size, r.copies}, torch.Ints(rows.MustSize()[1:])...)
 				if rows, err = rows.View(torch.Int64s(shape), false); err != nil {
 					return fmt.Errorf("batch tensor %q: %w", name, err)
 				}

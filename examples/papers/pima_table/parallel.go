@@ -49,11 +49,11 @@ func (t *task) parallel(ctx context.Context, r tableRow) (runs, error) {
 // block runs independent chains as one point and returns where they end, a row of 8 weights for each. Its number is
 // that of its random streams, for the noise and for the batches.
 func (t *task) block(ctx context.Context, r tableRow, chains int, number uint64) ([]float64, error) {
-	layout, err := infer.NewLayout(infer.Shapes{"w": {int(chains), pima.Features}})
+	layout, err := infer.NewLayout(infer.Shapes{"w": {chains, pima.Features}})
 	if err != nil {
 		return nil, err
 	}
-	method, err := sghmc(int(layout.Dim()))
+	method, err := sghmc(layout.Dim())
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func moons(n int, seed uint64) (points, error) {
 	p := points{x: make([][2]float64, n), label: make([]int, n)}
 	var eps []float64
 	if err := torch.Do(func(*torch.Scope) error {
-		normal, err := torch.NewSource(seed, math.MaxUint64).Normal([]int{2 * int(n)}, gotch.Double, torch.CPU)
+		normal, err := torch.NewSource(seed, math.MaxUint64).Normal([]int{2 * n}, gotch.Double, torch.CPU)
 		if err != nil {
 			return err
 		}

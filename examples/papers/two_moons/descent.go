@@ -130,7 +130,7 @@ func (p prior) descend(width int, x, to [][2]float64, y []float64, steps int, se
 	for _, at := range x {
 		flat = append(flat, at[:]...)
 	}
-	batch := infer.Batch{"x": torch.New(flat, int(n), 2), "y": torch.New(y)}
+	batch := infer.Batch{"x": torch.New(flat, n, 2), "y": torch.New(y)}
 	for range steps {
 		_, gradient, err := evaluate(climb, net, theta, batch)
 		if err != nil {

@@ -77,7 +77,7 @@ func (t *task) dropout(ctx context.Context) (predictor, error) {
 		return nil, err
 	}
 	result, err := infer.Run(ctx, t.program(logPosterior, start), optim.Adam{LR: infer.Constant(adamRate)},
-		infer.Options{Chains: 1, Warmup: int(t.adamUpdates()), Draws: infer.None,
+		infer.Options{Chains: 1, Warmup: t.adamUpdates(), Draws: infer.None,
 			Batches: masked{batches, t.model, mlp.Keep, t.seed + 1}})
 	if err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 	r, err := infer.Run(ctx, t.program(t.model.logPosterior, start), m, infer.Options{Chains: start.Chains(),
 		Warmup: c.warmup, Draws: c.draws, Thin: c.thin, Batches: batches, Seed: t.seed + 3})
 	if errors.Is(err, infer.ErrNonFinite) {
-		t.held[name] = int(c.steps() * start.Chains())
+		t.held[name] = c.steps() * start.Chains()
 		t.notes = append(t.notes, name+" diverged")
 		return undecided(c.draws * start.Chains()), nil
 	}
@@ -140,7 +140,7 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 	t.held[name] = r.Held
 	if r.Held > 0 {
 		t.notes = append(t.notes, fmt.Sprintf("%s: %d of %d updates were not finite and left out", name, r.Held,
-			r.Updates*int(r.Draws.Chains())))
+			r.Updates*r.Draws.Chains()))
 	}
 	t.traces[name] = r.Draws
 	p, err := t.params(r.Draws)
@@ -149,7 +149,7 @@ func (t *task) sample(ctx context.Context, name string, m infer.Method, start in
 
 // variationalFit is a normal distribution with independent elements, from the MAP.
 func (t *task) variationalFit(ctx context.Context) (predictor, error) {
-	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Cosine(t.tuned.VIRate, int(t.variational))}, Samples: 1,
+	method := vi.Diag{Optimizer: optim.Adam{LR: infer.Cosine(t.tuned.VIRate, t.variational)}, Samples: 1,
 		InitScale: t.tuned.VIScale}
 	batches, err := t.batches()
 	if err != nil {
@@ -216,7 +216,7 @@ func (t *task) nuts(ctx context.Context) (predictor, error) {
 func firstOf(k, n int) []int {
 	out := make([]int, k)
 	for i := range out {
-		out[i] = int(i % n)
+		out[i] = i % n
 	}
 	return out
 }

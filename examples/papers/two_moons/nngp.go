@@ -80,7 +80,7 @@ func (p prior) outputs(a, b [2]float64, width, draws int, seed uint64) (fa, fb [
 				if layer == p.hidden {
 					units = 1
 				}
-				normal, err := source.Normal([]int{2 * int(units)}, gotch.Double, torch.CPU)
+				normal, err := source.Normal([]int{2 * units}, gotch.Double, torch.CPU)
 				if err != nil {
 					return err
 				}

@@ -52,7 +52,7 @@ func predictWith(x torch.Tensor, logits func(part torch.Tensor) (torch.Tensor, e
 		if out.logits == nil {
 			out.logits = make([][]float64, draws)
 		}
-		n := len(flat) / int(draws)
+		n := len(flat) / draws
 		for s := range out.logits {
 			out.logits[s] = append(out.logits[s], flat[s*n:(s+1)*n]...)
 		}

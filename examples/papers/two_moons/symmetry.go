@@ -21,7 +21,7 @@ func twin(layout *infer.Layout, flat []float64, seed uint64) []float64 {
 		return x[s.Offset : s.Offset+s.Size]
 	}
 	for l := range len(layers) - 1 {
-		units, in, next := int(sizes[l+1]), int(sizes[l]), int(sizes[l+2])
+		units, in, next := sizes[l+1], sizes[l], sizes[l+2]
 		before := append([]float64(nil), out...)
 		for to, from := range rng.Perm(units) {
 			c := math.Exp(2 * rng.NormFloat64())
@@ -89,7 +89,7 @@ func (t *task) landscape(map[string]outcome) ([]claim, error) {
 	higher := 0
 	for a := range t.settings.members {
 		for b := range a {
-			h, err := t.barrier(int(a), int(b))
+			h, err := t.barrier(a, b)
 			if err != nil {
 				return nil, err
 			}

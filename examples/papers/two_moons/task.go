@@ -99,7 +99,7 @@ func (t *task) batches() (infer.Batches, error) {
 
 // adamUpdates are the updates of the epochs of Adam.
 func (t *task) adamUpdates() int {
-	return t.epochs * int((t.settings.train+batchSize-1)/batchSize)
+	return t.epochs * ((t.settings.train + batchSize - 1) / batchSize)
 }
 
 // optimise runs Adam from k Kaiming normal starts.
@@ -113,7 +113,7 @@ func (t *task) optimise(ctx context.Context, k int) (infer.Params, error) {
 		return infer.Params{}, err
 	}
 	r, err := infer.Run(ctx, t.program(t.model.logPosterior, start), optim.Adam{LR: infer.Constant(adamRate)},
-		infer.Options{Chains: k, Warmup: int(t.adamUpdates()) - 1, Draws: 1, Thin: 1, Batches: batches})
+		infer.Options{Chains: k, Warmup: t.adamUpdates() - 1, Draws: 1, Thin: 1, Batches: batches})
 	if err != nil {
 		return infer.Params{}, err
 	}

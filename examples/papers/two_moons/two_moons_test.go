@@ -473,7 +473,7 @@ func TestTangentKernel(t *testing.T) {
 		hidden, width int
 		draws         int
 	}{{1, 3, 2000}, {3, 200, 40}} {
-		p := prior{weightVariance: 1.6, biasVariance: 0.1, hidden: int(c.hidden)}
+		p := prior{weightVariance: 1.6, biasVariance: 0.1, hidden: c.hidden}
 		kernels, err := p.tangentKernels(inputA, inputB, c.width, c.draws, 21)
 		require.NoError(t, err)
 		m, se := meanError(kernels)

@@ -289,10 +289,10 @@ func (b *batcher) serve(exited chan struct{}) {
 		}
 		b.mu.Lock()
 		b.stats.Batches++
-		b.stats.Rows += int(n)
+		b.stats.Rows += n
 		if b.warming == 0 {
 			b.stats.SamplingBatches++
-			b.stats.SamplingRows += int(n)
+			b.stats.SamplingRows += n
 			if n == len(b.seats) {
 				b.stats.Full++
 			}

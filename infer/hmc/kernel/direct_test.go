@@ -23,7 +23,7 @@ type shared struct {
 }
 
 func newShared(d Density, concurrent bool, chains int) *shared {
-	s := &shared{Density: d, concurrent: concurrent, chains: int(chains)}
+	s := &shared{Density: d, concurrent: concurrent, chains: chains}
 	s.together.Add(chains)
 	return s
 }

@@ -226,7 +226,7 @@ func (r *runner) hot() ([]*draws.Draws, error) {
 	n := len(r.Ladder)
 	out := make([]*draws.Draws, n-1)
 	for i := range out {
-		site := draws.Site{Name: "x", Shape: []int{int(r.d)}, Size: r.d}
+		site := draws.Site{Name: "x", Shape: []int{r.d}, Size: r.d}
 		d, err := draws.New([]draws.Site{site}, nil, r.Chains)
 		if err != nil {
 			return nil, err

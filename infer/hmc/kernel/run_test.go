@@ -72,8 +72,8 @@ func TestFill(t *testing.T) {
 		assert.Equal(t, r.Chains[0].StepSize[0], r.Chains[k].StepSize[0])
 		assert.Equal(t, r.Chains[0].Metric, r.Chains[k].Metric)
 	}
-	assert.Equal(t, int(leapfrogs), r.SamplingRows)
-	assert.Equal(t, int(least), r.FullBatches, "all are in every batch until the first is finished")
+	assert.Equal(t, leapfrogs, r.SamplingRows)
+	assert.Equal(t, least, r.FullBatches, "all are in every batch until the first is finished")
 	assert.Equal(t, gradients, r.Rows)
 	own := run(t, schools, Options{Chains: 64, Warmup: 500, Draws: 200, Seed: 1})
 	t.Logf("with a step size for each chain: %.4f", own.Fill())
@@ -334,7 +334,7 @@ func TestFailures(t *testing.T) {
 			n := 0
 			leak := goroutines(t)
 			r, err := sample(context.Background(), Func(10, func(x, grad []float64) float64 {
-				if n++; n > total*int(chains)*9/30 {
+				if n++; n > total*chains*9/30 {
 					fail()
 				}
 				return schools.(funcDensity).f(x, grad)

@@ -140,18 +140,18 @@ func (f Fit) gaussian(chains, count int) (x, grads torch.Tensor, ratios []float6
 		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	flat := f.Mean.Flat
-	k, d, n := int(f.Mean.Chains()), int(f.Mean.Layout.Dim()), int(chains*count)
+	k, d, n := f.Mean.Chains(), f.Mean.Layout.Dim(), chains*count
 	streams := torch.NewStreams(0, 1)
 	streams.Chains[0] = 1 << 62 // of its own
-	eps := torch.Must(streams.Normal([]int{k * int(count), f.Width}, flat.T().DType(),
+	eps := torch.Must(streams.Normal([]int{k * count, f.Width}, flat.T().DType(),
 		torch.Must(torch.DeviceOf(flat))))
-	deviations, logq, err := f.Map(eps.Reshape(k, int(count), f.Width))
+	deviations, logq, err := f.Map(eps.Reshape(k, count, f.Width))
 	if err != nil {
 		return torch.Tensor{}, torch.Tensor{}, nil, err
 	}
 	x = deviations.Add(flat.Reshape(k, 1, d).T())
-	x = torch.Of(x.Reshape(k*int(count), d).T().MustNarrow(0, 0, int64(n), false))
-	logq = torch.Of(logq.Reshape(k*int(count)).T().MustNarrow(0, 0, int64(n), false))
+	x = torch.Of(x.Reshape(k*count, d).T().MustNarrow(0, 0, int64(n), false))
+	logq = torch.Of(logq.Reshape(k*count).T().MustNarrow(0, 0, int64(n), false))
 	ratios = torch.Must(torch.ToSlice[float64](logq))
 	var all []torch.Tensor
 	scale := f.Target.N() / f.Temperature // of the target at its temperature
@@ -163,7 +163,7 @@ func (f Fit) gaussian(chains, count int) (x, grads torch.Tensor, ratios []float6
 				return err
 			}
 			for i, v := range e.Values {
-				ratios[int(from)+i] = v*scale - ratios[int(from)+i]
+				ratios[from+i] = v*scale - ratios[from+i]
 			}
 			all = append(all, torch.Of(e.Grad.T().MustMulScalar(ts.FloatScalar(scale), false)))
 			scope.Keep(all[len(all)-1])

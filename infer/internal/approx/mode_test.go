@@ -86,7 +86,7 @@ func TestTrend(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, trend, again)
 		trend.Means, trend.Counts = trend.Means[:1], trend.Counts[:1]
-		notes, _ := trend.Notes("m.M", 100, "go on.", int(c.updates), 1)
+		notes, _ := trend.Notes("m.M", 100, "go on.", c.updates, 1)
 		var kinds []string
 		for _, n := range notes {
 			kinds = append(kinds, n.Kind)

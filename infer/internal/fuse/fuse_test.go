@@ -20,7 +20,7 @@ func TestNormalIsThatOfTheStreams(t *testing.T) {
 		for k, stream := range streams.Chains {
 			got := make([]float64, n)
 			normal(streams.Seed, stream, 1<<32-3, got)
-			assert.Equal(t, values[int(k)*n:][:n], got, "stream %d, %d numbers", stream, n)
+			assert.Equal(t, values[k*n:][:n], got, "stream %d, %d numbers", stream, n)
 		}
 	}
 }

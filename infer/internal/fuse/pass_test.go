@@ -25,7 +25,7 @@ func TestSingleNormalIsThatOfTheStreams(t *testing.T) {
 			for _, width := range []int{1, 8, 16} {
 				got := make([]float32, n)
 				floats(width, streams.Seed, stream, 1<<32-3, got)
-				assert.Equal(t, numbers[int(k)*n:][:n], got, "stream %d, %d numbers, width %d", stream, n, width)
+				assert.Equal(t, numbers[k*n:][:n], got, "stream %d, %d numbers, width %d", stream, n, width)
 			}
 		}
 	}

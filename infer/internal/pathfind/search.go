@@ -33,7 +33,7 @@ func (s *search) judge(q *Normal, step int) error {
 	if err := s.density(s.x, s.logp, s.grad); err != nil {
 		return err
 	}
-	s.evaluations += int(s.draws)
+	s.evaluations += s.draws
 	floats.Add(s.ratio, s.logp)
 	elbo, spread := stat.MeanStdDev(s.ratio, nil)
 	if elbo > s.best.ELBO && !math.IsInf(elbo, 1) {

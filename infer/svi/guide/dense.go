@@ -43,7 +43,7 @@ func (l *latents) squareFits(who string) error {
 
 // dense is the normal distribution that starts with a mean and a factor, [d, d] row by row.
 func (l *latents) dense(mean, factor []float64) ppl.Model {
-	d := int(l.dim)
+	d := l.dim
 	loc, tril := tensor(mean, d), tensor(factor, d, d)
 	return func(c *ppl.Ctx) {
 		q := dist.MultivariateNormalCholesky(c.Param("guide.loc", loc, support.Real.Independent(1)),
@@ -74,7 +74,7 @@ func (g LowRank) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error) {
 		return nil, &infer.FieldError{Type: who, Field: "Rank", Value: g.Rank,
 			Allowed: fmt.Sprintf("it must be from 1 to the %d numbers of the variables, or 0 for the default", l.dim)}
 	}
-	d, r := int(l.dim), int(g.Rank)
+	d, r := l.dim, g.Rank
 	// Columns that start alike would stay alike.
 	factor := normals(l.dim*g.Rank, scale*math.Sqrt(0.19/float64(g.Rank)))
 	loc, w, diag := tensor(l.start, d), tensor(factor, d, r), tensor(full(0.9*scale, l.dim), d)

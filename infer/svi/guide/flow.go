@@ -24,7 +24,7 @@ type layer interface {
 //
 // The Params are "guide.loc", μ, and "guide.scale", σ, beside those of the layers.
 func (l *latents) flow(layers []layer, scale float64) ppl.Model {
-	d := int(l.dim)
+	d := l.dim
 	zero, loc, sd := tensor(full(0, l.dim), d), tensor(l.start, d), tensor(full(scale, l.dim), d)
 	return func(c *ppl.Ctx) {
 		x := c.Sample("_noise", dist.Independent(dist.Normal(zero, 1), 1))

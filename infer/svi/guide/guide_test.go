@@ -37,7 +37,7 @@ func fitted(t testing.TB, model ppl.Model, g builder, lr float64, updates int, o
 	var last []float64
 	o.Warmup, o.Chains = updates, 1
 	o.Observer = infer.ObserverFunc(func(p infer.Progress) {
-		if p.Step > int(updates)*9/10 {
+		if p.Step > updates*9/10 {
 			last = append(last, p.Info.Stats["nelbo"][0])
 		}
 	})

@@ -66,7 +66,7 @@ func newAutoregressive(i, d, h int) *autoregressive {
 			}
 		}
 	}
-	n, m := int(d), int(h)
+	n, m := d, h
 	return &autoregressive{turned: i > 0, hidden: weights(i, "hidden", 1, n, m), bias: weights(i, "bias", 1.5, m),
 		shift: weights(i, "shift", 0.01, m, n), shift0: weights(i, "shift0", 0, n), gate: weights(i, "gate", 0.01, m, n),
 		gate0: weights(i, "gate0", 0, n), in: tensor(in, n, m), out: tensor(out, m, n)}

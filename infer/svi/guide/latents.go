@@ -132,7 +132,7 @@ func (f *finder) Process(s *ppl.Site) {
 	own.start = torch.Must(torch.Copy(torch.Of(y)))
 	f.scope.Keep(own.start)
 	f.latents.start = append(f.latents.start, torch.Must(torch.ToSlice[float64](x))...)
-	f.dim += int(count(own.free))
+	f.dim += count(own.free)
 	own.to = f.dim
 	f.sites, f.supports = append(f.sites, own), append(f.supports, on)
 	s.Value = torch.Of(y)

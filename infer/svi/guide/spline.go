@@ -74,20 +74,20 @@ func (g Spline) layer(i, d int) *coupling {
 	if f.first {
 		given, moved = moved, given
 	}
-	n := int(moved * (3*g.Bins + 1))
+	n := moved * (3*g.Bins + 1)
 	if given > 0 {
-		f.hidden = weights(i, "hidden", fanIn(given), int(given), int(g.Hidden))
-		f.bias = weights(i, "bias", 1.5, int(g.Hidden))
-		f.out = weights(i, "out", 0.01*fanIn(g.Hidden), int(g.Hidden), n)
+		f.hidden = weights(i, "hidden", fanIn(given), given, g.Hidden)
+		f.bias = weights(i, "bias", 1.5, g.Hidden)
+		f.out = weights(i, "out", 0.01*fanIn(g.Hidden), g.Hidden, n)
 	}
 	f.knots = weights(i, "knots", 0, n)
-	f.one = tensor(full(1, moved), int(moved), 1)
-	f.zero = tensor(full(0, moved), int(moved), 1)
+	f.one = tensor(full(1, moved), moved, 1)
+	f.zero = tensor(full(0, moved), moved, 1)
 	return f
 }
 
 func (f *coupling) forward(c *ppl.Ctx, x torch.Tensor) (y, logDet torch.Tensor) {
-	d := int(x.Shape()[0])
+	d := x.Shape()[0]
 	given, moved := x.Slice(0, 0, f.half), x.Slice(0, f.half, d)
 	if f.first {
 		given, moved = moved, given
@@ -96,7 +96,7 @@ func (f *coupling) forward(c *ppl.Ctx, x torch.Tensor) (y, logDet torch.Tensor) 
 	if f.out.start != (torch.Tensor{}) {
 		raw = raw.Add(given.MatMul(f.hidden.in(c)).Add(f.bias.in(c)).Softplus().MatMul(f.out.in(c)))
 	}
-	raw = raw.Reshape(moved.Shape()[0], int(3*f.bins+1))
+	raw = raw.Reshape(moved.Shape()[0], 3*f.bins+1)
 	moved, logDet = f.spline(moved, raw.Slice(1, 0, 3*f.bins-1))
 	scale := raw.Slice(1, 3*f.bins-1, 3*f.bins).Squeeze(1).Add(math.Log(math.E - 1)).Softplus() // 1 where raw is 0
 	moved = moved.Mul(scale).Add(raw.Slice(1, 3*f.bins, 3*f.bins+1).Squeeze(1))

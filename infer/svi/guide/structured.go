@@ -47,19 +47,19 @@ func (g Structured) Build(model ppl.Model, batch infer.Batch) (ppl.Model, error)
 	parts := make([]*part, len(l.sites))
 	sizes := map[string]int{}
 	for i, s := range l.sites {
-		n := int(s.to - s.from)
+		n := s.to - s.from
 		sizes[s.name] = n
 		parts[i] = &part{site: s, loc: tensor(l.start[s.from:s.to], n)}
 		for _, other := range g.Depends[s.name] {
 			parts[i].on = append(parts[i].on, other)
-			parts[i].slopes = append(parts[i].slopes, tensor(full(0, int(n*sizes[other])), n, sizes[other]))
+			parts[i].slopes = append(parts[i].slopes, tensor(full(0, n*sizes[other]), n, sizes[other]))
 		}
 		switch {
 		case slices.Contains(g.Delta, s.name):
 		case slices.Contains(g.Dense, s.name):
-			parts[i].tril = tensor(diagonal(scale, int(n)), n, n)
+			parts[i].tril = tensor(diagonal(scale, n), n, n)
 		default:
-			parts[i].scale = tensor(full(scale, int(n)), n)
+			parts[i].scale = tensor(full(scale, n), n)
 		}
 	}
 	return func(c *ppl.Ctx) {

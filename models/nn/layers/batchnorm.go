@@ -94,7 +94,7 @@ func FreezeMoments(batch, frozen *nn.Network, p infer.Params, x torch.Tensor) (i
 				if !ok {
 					v = p.Get(site.Name)
 				}
-				if int(v.Numel()) != site.Size {
+				if v.Numel() != site.Size {
 					return fmt.Errorf("site %q has shape %v: expected %v: %w", site.Name, v.Shape(), site.Shape,
 						infer.ErrLayout)
 				}

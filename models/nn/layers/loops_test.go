@@ -58,7 +58,7 @@ func plus(x, y nntest.Array) nntest.Array {
 
 // layerNorm normalises the last axis.
 func layerNorm(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
-	features := int(x.Shape[len(x.Shape)-1])
+	features := x.Shape[len(x.Shape)-1]
 	y := nntest.Zeros(x.Shape...)
 	for i, v := range x.Data {
 		row := x.Data[i/features*features : (i/features+1)*features]
@@ -90,11 +90,11 @@ func attention(p map[string]nntest.Array, name string, x nntest.Array, heads int
 				w := math.Exp(score / math.Sqrt(float64(size)))
 				total += w
 				for i := range values {
-					values[i] += w * *v.At(s, h*size+int(i))
+					values[i] += w * *v.At(s, h*size+i)
 				}
 			}
 			for i := range values {
-				*y.At(t, h*size+int(i)) = values[i] / total
+				*y.At(t, h*size+i) = values[i] / total
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func attention(p map[string]nntest.Array, name string, x nntest.Array, heads int
 // weightNorm is the weight of a direction and a scale.
 func weightNorm(p map[string]nntest.Array, name string) nntest.Array {
 	v := p[name+".direction"]
-	return perRow(v, int(v.Shape[0]), func(i int, row []float64) func(float64) float64 {
+	return perRow(v, v.Shape[0], func(i int, row []float64) func(float64) float64 {
 		length := math.Sqrt(meanSquare(row) * float64(len(row)))
 		return func(x float64) float64 { return x / length * p[name+".scale"].Data[i] }
 	})
@@ -112,7 +112,7 @@ func weightNorm(p map[string]nntest.Array, name string) nntest.Array {
 
 // frn is filter response normalisation of the channels, with its threshold.
 func frn(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
-	return perRow(x, int(x.Shape[0]), func(i int, row []float64) func(float64) float64 {
+	return perRow(x, x.Shape[0], func(i int, row []float64) func(float64) float64 {
 		size := math.Sqrt(meanSquare(row) + 1e-6)
 		return func(v float64) float64 {
 			return math.Max(p[name+".scale"].Data[i]*v/size+p[name+".bias"].Data[i], p[name+".threshold"].Data[i])
@@ -122,7 +122,7 @@ func frn(p map[string]nntest.Array, name string, x nntest.Array) nntest.Array {
 
 // batchNorm normalises the channels by the sites "mean" and "variance".
 func batchNorm(p map[string]nntest.Array, name string, epsilon float64, x nntest.Array) nntest.Array {
-	return perRow(x, int(x.Shape[0]), func(i int, _ []float64) func(float64) float64 {
+	return perRow(x, x.Shape[0], func(i int, _ []float64) func(float64) float64 {
 		at := func(site string) float64 { return p[name+"."+site].Data[i] }
 		return func(v float64) float64 {
 			return (v-at("mean"))/math.Sqrt(at("variance")+epsilon)*at("scale") + at("bias")
@@ -132,8 +132,8 @@ func batchNorm(p map[string]nntest.Array, name string, epsilon float64, x nntest
 
 // batchNormOf normalises the channels by the moments of the batch.
 func batchNormOf(p map[string]nntest.Array, name string, epsilon float64, x []nntest.Array) []nntest.Array {
-	channels := int(x[0].Shape[0])
-	mean, variance := nntest.Zeros(int(channels)), nntest.Zeros(int(channels))
+	channels := x[0].Shape[0]
+	mean, variance := nntest.Zeros(channels), nntest.Zeros(channels)
 	for i := range channels {
 		var all []float64
 		for _, one := range x {

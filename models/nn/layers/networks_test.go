@@ -84,7 +84,7 @@ func selu(x float64) float64 {
 // averages are the means of the channels.
 func averages(x array) array {
 	pooled := nntest.Zeros(x.Shape[0])
-	for i, row := range rows(x, int(x.Shape[0])) {
+	for i, row := range rows(x, x.Shape[0]) {
 		pooled.Data[i] = meanOf(row)
 	}
 	return pooled

@@ -142,9 +142,9 @@ func (f *File) header(text []byte, size int) error {
 	}
 	slices.SortStableFunc(f.tensors, func(a, b Tensor) int {
 		if a.begin != b.begin {
-			return int(min(1, max(-1, a.begin-b.begin)))
+			return min(1, max(-1, a.begin-b.begin))
 		}
-		return int(min(1, max(-1, end[a.Name]-end[b.Name])))
+		return min(1, max(-1, end[a.Name]-end[b.Name]))
 	})
 	at := 0
 	for _, t := range f.tensors {
@@ -214,7 +214,7 @@ func (f *File) Values(name string) ([]float64, error) {
 
 // decode makes numbers of bytes.
 func decode(t Tensor, raw []byte) ([]float64, error) {
-	size := int(sizes[t.DType])
+	size := sizes[t.DType]
 	out := make([]float64, len(raw)/size)
 	for i := range out {
 		b := raw[i*size : (i+1)*size]

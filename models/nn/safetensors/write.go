@@ -43,7 +43,7 @@ func head(tensors []Tensor, values map[string][]float64, metadata map[string]str
 	ordered := slices.Clone(tensors)
 	slices.SortFunc(ordered, func(a, b Tensor) int {
 		if d := sizes[b.DType] - sizes[a.DType]; d != 0 {
-			return int(d)
+			return d
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
@@ -109,7 +109,7 @@ func writable(t Tensor, values []float64) error {
 }
 
 func encode(dtype string, values []float64) []byte {
-	out := make([]byte, 0, int(sizes[dtype])*len(values))
+	out := make([]byte, 0, sizes[dtype]*len(values))
 	for _, v := range values {
 		if dtype == "F64" {
 			out = binary.LittleEndian.AppendUint64(out, math.Float64bits(v))

@@ -100,7 +100,7 @@ func (a *Adapter) Init(streams *torch.Streams) (infer.Params, error) {
 		dtype, device := a.base.Flat.T().DType(), torch.Must(torch.DeviceOf(a.base.Flat))
 		var parts []torch.Tensor
 		for _, site := range a.layout.Sites {
-			u := torch.Must(streams.Uniform([]int{int(site.Size)}, dtype, device))
+			u := torch.Must(streams.Uniform([]int{site.Size}, dtype, device))
 			scale := 0.0
 			if isA(site.Name) {
 				scale = 1 / math.Sqrt(float64(site.Shape[1]))

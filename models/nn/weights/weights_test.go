@@ -185,7 +185,7 @@ func TestLoRA(t *testing.T) {
 		nntest.CloseTo(t, before, nntest.Values(a.Forward(start, x)), 0, "adapters at their start add nothing")
 
 		v := nntest.Normals(7, 3*a.Layout().Dim())
-		points := infer.Params{Layout: a.Layout(), Flat: nntest.Tensor(v, 3, int(a.Layout().Dim()))}
+		points := infer.Params{Layout: a.Layout(), Flat: nntest.Tensor(v, 3, a.Layout().Dim())}
 		p := nntest.Row(points, 0)
 		unmerged := nntest.Values(a.Forward(p, x))
 		merged := nntest.Must(a.Merge(p))

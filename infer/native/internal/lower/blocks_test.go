@@ -45,9 +45,9 @@ func TestBlocks(t *testing.T) {
 
 // linearModel is a family of n numbers whose means depend on d columns, with a normal prior.
 func linearModel(n, d int, family func(eta, y torch.Tensor) torch.Tensor) lower.Source {
-	x, y := points(1, int(n*d), 0.3, 1)[0], points(1, int(n), 1, 2)[0]
+	x, y := points(1, n*d, 0.3, 1)[0], points(1, n, 1, 2)[0]
 	return lower.Source{
-		Dim: int(d),
+		Dim: d,
 		Batch: []lower.Named{
 			{Name: "x", Tensor: torch.New(x, n, d).T()}, {Name: "y", Tensor: torch.New(y).T()},
 		},

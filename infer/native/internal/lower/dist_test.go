@@ -32,7 +32,7 @@ const dim = 40
 func (u *unknowns) real(shape ...int) torch.Tensor {
 	n := 1
 	for _, s := range shape {
-		n *= int(s)
+		n *= s
 	}
 	u.at += n
 	return u.x.Slice(0, u.at-n, u.at).Reshape(shape...)

@@ -19,7 +19,7 @@ import (
 
 // targetSource is a target as the recorder evaluates it.
 func targetSource(target infer.Target, layout *infer.Layout, batch infer.Batch) lower.Source {
-	s := lower.Source{Dim: int(layout.Dim())}
+	s := lower.Source{Dim: layout.Dim()}
 	var names []string
 	for name := range batch {
 		names = append(names, name)
@@ -258,7 +258,7 @@ func agreeWithin(t testing.TB, s lower.Source, plan *ir.Plan, at [][]float64, by
 	for i, o := range plan.Outputs {
 		n := 1
 		for _, k := range o.Shape {
-			n *= int(k)
+			n *= k
 		}
 		aux[i] = make([]float64, n)
 	}

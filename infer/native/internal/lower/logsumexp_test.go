@@ -53,7 +53,7 @@ func TestLogSumExp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dim := 8 * c.terms
-			s := sourceOf(dim, func(x torch.Tensor) torch.Tensor { return torch.Of(c.f(x.T(), int(c.terms))) })
+			s := sourceOf(dim, func(x torch.Tensor) torch.Tensor { return torch.Of(c.f(x.T(), c.terms)) })
 			plan := compile(t, s)
 			exps := 0
 			for _, step := range plan.Steps {

@@ -20,7 +20,7 @@ func TestNetwork(t *testing.T) {
 		x[i] = math.Sin(float64(7 * i))
 	}
 	for i := range y {
-		y[i] = int(i % out)
+		y[i] = i % out
 	}
 	s := lower.Source{
 		Dim: in*hidden + hidden + hidden*out + out,
@@ -33,7 +33,7 @@ func TestNetwork(t *testing.T) {
 				take := func(shape ...int) torch.Tensor {
 					k := 1
 					for _, s := range shape {
-						k *= int(s)
+						k *= s
 					}
 					at += k
 					return w.Slice(0, at-k, at).Reshape(shape...)

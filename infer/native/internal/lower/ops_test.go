@@ -392,7 +392,7 @@ func TestScatterStandsAlone(t *testing.T) {
 	const n, groups = 100, 5
 	which, y := make([]int, n), make([]float64, n)
 	for i := range which {
-		which[i], y[i] = int(i*7%groups), math.Cos(float64(i))
+		which[i], y[i] = i*7%groups, math.Cos(float64(i))
 	}
 	s := lower.Source{
 		Dim: groups,

@@ -68,7 +68,7 @@ func TestBlocksInParts(t *testing.T) {
 
 // rowsModel is a function of n rows of 5 numbers each, a vector w, and a number for each row.
 func rowsModel(n int, dim int, of func(x, w, y torch.Tensor) torch.Tensor) lower.Source {
-	x, y := points(1, int(n*5), 0.3, 1)[0], points(1, int(n), 1, 2)[0]
+	x, y := points(1, n*5, 0.3, 1)[0], points(1, n, 1, 2)[0]
 	return lower.Source{
 		Dim: dim,
 		Batch: []lower.Named{

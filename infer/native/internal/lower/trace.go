@@ -213,7 +213,7 @@ func (s Source) record(x []float64) (*trace, error) {
 	}
 	out := &trace{}
 	err := torch.Do(func(*torch.Scope) error {
-		point, err := torch.FromSlice(slices.Clone(x), int(s.Dim))
+		point, err := torch.FromSlice(slices.Clone(x), s.Dim)
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (c Case) Inputs(n int) (torch.Tensor, []Array) {
 	for _, s := range c.In {
 		size *= s
 	}
-	v := Normals(99, n*int(size))
+	v := Normals(99, n*size)
 	whole := make([]int, len(v))
 	if c.Tokens > 0 {
 		for i := range v {
@@ -72,9 +72,9 @@ func (c Case) Inputs(n int) (torch.Tensor, []Array) {
 	}
 	var plain []Array
 	for i := range n {
-		plain = append(plain, New(c.In, v[i*int(size):(i+1)*int(size)]))
+		plain = append(plain, New(c.In, v[i*size:(i+1)*size]))
 	}
-	full := append([]int{int(n)}, c.In...)
+	full := append([]int{n}, c.In...)
 	if c.Tokens > 0 {
 		return Must(torch.FromSlice(whole, full...)), plain
 	}
@@ -132,7 +132,7 @@ func (c Case) Gradients(t *testing.T) {
 		// The differences are those of the plain loops.
 		outputs := 1
 		for _, size := range n.Out() {
-			outputs *= int(size)
+			outputs *= size
 		}
 		weights := Normals(5, 2*outputs)
 		value := func(flat []float64) (sum float64) {

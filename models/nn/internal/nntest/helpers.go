@@ -76,7 +76,7 @@ func Tensor(v []float64, shape ...int) torch.Tensor { return Must(torch.FromSlic
 // Normals are n standard normal numbers of a stream.
 func Normals(seed uint64, n int) []float64 {
 	s := torch.NewStreams(seed, 1)
-	return Values(Must(s.Normal([]int{int(n)}, gotch.Double, gotch.CPU)))
+	return Values(Must(s.Normal([]int{n}, gotch.Double, gotch.CPU)))
 }
 
 // CloseTo checks numbers to a tolerance relative to 1 + |want|.
@@ -111,9 +111,9 @@ func Point(n *nn.Network, seed uint64, scale float64, k int) infer.Params {
 	for i := range v {
 		v[i] *= scale
 	}
-	s := []int{int(d)}
+	s := []int{d}
 	if k > 0 {
-		s = []int{int(k), int(d)}
+		s = []int{k, d}
 	}
 	return infer.Params{Layout: n.Layout(), Flat: Tensor(v, s...)}
 }
