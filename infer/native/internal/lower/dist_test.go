@@ -190,6 +190,12 @@ var densities = map[string]density{
 	},
 	"Poisson":    func(u *unknowns, d data) torch.Tensor { return logp(d.counts, dist.Poisson(u.pos(6))) },
 	"PoissonLog": func(u *unknowns, d data) torch.Tensor { return logp(d.counts, dist.PoissonLog(u.real(6))) },
+	"RandomWalk": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.real(6), dist.RandomWalk(1, 6, u.pos())).Add(logp(u.real(6), dist.RandomWalk(2, 6, u.pos())))
+	},
+	"Matern": func(u *unknowns, d data) torch.Tensor {
+		return logp(u.real(6), dist.Matern(2, 3, u.pos(), u.pos()))
+	},
 	"GaussianRandomWalk": func(u *unknowns, d data) torch.Tensor {
 		return logp(u.real(6), dist.GaussianRandomWalk(6, u.pos()))
 	},
