@@ -168,6 +168,8 @@ func TestDiscretePriorsAreSampled(t *testing.T) {
 func priors() map[string]dist.Distribution {
 	all := constant()
 	all["NormalGLM"] = dist.NormalGLM(torch.Zeros(3, 2), torch.Zeros(2), 0.5, 1)
+	all["Matern"] = dist.Matern(2, 2, 1, 1)
+	all["RandomWalk"] = dist.RandomWalk(1, 4, 1)
 	all["statespace"] = statespace.New(4, 1, statespace.LocalLevel{Scale: 1, Spread: 1})
 	return all
 }
