@@ -17,7 +17,7 @@ demo: setup
 
 # The last lines name the five slowest packages.
 test: setup
-	$(GO) test ./... 2>&1 | $(GO) run ./internal/lint slowest
+	$(GO) test -timeout 30m ./... 2>&1 | $(GO) run ./internal/lint slowest
 
 # The tests of the rooms one works in: ROOMS="./torch ./ppl", else the folders with Go files that differ from main.
 BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main)
