@@ -97,7 +97,7 @@ func product(shape []int) (n int, ok bool) {
 		}
 		p *= s
 	}
-	return p, p == p
+	return p, true
 }
 
 // checkSites returns the length of the flat vector that sites tile.

@@ -30,6 +30,12 @@ type cells struct {
 // cellKey names a tensor of the cells in a batch.
 func cellKey(key string) string { return "cells " + key }
 
+// has says whether a tensor of a batch is of the cells.
+func (c *cells) has(key string) bool {
+	_, ok := c.rows[key]
+	return !ok
+}
+
 // fewer is how many times fewer cells than rows there are at least where they are used.
 const fewer = 2
 

@@ -351,7 +351,7 @@ func (m *Model) ScaledNormals() ([]string, error) { return nil, nil }
 
 // Draws maps draws on unconstrained space to named values, with labels.
 func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Draws, error) {
-	d, err := m.Program.Draws(unconstrained, batch)
+	d, err := m.Program.Draws(unconstrained, m.fewRows(batch))
 	if err != nil {
 		return nil, err
 	}
@@ -363,6 +363,25 @@ func (m *Model) Draws(unconstrained *draws.Draws, batch infer.Batch) (*draws.Dra
 		}
 	}
 	return d, nil
+}
+
+// fewRows is a batch of the first row where no value that is named depends on rows: a draw of many rows takes their
+// memory.
+func (m *Model) fewRows(batch infer.Batch) infer.Batch {
+	if len(m.imputed) > 0 || m.family.partial {
+		return batch
+	}
+	out := infer.Batch{}
+	for key, t := range batch {
+		if m.cells != nil && m.cells.has(key) {
+			continue
+		}
+		if len(t.Shape()) == 0 || t.Shape()[0] != m.rows.N {
+			return batch
+		}
+		out[key] = t.Slice(0, 0, 1)
+	}
+	return out
 }
 
 // String is the model in words: formulas, family and priors.

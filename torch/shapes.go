@@ -30,14 +30,6 @@ func average(t *ts.Tensor) gotch.DType {
 	return gotch.Double
 }
 
-func wide(dims []int) []int {
-	out := make([]int, len(dims))
-	for i, d := range dims {
-		out[i] = d
-	}
-	return out
-}
-
 // at is a dimension counted from the front: some rules of vmap in libtorch 1.13 take −1 wrongly.
 func (x Tensor) at(dim int) int {
 	if dim < 0 {
@@ -55,7 +47,7 @@ func (x Tensor) Sum(dims ...int) Tensor {
 		return wrap(x.t.MustSum(total(x.t), false))
 	}
 	t := x.T()
-	return wrap(t.MustSumDimIntlist(Int64s(wide(dims)), false, total(t), false))
+	return wrap(t.MustSumDimIntlist(Int64s(dims), false, total(t), false))
 }
 
 // Mean is the mean over the given dimensions, which go; without any, over all elements.
@@ -67,7 +59,7 @@ func (x Tensor) Mean(dims ...int) Tensor {
 		return wrap(x.t.MustMean(average(x.t), false))
 	}
 	t := x.T()
-	return wrap(t.MustMeanDim(Int64s(wide(dims)), false, average(t), false))
+	return wrap(t.MustMeanDim(Int64s(dims), false, average(t), false))
 }
 
 // Std is the standard deviation, with n − 1 below, over the given dimensions, which go; without any, over all elements.
@@ -79,7 +71,7 @@ func (x Tensor) Std(dims ...int) Tensor {
 	if len(dims) == 0 {
 		return wrap(t.MustStd(true, false))
 	}
-	return wrap(t.MustStdDim(Int64s(wide(dims)), true, false, false))
+	return wrap(t.MustStdDim(Int64s(dims), true, false, false))
 }
 
 // Prod is the product of all elements, of shape [].
@@ -104,7 +96,7 @@ func (x Tensor) LogSumExp(dims ...int) Tensor {
 			dims = append(dims, i)
 		}
 	}
-	return wrap(t.MustLogsumexp(Int64s(wide(dims)), false, false))
+	return wrap(t.MustLogsumexp(Int64s(dims), false, false))
 }
 
 // Softmax is eˣ over its sum along a dimension.

@@ -31,7 +31,7 @@ func (c ARMA) System() System {
 		for i := range m - 1 {
 			shift[i*(m-1)+i] = 1
 		}
-		transition = torch.Cat(-1, transition, constant(shift, m, m-1))
+		transition = torch.Cat(-1, transition, torch.New(shift, m, m-1))
 	}
 	deviation := scale("ARMA.Scale", c.Scale, 1)
 	lags := autoregression(phi[:p], m)

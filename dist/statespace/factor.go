@@ -28,7 +28,7 @@ func (f factored) square() factored {
 		weights[j] = products.Slice(-1, 0, 1)
 		known := make([]float64, j+1)
 		known[j] = 1
-		column := spread(constant(known, j+1), lead, []int{j + 1})
+		column := spread(torch.New(known, j+1), lead, []int{j + 1})
 		if j < m-1 {
 			u := products.Slice(-1, 1, m-j).Div(weights[j].Add(tiny))
 			w = w.Slice(-2, 1, m-j).Sub(u.Unsqueeze(-1).Mul(v))

@@ -47,8 +47,8 @@ type LocalTrend struct {
 // System is the trend as a system of two states.
 func (c LocalTrend) System() System {
 	return System{
-		Design:     constant([]float64{1, 0}, 2),
-		Transition: constant([]float64{1, 1, 0, 1}, 2, 2),
+		Design:     torch.New([]float64{1, 0}, 2),
+		Transition: torch.New([]float64{1, 1, 0, 1}, 2, 2),
 		Noise: diag(scale("LocalTrend.LevelScale", c.LevelScale, 0),
 			scale("LocalTrend.SlopeScale", c.SlopeScale, 0)),
 		Mean: torch.Stack(0, scalar("LocalTrend.Mean", c.Mean, 0),
@@ -86,7 +86,7 @@ func (c Seasonal) System() System {
 		}
 	}
 	return System{
-		Design: unit(m), Transition: constant(transition, m, m),
+		Design: unit(m), Transition: torch.New(transition, m, m),
 		Noise:  unit(m).Mul(scale("Seasonal.Scale", c.Scale, 0)).Unsqueeze(-1),
 		Spread: eye(m).Mul(scale("Seasonal.Spread", c.Spread, 1)), Diffuse: flat(c.Diffuse, m),
 	}
@@ -137,7 +137,7 @@ func (c Trigonometric) System() System {
 		transition[(i+1)*m+i], transition[(i+1)*m+i+1] = -sin, cos
 	}
 	return System{
-		Design: constant(design, m), Transition: constant(transition, m, m),
+		Design: torch.New(design, m), Transition: torch.New(transition, m, m),
 		Noise:  eye(m).Mul(scale("Trigonometric.Scale", c.Scale, 0)),
 		Spread: eye(m).Mul(scale("Trigonometric.Spread", c.Spread, 1)), Diffuse: flat(c.Diffuse, m),
 	}
@@ -146,20 +146,11 @@ func (c Trigonometric) System() System {
 // mostStates keeps the matrices of a long period from filling the memory.
 const mostStates = 2048
 
-// constant is a tensor of numbers.
-func constant(x []float64, shape ...int) torch.Tensor {
-	sizes := make([]int, len(shape))
-	for i, n := range shape {
-		sizes[i] = n
-	}
-	return torch.New(x, sizes...)
-}
-
 // unit is the first unit vector.
 func unit(m int) torch.Tensor {
 	x := make([]float64, m)
 	x[0] = 1
-	return constant(x, m)
+	return torch.New(x, m)
 }
 
 // flat is the Diffuse of m states.
@@ -176,7 +167,7 @@ func eye(m int) torch.Tensor {
 	for i := range m {
 		x[i*m+i] = 1
 	}
-	return constant(x, m, m)
+	return torch.New(x, m, m)
 }
 
 // diag is the diagonal matrix of numbers of shape [].

@@ -140,7 +140,7 @@ func TestLosses(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := logProbabilities(m.net.Forward, p, b["x"])
 	require.NoError(t, err)
-	labels, err := tokensOf(b["y"])
+	labels, err := torch.ToSlice[int](b["y"])
 	require.NoError(t, err)
 	want := 0.0
 	for i, l := range labels {

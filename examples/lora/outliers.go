@@ -180,7 +180,7 @@ func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detec
 				return d, err
 			}
 		}
-		labels, err := tokensOf(b["y"])
+		labels, err := torch.ToSlice[int](b["y"])
 		if err != nil {
 			return d, err
 		}
@@ -211,13 +211,4 @@ func (m *language) detect(points []infer.Params, groups [2]infer.Batch) (d detec
 		d.Epistemic, err = d.auroc(epistemic)
 	}
 	return d, err
-}
-
-func tokensOf(t torch.Tensor) ([]int, error) {
-	values, err := torch.ToSlice[int](t)
-	out := make([]int, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out, err
 }

@@ -47,12 +47,8 @@ func New(net *nn.Network, prior nn.Scheme, train, test Set, dtype gotch.DType) (
 	if t.Prior, err = t.Prior.To(t.device, dtype); err != nil {
 		return nil, err
 	}
-	y := make([]int, t.N)
-	for i, label := range train.Labels {
-		y[i] = label
-	}
 	t.Train = infer.Batch{"x": train.X}
-	t.Train["y"], err = torch.FromSliceOn(t.device, gotch.Int64, y)
+	t.Train["y"], err = torch.FromSliceOn(t.device, gotch.Int64, train.Labels)
 	return t, err
 }
 

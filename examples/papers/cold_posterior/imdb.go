@@ -119,11 +119,7 @@ func fitReviews(ctx context.Context, s reviewSettings, observer infer.Observer) 
 	if train["x"], err = torch.FromSlice(s.data[0].Tokens, n, imdb.Length); err != nil {
 		return nil, err
 	}
-	labels := make([]int, n)
-	for i, label := range s.data[0].Labels {
-		labels[i] = label
-	}
-	if train["y"], err = torch.FromSlice(labels); err != nil {
+	if train["y"], err = torch.FromSlice(s.data[0].Labels[:n]); err != nil {
 		return nil, err
 	}
 	batches, err := infer.Minibatches(train, infer.MinibatchOptions{Size: min(s.Batch, n), Seed: s.Seed,

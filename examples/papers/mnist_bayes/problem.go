@@ -64,11 +64,7 @@ func newProblem(train, test mnist.Data, words string, n, scored int, seed uint64
 	if err != nil {
 		return nil, err
 	}
-	labels := make([]int, n)
-	for i, l := range p.train.Labels {
-		labels[i] = l
-	}
-	y, err := torch.FromSlice(labels)
+	y, err := torch.FromSlice(p.train.Labels)
 	if err != nil {
 		return nil, err
 	}
