@@ -4,20 +4,23 @@
 //	    [-python FILE]
 //
 // A time is the least of value and gradient, in microseconds of CPU time, called from Go; the seconds are those of
-// recording, checks and the C compiler, with an empty cache. With -peers JAX runs NumPyro's log densities of the same
-// models beside it, in turns: value and gradient jitted in a loop. bench/peers says where JAX is installed. With
-// -threads N one thread and N take turns, call by call, and their times are the least by the clock on the wall; "bits"
-// says whether value and gradient were the same on both at each call.
+// recording, checks and the C compiler, with an empty cache. With -peers other libraries run the same models beside it,
+// in turns: JAX, value and gradient of NumPyro's log densities jitted in a loop, and Stan's C++, on the same data where
+// they are few enough to go through JSON. Of the best is Kelvin's time as a share of the fastest peer's. bench/peers
+// says where they are installed. With -threads N one thread and N take turns, call by call, and their times are the
+// least by the clock on the wall; "bits" says whether value and gradient were the same on both at each call.
 package main
 
 import (
 	"context"
+	"embed"
 	"flag"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -32,13 +35,26 @@ import (
 
 func main() { command.Main("scale", run) }
 
+// programs are the models as Stan programs.
+//
+//go:embed stan
+var programs embed.FS
+
 // row is what was measured of a model.
 type row struct {
-	name             string
-	us, seconds      float64 // Kelvin's
-	peer, peerSecond float64 // JAX's; 0 where it did not run
-	one, many        float64 // µs by the clock on the wall, on one thread and on several
-	same             bool    // the bits on one thread and on several
+	name        string
+	us, seconds float64   // Kelvin's
+	peers       []float64 // µs and seconds of each
+	one, many   float64   // µs by the clock on the wall, on one thread and on several
+	same        bool      // the bits on one thread and on several
+}
+
+// side is a peer.
+type side struct {
+	name string
+	*peer.Process
+	compile func(s side, m model) (seconds float64, err error) // before its turns, Inf for a model that it cannot run
+	turn    func(s side, m model, seconds float64) (peer.Answer, error)
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -48,7 +64,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := f.Int("rounds", 3, "turns of each side")
 	tier := f.String("tier", string(native.C), "the tier: native or vm")
 	threads := f.Int("threads", 1, "beside one thread")
-	peers := f.Bool("peers", false, "run JAX too")
+	peers := f.Bool("peers", false, "run JAX and Stan too")
 	venv := f.String("venv", "", "folder of the virtual environments; by default kelvin/peers in the user's cache folder")
 	python := f.String("python", "", "Python 3.12 or 3.13; by default the first that is found")
 	if err := f.Parse(args); err != nil {
@@ -64,27 +80,32 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := torch.SetThreads(1); err != nil {
 		return err
 	}
-	var jax *peer.Process
+	var sides []side
 	if *peers {
-		if jax, err = startJAX(ctx, *venv, *python); err != nil {
+		if sides, err = startPeers(ctx, *venv, *python); err != nil {
 			return err
 		}
-		defer jax.Close()
+		for _, s := range sides {
+			defer s.Close()
+		}
 	}
 	t, header := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), "model\tµs\tcompile s"
 	if *threads > 1 {
 		header += fmt.Sprintf("\twall µs, 1 thread\t%d threads\tratio\tbits", *threads)
 	}
-	if jax != nil {
-		header += "\tµs JAX\tcompile s\tKelvin/JAX"
+	for _, s := range sides {
+		header += fmt.Sprintf("\tµs %s\tcompile s", s.name)
+	}
+	if len(sides) > 0 {
+		header += "\tof the best"
 	}
 	fmt.Fprintln(t, header)
 	for _, m := range models {
-		r, err := m.measure(native.Tier(*tier), jax, *seconds, *rounds, *threads)
+		r, err := m.measure(native.Tier(*tier), sides, *seconds, *rounds, *threads)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		r.print(t, *threads > 1, jax != nil)
+		r.print(t, *threads > 1)
 		if err := t.Flush(); err != nil {
 			return err
 		}
@@ -92,14 +113,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-func (r row) print(out io.Writer, threads, peer bool) {
+func (r row) print(out io.Writer, threads bool) {
 	fmt.Fprintf(out, "%s\t%.4g\t%.2f", r.name, r.us, r.seconds)
 	if threads {
 		bits := map[bool]string{true: "same", false: "**differ**"}[r.same]
 		fmt.Fprintf(out, "\t%.4g\t%.4g\t%.2f\t%s", r.one, r.many, r.one/r.many, bits)
 	}
-	if peer {
-		fmt.Fprintf(out, "\t%.4g\t%.2f\t%.2f", r.peer, r.peerSecond, r.us/r.peer)
+	best := math.Inf(1)
+	for i := 0; i < len(r.peers); i += 2 {
+		if best = min(best, r.peers[i]); math.IsInf(r.peers[i], 1) {
+			fmt.Fprint(out, "\t–\t–")
+			continue
+		}
+		fmt.Fprintf(out, "\t%.4g\t%.2f", r.peers[i], r.peers[i+1])
+	}
+	if len(r.peers) > 0 {
+		fmt.Fprintf(out, "\t%.2f", r.us/best)
 	}
 	fmt.Fprintln(out)
 }
@@ -114,22 +143,86 @@ func choose(list string) ([]model, error) {
 	})
 }
 
-// startJAX installs JAX where it is not there, and starts its program.
-func startJAX(ctx context.Context, venv, python string) (*peer.Process, error) {
+// startPeers installs the peers where they are not there, and starts their programs.
+func startPeers(ctx context.Context, venv, python string) (sides []side, err error) {
 	e, err := peer.Prepare(ctx, venv, python, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	g := peer.Groups[slices.IndexFunc(peer.Groups, func(g peer.Group) bool { return g.Name == "jax" })]
-	if err := e.Install(ctx, g); err != nil {
-		return nil, err
+	for _, s := range []side{{name: "JAX", compile: side.jaxCompile, turn: side.jax},
+		{name: "Stan", compile: side.stanCompile, turn: side.stan}} {
+		g := peer.Groups[slices.IndexFunc(peer.Groups, func(g peer.Group) bool { return g.Name == strings.ToLower(s.name) })]
+		if err = e.Install(ctx, g); err == nil {
+			s.Process, err = e.Start(ctx, g)
+		}
+		if err != nil {
+			for _, s := range sides {
+				s.Close()
+			}
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		sides = append(sides, s)
 	}
-	return e.Start(ctx, g)
+	return sides, nil
 }
 
-// measure compiles a model with an empty cache, and lets both sides take turns.
-func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rounds, threads int) (row, error) {
-	r := row{name: m.name, us: math.Inf(1), peer: math.Inf(1), one: math.Inf(1), many: math.Inf(1), same: true}
+// patience is how long a peer may take to answer.
+const patience = 15 * time.Minute
+
+func (s side) jax(m model, seconds float64) (peer.Answer, error) {
+	return s.Ask("scale", peer.Request{"model": m.peer, "sizes": m.sizes, "seconds": seconds}, patience)
+}
+
+func (s side) jaxCompile(m model) (float64, error) {
+	a, err := s.jax(m, 0)
+	return a.Compiling, err
+}
+
+func (s side) stan(_ model, seconds float64) (peer.Answer, error) {
+	return s.Ask("gradient", peer.Request{"seconds": seconds}, patience)
+}
+
+// mostNumbers are as many data as go to Stan: it gets them as text.
+const mostNumbers = 4e6
+
+func (s side) stanCompile(m model) (float64, error) {
+	_, batch, err := m.make(m.sizes)
+	if err != nil {
+		return 0, err
+	}
+	data := map[string]any{"n": m.sizes[0], "k": m.sizes[len(m.sizes)-1]}
+	for name, t := range batch {
+		x, err := torch.ToSlice[float64](t)
+		if err != nil {
+			return 0, err
+		}
+		if len(x) > mostNumbers {
+			return math.Inf(1), nil
+		}
+		if shape := t.Shape(); len(shape) == 2 {
+			data[name] = slices.Collect(slices.Chunk(x, shape[1]))
+		} else {
+			data[name] = x
+		}
+	}
+	text, err := programs.ReadFile("stan/" + m.peer + ".stan")
+	if err != nil {
+		return 0, err
+	}
+	a, err := s.Ask("compile", peer.Request{"code": string(text), "data": data}, patience)
+	return a.Seconds, err
+}
+
+// measure compiles a model with an empty cache, and lets all sides take turns.
+func (m model) measure(tier native.Tier, sides []side, seconds float64, rounds, threads int) (row, error) {
+	r := row{name: m.name, us: math.Inf(1), one: math.Inf(1), many: math.Inf(1), same: true}
+	for _, s := range sides {
+		took, err := s.compile(s, m)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", s.name, err)
+		}
+		r.peers = append(r.peers, math.Inf(1), took)
+	}
 	f, x, weight, report, err := m.compile(tier)
 	if err != nil {
 		return r, err
@@ -148,14 +241,16 @@ func (m model) measure(tier native.Tier, jax *peer.Process, seconds float64, rou
 				return r, err
 			}
 		}
-		if jax == nil {
-			continue
+		for i, s := range sides {
+			if math.IsInf(r.peers[2*i+1], 1) {
+				continue
+			}
+			a, err := s.turn(s, m, seconds)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", s.name, err)
+			}
+			r.peers[2*i] = min(r.peers[2*i], a.US)
 		}
-		a, err := jax.Ask("scale", peer.Request{"model": m.peer, "sizes": m.sizes, "seconds": seconds}, 10*time.Minute)
-		if err != nil {
-			return r, err
-		}
-		r.peer, r.peerSecond = min(r.peer, a.US), max(r.peerSecond, a.Compiling)
 	}
 	return r, nil
 }

@@ -15,7 +15,7 @@ import (
 // model is a model of some sizes. Its data are made up: what an evaluation costs does not depend on them.
 type model struct {
 	name  string
-	peer  string // its name in jax_scale.py
+	peer  string // its name in jax_scale.py, and of its program in stan
 	sizes []int
 	make  func(sizes []int) (ppl.Model, infer.Batch, error)
 }
@@ -26,6 +26,11 @@ var models = []model{
 	{"logistic 100000x20", "logistic", []int{100000, 20}, logistic},
 	{"logistic 1000000x20", "logistic", []int{1000000, 20}, logistic},
 	{"logistic 10000x200", "logistic", []int{10000, 200}, logistic},
+	{"slopes 10000", "slopes", []int{10000, 100}, slopes},
+	{"slopes 100000", "slopes", []int{100000, 1000}, slopes},
+	{"slopes 1000000", "slopes", []int{1000000, 10000}, slopes},
+	{"items 200x20", "items", []int{200, 20}, items},
+	{"items 2000x50", "items", []int{2000, 50}, items},
 	{"gp 50", "process", []int{50}, process},
 	{"gp 200", "process", []int{200}, process},
 	{"gp 500", "process", []int{500}, process},
@@ -35,6 +40,7 @@ var models = []model{
 	{"network 500", "network", []int{500}, network},
 	{"network 5000", "network", []int{5000}, network},
 	{"kalman 200", "kalman", []int{200}, kalman},
+	{"kalman 1000", "kalman", []int{1000}, kalman},
 	{"hmm 400", "hmm", []int{400, 4}, hmm},
 }
 
@@ -65,6 +71,40 @@ func logistic(sizes []int) (ppl.Model, infer.Batch, error) {
 			c.Observe("y", dist.BernoulliLogitGLM(c.Data("x"), w, 0), c.Data("y"))
 		})
 	}, infer.Batch{"x": normals(1, n, d), "y": torch.New(y)}, nil
+}
+
+// slopes is a regression whose intercept and slope vary between k groups: y_i ~ N(a_g[i] + b_g[i] x_i, sigma).
+func slopes(sizes []int) (ppl.Model, infer.Batch, error) {
+	n, k := sizes[0], sizes[1]
+	g := make([]int, n)
+	for i := range g {
+		g[i] = i % k
+	}
+	return func(c *ppl.Ctx) {
+		mu := c.Sample("mu", dist.Normal(0, 5).Expand(2))
+		tau := c.Sample("tau", dist.HalfNormal(1).Expand(2))
+		a := c.Sample("a", dist.Normal(mu.At(0), tau.At(0)).Expand(k)).Take(c.Data("g"))
+		b := c.Sample("b", dist.Normal(mu.At(1), tau.At(1)).Expand(k)).Take(c.Data("g"))
+		sigma := c.Sample("sigma", dist.HalfNormal(1))
+		c.Plate("rows", n, func(c *ppl.Ctx) {
+			c.Observe("y", dist.Normal(b.Mul(c.Data("x")).Add(a), sigma), c.Data("y"))
+		})
+	}, infer.Batch{"x": normals(8, n), "y": normals(9, n), "g": torch.New(g)}, nil
+}
+
+// items is the answers of n persons to k items, with two parameters each: y_ij ~ Bernoulli(σ(a_j (theta_i − b_j))).
+func items(sizes []int) (ppl.Model, infer.Batch, error) {
+	n, k := sizes[0], sizes[1]
+	y := make([]float64, n*k)
+	for i := range y {
+		y[i] = float64(i * i % 3 % 2)
+	}
+	return func(c *ppl.Ctx) {
+		theta := c.Sample("theta", dist.Normal(0, 1).Expand(n))
+		a := c.Sample("a", dist.LogNormal(0, 0.5).Expand(k))
+		b := c.Sample("b", dist.Normal(0, 1.5).Expand(k))
+		c.Observe("y", dist.BernoulliLogits(theta.Unsqueeze(-1).Sub(b).Mul(a)), c.Data("y"))
+	}, infer.Batch{"y": torch.New(y, n, k)}, nil
 }
 
 // process is a Gaussian process on a line, with its exact marginal likelihood:

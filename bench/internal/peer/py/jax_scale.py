@@ -21,6 +21,29 @@ def logistic(n, d):
     return model
 
 
+def slopes(n, k):
+    g, x, y = jnp.arange(n) % k, normals(8, n), normals(9, n)
+
+    def model():
+        mu = numpyro.sample("mu", dist.Normal(0, 5).expand([2]).to_event(1))
+        tau = numpyro.sample("tau", dist.HalfNormal(1).expand([2]).to_event(1))
+        a = numpyro.sample("a", dist.Normal(mu[0], tau[0]).expand([k]).to_event(1))
+        b = numpyro.sample("b", dist.Normal(mu[1], tau[1]).expand([k]).to_event(1))
+        numpyro.sample("y", dist.Normal(a[g] + b[g] * x, numpyro.sample("sigma", dist.HalfNormal(1))), obs=y)
+    return model
+
+
+def items(n, k):
+    y = (jnp.arange(n * k) ** 2 % 3 % 2).reshape(n, k)
+
+    def model():
+        theta = numpyro.sample("theta", dist.Normal(0, 1).expand([n]).to_event(1))
+        a = numpyro.sample("a", dist.LogNormal(0, 0.5).expand([k]).to_event(1))
+        b = numpyro.sample("b", dist.Normal(0, 1.5).expand([k]).to_event(1))
+        numpyro.sample("y", dist.Bernoulli(logits=a * (theta[:, None] - b)), obs=y)
+    return model
+
+
 def process(n):
     x, y = 10 * jnp.arange(n) / n, normals(2, n)
 
@@ -95,7 +118,7 @@ def normals(seed, *shape):
     return jnp.asarray(np.random.default_rng(seed).standard_normal(shape))
 
 
-models = {f.__name__: f for f in (logistic, process, covariance, network, kalman, hmm)}
+models = {f.__name__: f for f in (logistic, slopes, items, process, covariance, network, kalman, hmm)}
 made = {}
 
 
