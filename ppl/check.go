@@ -24,6 +24,9 @@ const blockElements = 1 << 20
 func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 	p = p.predicting()
 	q := Predictive{Model: p.model, Batch: p.batch}
+	if posterior != nil && posterior.Total() >= compiledElements/p.Data() {
+		q.compiled = &outputs{}
+	}
 	out, err := p.blocks(posterior, func(block *draws.Draws, _ int) (Values, error) { return q.LogLikelihood(block) })
 	if err != nil {
 		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
@@ -97,6 +100,7 @@ func (p *Program) blocks(posterior *draws.Draws,
 				if out, err = drawsOf(values, nil, posterior.Chains()); err != nil {
 					return nil, err
 				}
+				out.Grow(posterior.MaxLen())
 			}
 			if err := appendValues(out, values, c, to-from); err != nil {
 				return nil, err

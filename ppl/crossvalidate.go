@@ -45,6 +45,10 @@ func (p *Program) observations(posterior *draws.Draws, names []string) (o observ
 			o.column = append(o.column, j)
 		}
 	}
+	if len(o.column) == likelihood.Dim() {
+		o.rows = all
+		return o, nil
+	}
 	for _, row := range all {
 		kept := make([]float64, len(o.column))
 		for i, j := range o.column {

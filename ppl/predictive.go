@@ -25,7 +25,8 @@ type Predictive struct {
 	Seed  uint64
 	Sites []string // which sites to return; nil is all random variables and deterministic values
 
-	first int // number of the first random stream
+	first    int      // number of the first random stream
+	compiled *outputs // for LogLikelihood; nil for eager evaluation
 }
 
 // Prior draws n times from the prior predictive: every random variable, the observed ones too. Each value has a leading
@@ -372,27 +373,44 @@ func (q Predictive) LogLikelihood(posterior *draws.Draws) (Values, error) {
 		return nil, err
 	}
 	defer torch.Free(in...)
-	var found []string
-	evaluate := func(in []torch.Tensor) ([]torch.Tensor, error) {
-		given := Values{}
+	evaluate := func(in []torch.Tensor, batch infer.Batch) Values {
+		given, out := Values{}, Values{}
 		for i, name := range names {
 			given[name] = in[i]
 		}
-		found = nil
-		var values []torch.Tensor
 		keep := finish(func(s *Site) {
-			if s.Kind == KindSample && s.Observed && s.counts() {
-				found, values = append(found, s.Name), append(values, s.elementwise())
+			if t := pointwise(s); t != (torch.Tensor{}) {
+				out[s.Name] = t
 			}
 		})
-		execute(q.Model, q.Batch, nil, keep, fill(given, stored))
-		return values, nil
+		execute(q.Model, batch, nil, keep, fill(given, stored))
+		return out
 	}
-	out, err := inBlocks(in, n, func(in []torch.Tensor, _, _ int) ([]torch.Tensor, error) {
-		return torch.Vmap(evaluate, in, nil)
-	})
+	values, err := q.compiled.evaluate(evaluate, in, q.Batch, n)
+	if err == nil && values == nil {
+		values, err = q.pointwise(evaluate, in, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ppl.LogLikelihood: %w", err)
+	}
+	return values, nil
+}
+
+// pointwise evaluates by operations, mapped over n draws.
+func (q Predictive) pointwise(evaluate pointwiseOf, in []torch.Tensor, n int) (Values, error) {
+	var found []string
+	out, err := inBlocks(in, n, func(in []torch.Tensor, _, _ int) ([]torch.Tensor, error) {
+		return torch.Vmap(func(in []torch.Tensor) (out []torch.Tensor, err error) {
+			values := evaluate(in, q.Batch)
+			found = sortedNames(values)
+			for _, name := range found {
+				out = append(out, values[name])
+			}
+			return out, nil
+		}, in, nil)
+	})
+	if err != nil {
+		return nil, err
 	}
 	values := Values{}
 	for i, name := range found {
