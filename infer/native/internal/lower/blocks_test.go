@@ -43,6 +43,22 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// A matrix of 64 MiB or more goes through by rows even with few columns, and nothing of its size is kept beside it.
+func TestHugeMatrix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it evaluates nine million numbers, in Go too")
+	}
+	const n, d = 1 << 19, 17
+	s := linearModel(n, d, func(eta, y torch.Tensor) torch.Tensor { return eta.Mul(y).LogSigmoid().Sum() })
+	plan := compile(t, s)
+	agrees(t, s, plan, points(1, s.Dim, 0.1, 3))
+	for _, b := range plan.Buffers {
+		if b.Kind != ir.Input {
+			assert.LessOrEqual(t, b.Len, n)
+		}
+	}
+}
+
 // linearModel is a family of n numbers whose means depend on d columns, with a normal prior.
 func linearModel(n, d int, family func(eta, y torch.Tensor) torch.Tensor) lower.Source {
 	x, y := points(1, n*d, 0.3, 1)[0], points(1, n, 1, 2)[0]

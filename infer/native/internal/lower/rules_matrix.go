@@ -75,6 +75,9 @@ func dot(l *lowering, c *Call) {
 const (
 	smallOut  = 64   // products of so few elements are reductions, which join the loops that make their operands
 	smallStep = 4096 // products of fewer terms are sums inside a loop
+
+	// A product of so large a matrix with a vector, in bytes, is a step: loops over its columns would lay it out anew.
+	hugeMatrix = 1 << 26
 )
 
 // product is the product of matrices [..., m, k] and [..., k, n].
@@ -91,6 +94,7 @@ func (l *lowering) product(a, b array) array {
 		return l.g.fill(sizes, 0)
 	}
 	switch {
+	case (n == 1 || m == 1) && 8*outer*k >= hugeMatrix:
 	case k <= unrolled && (n == 1 || m == 1 || outer*k <= smallStep) && outer > 1 || k == 1:
 		var sum array
 		for i := range k {
