@@ -192,18 +192,8 @@ func (p *Program) collected(take func(*Site) torch.Tensor, x torch.Tensor, batch
 
 // portableValues is a plan whose sites are named tensors.
 func (p *Program) portableValues(take func(*Site) torch.Tensor, points [][]float64) (*portable.Plan, error) {
-	d := p.layout.Dim()
-	source := native.Source{Dim: d, Batch: p.batch}
-	source.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
-		aux map[string]torch.Tensor, err error) {
-		err = torch.NoGrad(func() error {
-			aux = p.collected(take, x, batch)
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{d})}
-			return nil
-		})
-		return values, grads, aux, err
-	}
-	code, _, err := native.Compile(source, points, native.Options{Tier: native.VM})
+	code, err := compileValues(func(x torch.Tensor, batch infer.Batch) Values { return p.collected(take, x, batch) },
+		points, p.batch, native.Options{Tier: native.VM})
 	if err != nil {
 		return nil, err
 	}

@@ -104,18 +104,8 @@ func compileOutputs(f pointwiseOf, in []torch.Tensor, batch infer.Batch, x []flo
 		}
 		return out
 	}
-	source := native.Source{Dim: d, Batch: batch}
-	source.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
-		aux map[string]torch.Tensor, err error) {
-		err = torch.NoGrad(func() error {
-			aux = at(x, batch)
-			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{d})}
-			return nil
-		})
-		return values, grads, aux, err
-	}
 	points := [][]float64{x[:d], x[len(x)-d:]}
-	code, _, err := native.Compile(source, points, native.Options{Tier: native.VM, GradientFree: true})
+	code, err := compileValues(at, points, batch, native.Options{Tier: native.VM, GradientFree: true})
 	if err != nil {
 		return nil
 	}
@@ -125,6 +115,23 @@ func compileOutputs(f pointwiseOf, in []torch.Tensor, batch infer.Batch, x []flo
 		}
 	}
 	return code
+}
+
+// compileValues compiles tensors by name of a point.
+func compileValues(f func(x torch.Tensor, batch infer.Batch) Values, points [][]float64, batch infer.Batch,
+	o native.Options) (*native.Func, error) {
+	source := native.Source{Dim: len(points[0]), Batch: batch}
+	source.Evaluate = func(x torch.Tensor, batch map[string]torch.Tensor) (values, grads []torch.Tensor,
+		aux map[string]torch.Tensor, err error) {
+		err = torch.NoGrad(func() error {
+			aux = f(x, batch)
+			values, grads = []torch.Tensor{zeros(nil)}, []torch.Tensor{zeros([]int{source.Dim})}
+			return nil
+		})
+		return values, grads, aux, err
+	}
+	code, _, err := native.Compile(source, points, o)
+	return code, err
 }
 
 // sameOutputs says whether code has the outputs that operations give at x.

@@ -167,7 +167,7 @@ func startPeers(ctx context.Context, venv, python string) (sides []side, err err
 }
 
 // patience is how long a peer may take to answer.
-const patience = 15 * time.Minute
+const patience = 30 * time.Minute
 
 func (s side) jax(m model, seconds float64) (peer.Answer, error) {
 	return s.Ask("scale", peer.Request{"model": m.peer, "sizes": m.sizes, "seconds": seconds}, patience)
