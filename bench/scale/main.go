@@ -14,6 +14,7 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -100,17 +101,22 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		header += "\tof the best"
 	}
 	fmt.Fprintln(t, header)
+	var failed error // a compiler may take too long for one model
 	for _, m := range models {
 		r, err := m.measure(native.Tier(*tier), sides, *seconds, *rounds, *threads)
+		if err != nil && ctx.Err() == nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", m.name, err))
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return err
 		}
 		r.print(t, *threads > 1)
 		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed
 }
 
 func (r row) print(out io.Writer, threads bool) {
