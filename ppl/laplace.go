@@ -23,7 +23,9 @@ import (
 //
 // whose gradient in φ is exact, by the implicit function theorem (Margossian, Vehtari, Simpson and Agrawal 2020). It is
 // the log density of a program of φ alone, for any method that needs no second derivatives. Its draws, the predictions
-// and the cross-validation have f too, drawn from N(f̂, H⁻¹) for each draw of φ.
+// and the cross-validation have f too, drawn for each draw of φ from N(f̂ + q, H⁻¹), where q = ½ H⁻¹ t, of t the third
+// derivatives ∂³/∂fᵢ³ log p(y|f, φ) times (H⁻¹)ᵢᵢ, leads from the mode to the mean to the first order (Tierney, Kass and
+// Kadane 1989; it is the shift of Rue, Martino and Chopin's simplified Laplace approximation).
 //
 // f is a field of package dist (ICAR, BYM2, CAR, RandomWalk, Matern), whose precision stays sparse, independent normal
 // numbers, or a multivariate normal variable with a covariance or its factor. Each observation must depend on one
@@ -319,16 +321,18 @@ func (h hyperOnly) Finish(s *Site) {
 	}
 }
 
-// logDensity is the approximate log p(y|φ), with its gradient.
-func (l *laplace) logDensity(x, grad [][]float64) float64 {
-	m := l.room(slices.Concat(x...))
-	defer l.rooms.Put(m)
+// expand finds the mode, the determinants log det precision/2 − log det H/2 there, and in the weights b the shift
+//
+//	q = ½ H⁻¹ t,  tᵢ = (H⁻¹)ᵢᵢ ∂³/∂fᵢ³ log p(y|f, φ)
+//
+// which is that of the mean of f from its mode to the first order, and which the gradient has use for too. The weights
+// c are those of log det H. It is false where there is no mode.
+func (l *laplace) expand(m *newton) (logDet float64, ok bool) {
 	if !l.mode(m) {
-		return math.Inf(-1)
+		return 0, false
 	}
-	logDet, ok := m.law.finish(m.bend, m.variances)
-	if !ok {
-		return math.Inf(-1)
+	if logDet, ok = m.law.finish(m.bend, m.variances); !ok {
+		return 0, false
 	}
 	half, last := l.block(m.x, 3), len(m.x)-1
 	for i, v := range m.variances {
@@ -336,8 +340,19 @@ func (l *laplace) logDensity(x, grad [][]float64) float64 {
 	}
 	m.x[last] = 0
 	l.data.at(m.x, m.slopes)
-	m.law.adjoint(m.px[l.d:], l.block(m.x, 2), m.f, m.a, l.block(m.slopes, 1))
 	m.x[last] = 1
+	m.law.adjoint(m.px[l.d:], l.block(m.x, 2), m.f, m.a, l.block(m.slopes, 1))
+	return logDet, true
+}
+
+// logDensity is the approximate log p(y|φ), with its gradient.
+func (l *laplace) logDensity(x, grad [][]float64) float64 {
+	m := l.room(slices.Concat(x...))
+	defer l.rooms.Put(m)
+	logDet, ok := l.expand(m)
+	if !ok {
+		return math.Inf(-1)
+	}
 	l.data.at(m.x, m.slopes)
 	l.prior.at(m.px, m.parameters)
 	at := 0
@@ -436,14 +451,12 @@ func (l *laplace) look(m *newton) {
 func (l *laplace) draw(phi []float64, source *rand.Rand) ([]float64, error) {
 	m := l.room(phi)
 	defer l.rooms.Put(m)
-	if !l.mode(m) {
+	if _, ok := l.expand(m); !ok {
 		return nil, fmt.Errorf("there is no mode of %q at a draw: %w", l.site, infer.ErrNonFinite)
-	}
-	if _, ok := m.law.finish(m.bend, nil); !ok {
-		return nil, fmt.Errorf("%q has no maximum at a draw: %w", l.site, infer.ErrNonFinite)
 	}
 	f := m.law.draw(source.NormFloat64)
 	floats.Add(f, m.f)
+	floats.Add(f, l.block(m.x, 2))
 	return f, nil
 }
 

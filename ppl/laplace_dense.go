@@ -141,9 +141,6 @@ func (g *denseGaussian) finish(bend, variances []float64) (logDet float64, ok bo
 	for i := range g.n {
 		logDet -= math.Log(g.l[i*g.n+i])
 	}
-	if variances == nil {
-		return logDet, true
-	}
 	g.inverse()
 	for i, v := range g.w {
 		at := i*g.n + i
@@ -178,9 +175,7 @@ func (g *denseGaussian) finishSigned(variances []float64) (logDet float64, ok bo
 		if !(v > 0) {
 			return 0, false
 		}
-		if variances != nil {
-			variances[i] = v
-		}
+		variances[i] = v
 		for j := range n {
 			g.r.Data[i*n+j] = -w[i] * w[j] * (m.At(i, j) + m.At(j, i)) / 2
 		}
@@ -226,7 +221,6 @@ func (g *denseGaussian) draw(normal func() float64) []float64 {
 			blas64.Gemv(blas.NoTrans, -1, g.k, vector(g.y), 1, vector(z))
 			return z
 		}
-		g.inverse()
 	}
 	var c mat.Dense
 	k := mat.NewDense(n, n, g.k.Data)

@@ -199,10 +199,10 @@ type gaussian interface {
 	// H⁻¹ r, and the precision times that.
 	factor(w []float64) bool
 	solve(df, da, r []float64)
-	// finish has log det precision/2 − log det H/2 for w = −bend of either sign, and the diagonal of H⁻¹ unless nil.
+	// finish has log det precision/2 − log det H/2 for w = −bend of either sign, and the diagonal of H⁻¹.
 	finish(bend, variances []float64) (logDet float64, ok bool)
 	// adjoint are the derivatives of the log marginal in the parameters, where s are those of −log det H/2 in f, and
-	// what the derivatives of the likelihood's gradient count.
+	// H⁻¹ s, by which the derivatives of the likelihood's gradient count.
 	adjoint(parameters, along, f, a, s []float64)
 	// draw is a draw from N(0, H⁻¹), after finish.
 	draw(normal func() float64) []float64

@@ -154,9 +154,6 @@ func (g *sparseGaussian) finish(bend, variances []float64) (logDet float64, ok b
 	if len(g.groups) > 0 {
 		logDet -= g.s.LogDet() / 2
 	}
-	if variances == nil {
-		return logDet, true
-	}
 	if !g.known {
 		if !g.own.Set(g.q) {
 			return 0, false
