@@ -3,12 +3,13 @@
 // time by many clients, in turns.
 //
 //	go run ./bench/serve [-clients 64] [-seconds 10] [-turns 3] [-requests 100000]
-//	go run ./bench/serve -gradients
+//	go run ./bench/serve -gradients [-peers [-venv DIR] [-python FILE]]
 //
 // It prints predictions a second and latencies, resident memory, the size of program and file, and how the memory of
 // the static one changes over -requests. Clients run on the same machine as the services. It needs Linux. With
 // -gradients it
-// compares gradients and runs of NUTS of exported models in Go with those of the library.
+// compares gradients and runs of NUTS of exported models in Go with those of the library, and with -peers with Stan's
+// NUTS, which it installs as bench/peers does.
 package main
 
 import (
@@ -47,20 +48,29 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&o.turns, "turns", 3, "how many turns each service has")
 	f.IntVar(&o.requests, "requests", 100_000, "over how many `REQUESTS` memory is watched")
 	only := f.Bool("gradients", false, "compare gradients and runs of NUTS in Go with the library's instead")
+	peers := f.Bool("peers", false, "with -gradients, Stan's NUTS too")
+	venv := f.String("venv", "", "folder of Stan's virtual environment; by default that of bench/peers")
+	python := f.String("python", "", "the interpreter that makes it")
 	if err := f.Parse(args); err != nil {
 		return err
-	}
-	if *only {
-		return gradients(ctx, out)
-	}
-	if o.clients < 1 || o.turns < 1 || o.requests < 1 || !(o.seconds > 0) {
-		return errors.New("-clients, -turns and -requests are at least 1, and -seconds above 0")
 	}
 	dir, err := os.MkdirTemp("", "kelvin-bench-serve-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if *only {
+		var beside *stan
+		if *peers {
+			if beside, err = newStan(ctx, *venv, *python, dir); err != nil {
+				return err
+			}
+		}
+		return gradients(ctx, out, beside)
+	}
+	if o.clients < 1 || o.turns < 1 || o.requests < 1 || !(o.seconds > 0) {
+		return errors.New("-clients, -turns and -requests are at least 1, and -seconds above 0")
+	}
 	body, err := writeFiles(ctx, dir)
 	if err != nil {
 		return err
