@@ -23,9 +23,12 @@ import (
 //
 // whose gradient in φ is exact, by the implicit function theorem (Margossian, Vehtari, Simpson and Agrawal 2020). It is
 // the log density of a program of φ alone, for any method that needs no second derivatives. Its draws, the predictions
-// and the cross-validation have f too, drawn for each draw of φ from N(f̂ + q, H⁻¹), where q = ½ H⁻¹ t, of t the third
-// derivatives ∂³/∂fᵢ³ log p(y|f, φ) times (H⁻¹)ᵢᵢ, leads from the mode to the mean to the first order (Tierney, Kass and
-// Kadane 1989; it is the shift of Rue, Martino and Chopin's simplified Laplace approximation).
+// and the cross-validation have f too, drawn for each draw of φ from N(f̂ + q, H⁻¹). The shift
+//
+//	q = ½ H⁻¹ t,  tᵢ = (H⁻¹)ᵢᵢ ∂³/∂fᵢ³ log p(y|f, φ)
+//
+// leads from the mode to the mean, to the first order (Tierney, Kass and Kadane 1989; it is that of the simplified
+// Laplace approximation of Rue, Martino and Chopin).
 //
 // f is a field of package dist (ICAR, BYM2, CAR, RandomWalk, Matern), whose precision stays sparse, independent normal
 // numbers, or a multivariate normal variable with a covariance or its factor. Each observation must depend on one
@@ -321,12 +324,9 @@ func (h hyperOnly) Finish(s *Site) {
 	}
 }
 
-// expand finds the mode, the determinants log det precision/2 − log det H/2 there, and in the weights b the shift
-//
-//	q = ½ H⁻¹ t,  tᵢ = (H⁻¹)ᵢᵢ ∂³/∂fᵢ³ log p(y|f, φ)
-//
-// which is that of the mean of f from its mode to the first order, and which the gradient has use for too. The weights
-// c are those of log det H. It is false where there is no mode.
+// expand finds the mode, the determinants log det precision/2 − log det H/2 there, and the shift q from mode to mean,
+// which are the weights b, as the gradient has use for it too. The weights c are those of −log det H/2. It is false
+// where there is no mode.
 func (l *laplace) expand(m *newton) (logDet float64, ok bool) {
 	if !l.mode(m) {
 		return 0, false
