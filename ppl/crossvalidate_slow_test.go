@@ -156,8 +156,8 @@ func evidenceOf(county []int64, y []float64, keep func(i int) bool) float64 {
 	return gonum.LogSumExp(logs)
 }
 
-// Each repaired point is within 0.1 of exact leave-one-out where counties of one house have k above 0.7: of 16,000 draws
-// the standard error of such a density is about 0.02. The sum of all points is at least twice as near as it was.
+// Each repaired point is within 0.1 of exact leave-one-out where counties of one house have k above 0.7: of 16,000
+// draws the standard error of such a density is about 0.02. The sum of all is at least twice as near as it was.
 func TestRepairedLOOHouses(t *testing.T) {
 	county, y := houses()
 	model := func(c *ppl.Ctx) {

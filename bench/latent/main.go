@@ -1,9 +1,9 @@
 // Command latent compares ppl.MarginalLaplace with NUTS on all variables, in turns: a Gaussian process with counts at
 // 100 inputs, and a map of side x side areas with BYM2. NUTS on all has a target of 0.9, as it diverges more often with
 // the default, a warm-up of 1,000 and full draws of each of 4 chains; NUTS on the few parameters that MarginalLaplace
-// leaves has the default, a warm-up of 300 and the given draws. What counts is the time of processors for each effective
-// draw of the worst element, warm-up included, and by how much means differ, with the standard error of that. With
-// -areas it fits counts of that many areas by MarginalLaplace alone, and says how long that takes.
+// leaves has the default, a warm-up of 300 and the given draws. What counts is the time of processors for each
+// effective draw of the worst element, warm-up included, and by how much means differ, with the standard error of that.
+// With -areas it fits counts of that many areas by MarginalLaplace alone, and says how long that takes.
 //
 //	go run ./bench/latent
 //	go run ./bench/latent -areas 10000
