@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,14 @@ import (
 // Method is a configuration that can be built. Build checks every field.
 type Method interface {
 	Build(Target) (Transform, error)
+}
+
+// Tuner is a method that may leave open what depends on the target, such as its step size. A run asks it before Build.
+type Tuner interface {
+	// Tune is the method with what it leaves open found, for a run with these options, where its chains start, and words
+	// on what was found: the attribute "tuned" of the draws. Where nothing is open it is the method itself, and o.Start,
+	// without words.
+	Tune(ctx context.Context, program Program, o Options) (m Method, start Params, found string, err error)
 }
 
 // Transform is an inference method bound to a target.

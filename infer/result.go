@@ -143,6 +143,9 @@ func (s *session) describe(r *Result) {
 func (s *session) attributes(d *draws.Draws) {
 	d.SetAttr(draws.AttrMethod, s.name)
 	d.SetAttr("gradient", s.compilation.String())
+	if s.tuned != "" {
+		d.SetAttr("tuned", s.tuned)
+	}
 	if t, ok := s.transform.(interface{ Attrs() map[string]string }); ok {
 		for key, value := range t.Attrs() {
 			d.SetAttr(key, value)

@@ -126,10 +126,20 @@ type session struct {
 	origin      Params        // where the chains start, of few coordinates
 	mode        Params        // where the search for a mode ended
 	changed     []draws.Note  // of that search: the model was not what was compiled
+	tuned       string        // what the method found open
 }
 
 func run(name string, ctx context.Context, program Program, method Method, o Options) (*Result, error) {
 	s := &session{ctx: ctx, program: program, began: time.Now(), tally: foreign.BeginCount()}
+	if t, ok := method.(Tuner); ok && ctx != nil && program != nil {
+		err := guard("model", func() (err error) {
+			method, o.Start, s.tuned, err = t.Tune(ctx, program, o)
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	if _, climbs := program.(climbing); !climbs { // whose batches are those of the run around it
 		release, err := hold(o.Batches)
 		if err != nil {

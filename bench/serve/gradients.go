@@ -126,7 +126,8 @@ func (s *side) add(seconds float64, chains map[string][][]float64) {
 }
 
 // nuts is what NUTS takes in Go, in the library, and Stan's: three turns.
-func nuts(ctx context.Context, m models.Model, loaded *serve.Model, program infer.Program, stan *stan) ([3]side, error) {
+func nuts(ctx context.Context, m models.Model, loaded *serve.Model, program infer.Program, stan *stan) ([3]side,
+	error) {
 	inf := math.Inf(1)
 	sides := [3]side{{seconds: inf}, {seconds: inf}, {seconds: inf}}
 	process, err := stan.start(ctx, m)

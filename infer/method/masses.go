@@ -64,7 +64,7 @@ func newMasses(p infer.Params, values []float64, shape ...int) torch.Tensor {
 func (e *Estimate) Masses(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch,
 	error)) torch.Tensor {
 	const epsilon = 1e-7
-	mean, square, diverged, err := GradientMoments(g, p, next, e.Batches)
+	mean, square, diverged, err := gradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating masses: %w", err))
 	}
@@ -104,14 +104,6 @@ func Inverse(mass torch.Tensor) torch.Tensor {
 		return torch.Tensor{}
 	}
 	return mass.Reciprocal()
-}
-
-// Lightest is the least of the masses; 1 for nil.
-func Lightest(mass torch.Tensor) float64 {
-	if mass == (torch.Tensor{}) {
-		return 1
-	}
-	return torch.Of(mass.T().MustMin(false)).Item()
 }
 
 // transported are momenta after a change of masses: m' = √(M'/M) m, so that √M⁻¹ m stays.

@@ -7,10 +7,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// GradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations
+// gradientMoments are, for each element, the mean of n minibatch gradients at p and the sum of their squared deviations
 // from it (Welford 1962), of the shape of p. diverged names the chains that met something not finite; nil for none. The
 // gradients are those of the log posterior, without Jacobian.
-func GradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int) (mean,
+func gradientMoments(g infer.Gradient, p infer.Params, next func() (infer.Batch, error), n int) (mean,
 	square torch.Tensor,
 	diverged []bool, err error) {
 	if g == nil || next == nil {
@@ -104,7 +104,7 @@ func (e *Estimate) Due(step int, epoch, none bool) bool {
 // scope.
 func (e *Estimate) Variance(g infer.Gradient, p infer.Params, old torch.Tensor, next func() (infer.Batch,
 	error)) torch.Tensor {
-	_, square, diverged, err := GradientMoments(g, p, next, e.Batches)
+	_, square, diverged, err := gradientMoments(g, p, next, e.Batches)
 	if err != nil {
 		torch.Must(0, fmt.Errorf("estimating β: %w", err))
 	}

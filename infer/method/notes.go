@@ -291,21 +291,47 @@ func (t *stepper[S, P]) inParts(p infer.Params, run infer.RunSummary) bool {
 	return max(t.n, numbers)*float64(p.Layout.Dim())*float64(p.Chains()) > mostNumbers
 }
 
-// curvatures are the largest curvatures of the mean log density at the points of p, by the power method on differences
-// of gradients; with a direction for each, the curvatures along those. nil where they cannot be told.
+// curvatures are [Curvatures] of the mean log density of a run.
+func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction torch.Tensor) []float64 {
+	c := curve{gradient: t.gradient, tau: run.Info.Temperature / t.n, parts: t.inParts(p, run),
+		next: func() (infer.Batch, error) { return run.Batch, nil }}
+	if c.parts {
+		at := run.Batches.Position()
+		defer func() { _ = run.Batches.Seek(at) }()
+		c.next = run.Batches.Next
+	}
+	lambdas, err := c.largest(p, direction)
+	if err != nil {
+		return nil
+	}
+	return lambdas
+}
+
+// Curvatures are the largest curvatures of the mean log density at the points of p, with the log Jacobian times tau, by
+// the power method on differences of gradients. Each of its 20 iterations has the next batch; with parts of the data,
+// not all of them in every batch, the curvatures are means over the last ten.
+func Curvatures(g infer.Gradient, p infer.Params, tau float64, parts bool, next func() (infer.Batch,
+	error)) ([]float64, error) {
+	return curve{g, tau, parts, next}.largest(p, torch.Tensor{})
+}
+
+// curve is what tells curvatures: gradients at τ, of the next batch.
+type curve struct {
+	gradient infer.Gradient
+	tau      float64
+	parts    bool
+	next     func() (infer.Batch, error)
+}
+
+// largest are the largest curvatures at the points of p; with a direction for each, the curvatures along those.
 //
 // Where all of the data are too many, each iteration has the next minibatch, and the curvatures are means of those of
 // the second half of the iterations. A direction does not depend on the minibatch that it meets, so that the mean of
 // its curvature is that of all data, which is not above the largest one.
-func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, direction torch.Tensor) []float64 {
-	tau, d := run.Info.Temperature/t.n, p.Layout.Dim()
+func (c curve) largest(p infer.Params, direction torch.Tensor) ([]float64, error) {
+	d := p.Layout.Dim()
 	lambdas := make([]float64, p.Chains())
-	parts := t.inParts(p, run)
 	err := torch.Do(func(*torch.Scope) error {
-		if parts {
-			at := run.Batches.Position()
-			defer func() { _ = run.Batches.Seek(at) }()
-		}
 		h := 1e-5
 		if p.Flat.T().DType() != gotch.Double {
 			h = 1e-2
@@ -323,14 +349,14 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 		}
 		counted := 0.0
 		for round := range rounds {
-			now, next, err := t.product(p, run, v, h, tau, parts)
+			now, next, err := c.product(p, v, h)
 			if err != nil {
 				return err
 			}
 			if v != direction {
 				v.T().MustDrop()
 			}
-			if v = next; !parts {
+			if v = next; !c.parts {
 				lambdas = now
 			} else if 2*round >= rounds {
 				counted++
@@ -341,28 +367,21 @@ func (t *stepper[S, P]) curvatures(p infer.Params, run infer.RunSummary, directi
 		}
 		return nil
 	})
-	if err != nil {
-		return nil
-	}
-	return lambdas
+	return lambdas, err
 }
 
 // product is minus the Hessian of the mean log density at the points of p times the directions of v, and the curvatures
 // along these.
-func (t *stepper[S, P]) product(p infer.Params, run infer.RunSummary, v torch.Tensor, h, tau float64,
-	part bool) (curvatures []float64, out torch.Tensor, err error) {
+func (c curve) product(p infer.Params, v torch.Tensor, h float64) (curvatures []float64, out torch.Tensor, err error) {
 	err = torch.Do(func(scope *torch.Scope) error {
-		batch := run.Batch
-		if part {
-			batch = torch.Must(run.Batches.Next())
-		}
+		batch := torch.Must(c.next())
 		norms := v.Square().T().MustSumDimIntlist([]int64{-1}, true, v.T().DType(), false).MustSqrt(false)
 		v := v.Div(norms).T()
 		ahead, behind := p, p
 		ahead.Flat, behind.Flat = Combine(Term(1, p.Flat), Term(h, torch.Of(v))), Combine(Term(1, p.Flat),
 			Term(-h, torch.Of(v)))
-		up := torch.Must(t.gradient.ValueAndGrad(ahead, batch, tau)).Grad
-		down := torch.Must(t.gradient.ValueAndGrad(behind, batch, tau)).Grad
+		up := torch.Must(c.gradient.ValueAndGrad(ahead, batch, c.tau)).Grad
+		down := torch.Must(c.gradient.ValueAndGrad(behind, batch, c.tau)).Grad
 		out = Combine(Term(-0.5/h, up), Term(0.5/h, down))
 		curvatures = torch.Must(torch.ToSlice[float64](torch.Of(out.Mul(v).T().MustSumDimIntlist([]int64{-1}, false,
 			v.DType(), false))))

@@ -25,7 +25,7 @@ import (
 //
 // Gradient noise of variance V is not corrected for: it heats the momenta by about εV/(2α).
 type BAOA struct {
-	LR          infer.Schedule // step size ε; required
+	LR          infer.Schedule // step size ε; nil: a run finds it
 	Alpha       infer.Schedule // friction α; nil means 1
 	Sigma       float64        // σ, standard deviation of the momenta at τ = 1; 0 means 1
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior

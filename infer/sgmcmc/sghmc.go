@@ -17,7 +17,7 @@ import (
 // (τ/λ)(1 + ελ/α), and the recursion is stable only for ελ < α at moderate steps. At T = 0 it is gradient ascent with
 // momentum. In terms of stochastic gradient descent with learning rate ℓ and momentum μ: ℓ = ε²/σ², μ = 1 − εα/σ².
 type SGHMC struct {
-	LR    infer.Schedule // step size ε; required
+	LR    infer.Schedule // step size ε; nil: a run finds it
 	Alpha infer.Schedule // friction α; nil means 1. (The 0.01 of some libraries is unstable at most step sizes.)
 	Beta  float64        // β, estimated variance of the gradient noise; default 0
 	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise

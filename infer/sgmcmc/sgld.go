@@ -15,7 +15,7 @@ import (
 // variance is τ/(λ(1 − ελ/2)). β = V/τ² corrects exactly for gradient noise of variance V. At T = 0 it is gradient
 // ascent, bit for bit optim.SGD.
 type SGLD struct {
-	LR          infer.Schedule // step size ε; required
+	LR          infer.Schedule // step size ε; nil: a run finds it
 	Temperature infer.Schedule // T; nil means 1, the Bayes posterior
 	Beta        float64        // β, estimated variance of the gradient noise; default 0
 	// EstimateBeta finds β for each element from the gradients of minibatches; nil for Beta. If the gradient noise

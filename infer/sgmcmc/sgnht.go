@@ -32,7 +32,7 @@ import (
 //
 // There is no T = 0: ξ could only grow then, and would stop the chain anywhere.
 type SGNHT struct {
-	LR    infer.Schedule // step size ε; required
+	LR    infer.Schedule // step size ε; nil: a run finds it
 	Alpha infer.Schedule // α, which sets the noise; nil means 1, and 0 is allowed
 	Beta  float64        // β, estimated variance of the gradient noise; default 0
 	Sigma float64        // σ, standard deviation of the momenta at τ = 1; 0 means 1

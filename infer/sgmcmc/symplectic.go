@@ -32,7 +32,7 @@ import (
 //
 // T is Wenzel's temperature. His h and γ are on the scale of the sum over n data: √(ℓ/n) and (1 − μ)√(n/ℓ).
 type SymplecticSGHMC struct {
-	LR       infer.Schedule // step size h; with Momentum, the learning rate ℓ; required
+	LR       infer.Schedule // step size h; with Momentum, the learning rate ℓ; nil: a run finds it
 	Gamma    infer.Schedule // friction γ; nil means 1. Not together with Momentum
 	Momentum infer.Schedule // μ of SGD, in [0, 1); nil leaves LR and Gamma to be h and γ
 	Cycle    infer.Schedule // C, a factor of the time step, for example infer.Cosine(1, L); nil means 1
@@ -127,10 +127,10 @@ func (c SymplecticSGHMC) program(s *SymplecticSGHMCState, p *fuse.Program, m *me
 
 // lightest is the least mass, where a check needs it: with β.
 func (c SymplecticSGHMC) lightest(s *SymplecticSGHMCState) float64 {
-	if c.Beta == 0 {
+	if c.Beta == 0 || s.Mass == (torch.Tensor{}) {
 		return 1
 	}
-	return method.Lightest(s.Mass)
+	return torch.Of(s.Mass.T().MustMin(false)).Item()
 }
 
 // pace checks and evaluates the schedules, for noise of the lightest element: the time step h, γ, 1 − hγ. It tells the
