@@ -234,7 +234,7 @@ func TestMaternCovariance(t *testing.T) {
 		e := make([]float64, size*size)
 		middle := size*size/2 + 0
 		e[middle] = 1
-		c := f.Solve(e)
+		c := f.Solve(e, e)
 		require.InDelta(t, d.Variance().Values()[middle], c[middle], 1e-9)
 		require.InEpsilon(t, scale*scale, c[middle], 0.05)
 		for k := 1; k < 20; k++ {

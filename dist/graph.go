@@ -149,7 +149,7 @@ func (a *areas) moments(sizes []float64) {
 	for i := range ones {
 		ones[i] = 1
 	}
-	rows, inverse := a.pinned.Solve(ones), a.pinned.Inverse()
+	rows, inverse := a.pinned.Solve(ones, ones), a.pinned.Inverse(make([]float64, len(a.pattern.Row)))
 	all, logs := make([]float64, a.parts), make([]float64, a.parts)
 	for i, g := range a.groups {
 		if g >= 0 {

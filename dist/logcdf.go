@@ -59,18 +59,14 @@ func noTails(d Distribution) string {
 	if len(d.EventShape()) > 0 {
 		return d.Name()
 	}
+	return lacking(d, noOwnTails)
+}
+
+// noOwnTails is noTails of what is no mixture.
+func noOwnTails(d Distribution) string {
 	switch m := d.(type) {
 	case deltaDist:
 		return ""
-	case mixtureDist:
-		for _, c := range m.components {
-			if missing := noTails(c); missing != "" {
-				return missing
-			}
-		}
-		return ""
-	case mixtureSameFamilyDist:
-		return noTails(m.components)
 	case zeroInflatedDist:
 		return noTails(m.counts)
 	case transformedDist:

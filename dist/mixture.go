@@ -287,23 +287,30 @@ func (d mixtureDist) CDF(value torch.Tensor) torch.Tensor {
 // hasCDF says whether a distribution has a CDF; a mixture has that of its components.
 func hasCDF(d Distribution) bool { return noCDF(d) == "" }
 
-// noCDF names the family that lacks a CDF; empty where none does.
-func noCDF(d Distribution) string {
+// lacking is what a function says of a distribution, or of those that a mixture is of: the first that is not empty.
+func lacking(d Distribution, what func(d Distribution) string) string {
 	switch m := d.(type) {
 	case mixtureDist:
 		for _, c := range m.components {
-			if missing := noCDF(c); missing != "" {
+			if missing := lacking(c, what); missing != "" {
 				return missing
 			}
 		}
 		return ""
 	case mixtureSameFamilyDist:
-		return noCDF(m.components)
+		return lacking(m.components, what)
 	}
-	if _, ok := d.(CDFer); !ok {
-		return d.Name()
-	}
-	return ""
+	return what(d)
+}
+
+// noCDF names the family that lacks a CDF; empty where none does.
+func noCDF(d Distribution) string {
+	return lacking(d, func(d Distribution) string {
+		if _, ok := d.(CDFer); !ok {
+			return d.Name()
+		}
+		return ""
+	})
 }
 
 // Expand broadcasts the batch shape.

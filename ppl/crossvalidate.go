@@ -199,11 +199,11 @@ func (o observations) point(i int, elpd float64) loo.Point {
 	return loo.Point{ELPD: elpd, P: o.logMean(i) - elpd, MCSE: math.NaN(), K: math.NaN(), ESS: math.NaN()}
 }
 
-// RepairedLOO is [Program.LOO] in which each observation whose Pareto k is above the threshold is looked at again: the
-// draws are moved and stretched to the posterior without it (moment matching: Paananen, Piironen, Bürkner and Vehtari
-// 2021), and where that does not bring k below the threshold, the model is fitted without it by the method, as KFold
-// does; a nil method leaves those as they are. The k of an observation that was fitted without is NaN. A program of
-// [MarginalLaplace] has its points fitted, and not matched.
+// RepairedLOO is [Program.LOO] in which each observation whose Pareto k is above 0.5, where the variance of importance
+// weights need not be finite, is looked at again: the draws are moved and stretched to the posterior without it (moment
+// matching: Paananen, Piironen, Bürkner and Vehtari 2021), and where that leaves k above the threshold, the model is
+// fitted without it by the method, as KFold does; a nil method leaves those as they are. The k of an observation that
+// was fitted without is NaN. A program of [MarginalLaplace] has its points fitted, and not matched.
 func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, method infer.Method, options infer.Options,
 	sites ...string) (*loo.Result, error) {
 	fail := func(err error) (*loo.Result, error) { return nil, fmt.Errorf("ppl.RepairedLOO: %w", err) }
@@ -219,7 +219,7 @@ func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, metho
 	var m *matcher
 	r.Unreliable = 0
 	for i, point := range r.Pointwise {
-		if !(point.K > limit) {
+		if !(point.K > finiteVariance) {
 			continue
 		}
 		if point, err = p.repair(ctx, i, point, &m, posterior, o, method, options); err != nil {
@@ -234,6 +234,9 @@ func (p *Program) RepairedLOO(ctx context.Context, posterior *draws.Draws, metho
 	return r, nil
 }
 
+// finiteVariance is the Pareto k below which importance weights have one.
+const finiteVariance = 0.5
+
 // repair is the point of one observation by moment matching, or by a fit without it.
 func (p *Program) repair(ctx context.Context, i int, point loo.Point, m **matcher, posterior *draws.Draws,
 	o observations, method infer.Method, options infer.Options) (loo.Point, error) {
@@ -245,7 +248,7 @@ func (p *Program) repair(ctx context.Context, i int, point loo.Point, m **matche
 				return point, err
 			}
 		}
-		if point, err = (*m).match(i, point, limit); err != nil {
+		if point, err = (*m).match(i, point, finiteVariance); err != nil {
 			return point, err
 		}
 		point.P = o.logMean(i) - point.ELPD

@@ -5,12 +5,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/internal/parallel"
 	"github.com/kelvin-ppl/kelvin/torch"
+	"gonum.org/v1/gonum/floats"
 )
 
 // MarginalLaplace compiles a model with a latent Gaussian variable f integrated out by Laplace's method (Tierney and
@@ -21,7 +23,12 @@ import (
 //
 // whose gradient in φ is exact, by the implicit function theorem (Margossian, Vehtari, Simpson and Agrawal 2020). It is
 // the log density of a program of φ alone, for any method that needs no second derivatives. Its draws, the predictions
-// and the cross-validation have f too, drawn from N(f̂, H⁻¹) for each draw of φ.
+// and the cross-validation have f too, drawn for each draw of φ from N(f̂ + q, H⁻¹). The shift
+//
+//	q = ½ H⁻¹ t,  tᵢ = (H⁻¹)ᵢᵢ ∂³/∂fᵢ³ log p(y|f, φ)
+//
+// leads from the mode to the mean, to the first order (Tierney, Kass and Kadane 1989; it is that of the simplified
+// Laplace approximation of Rue, Martino and Chopin).
 //
 // f is a field of package dist (ICAR, BYM2, CAR, RandomWalk, Matern), whose precision stays sparse, independent normal
 // numbers, or a multivariate normal variable with a covariance or its factor. Each observation must depend on one
@@ -72,17 +79,43 @@ type laplace struct {
 	d, n  int      // how many numbers φ and f have
 	law   law
 	prior *scalar // of φ and weights: see lawOf
-	data  *scalar // of φ, f and weights: see likelihood
+	data  *scalar // of φ, f and weights: see findLikelihood
+	near  *scalar // the same for fixed φ and f, of weights alone
 	outer *scalar // of a point of unconstrained space and weights: see direct
 	start []float64
+	rooms sync.Pool // of *newton
 }
 
-// newton is f at its mode, and what is known there.
+// newton is f at its mode, and what is known there, with the memory of one evaluation.
 type newton struct {
 	law            gaussian
 	f, a           []float64 // f̂, and the prior's precision times f̂ − its mean
 	value          float64   // log p(y, f̂|φ) without the prior's determinant
 	gradient, bend []float64 // of the log likelihood in each element: first and second derivatives
+	variances      []float64
+
+	from, at, df, da, r, w []float64 // the point and a before a step, the step, its right side, and weights
+	x, slopes              []float64 // of data and near: φ, f and the weights b, c and a; and their gradient
+	px, parameters         []float64 // of prior
+}
+
+// room is memory for an evaluation at φ, which goes back to rooms.
+func (l *laplace) room(phi []float64) *newton {
+	m, ok := l.rooms.Get().(*newton)
+	if !ok {
+		m = &newton{law: l.law.room()}
+		for _, v := range []*[]float64{&m.f, &m.a, &m.variances, &m.from, &m.at, &m.df, &m.da, &m.r, &m.w} {
+			*v = make([]float64, l.n)
+		}
+		m.x, m.slopes = make([]float64, l.data.dim), make([]float64, l.data.dim)
+		m.px, m.parameters = make([]float64, l.prior.dim), make([]float64, l.prior.dim)
+		m.gradient, m.bend = l.block(m.slopes, 2), l.block(m.slopes, 3)
+	}
+	for _, x := range [][]float64{m.x, m.px} {
+		clear(x[copy(x, phi):])
+	}
+	m.x[len(m.x)-1] = 1
+	return m
 }
 
 // prepare finds φ and the law of f, and makes the functions of them.
@@ -120,8 +153,10 @@ func (l *laplace) prepare() error {
 		return err
 	}
 	l.start = make([]float64, l.n)
-	if mode := l.mode(points[0]); mode != nil { // where Newton's method always starts: runs are the same, bit for bit
-		l.start = mode.law.origin(mode.f, mode.a)
+	m := l.room(points[0])
+	defer l.rooms.Put(m)
+	if l.mode(m) { // where Newton's method always starts: runs are the same, bit for bit
+		l.start = slices.Clone(m.law.origin(m.f, m.a))
 	}
 	return nil
 }
@@ -249,16 +284,15 @@ func (p *Program) Direct() func(x []float64, jacobian float64, grad []float64) (
 	return func(x []float64, jacobian float64, grad []float64) (value float64, err error) {
 		err = torch.Do(func(*torch.Scope) error {
 			at := slices.Concat(x, make([]float64, l.d), []float64{jacobian})
-			_, g := l.outer.at(at)
-			phi := g[dim : dim+l.d]
-			slope := at[dim : dim+l.d]
+			g := make([]float64, len(at))
+			l.outer.at(at, g)
+			phi, slope := g[dim:dim+l.d], at[dim:dim+l.d]
 			value = l.logDensity([][]float64{phi}, [][]float64{slope})
-			outer, g := l.outer.at(at)
+			value += l.outer.at(at, g)
 			for i, v := range phi {
-				outer -= v * slope[i]
+				value -= v * slope[i]
 			}
 			copy(grad, g)
-			value += outer
 			return nil
 		})
 		return value, err
@@ -290,150 +324,140 @@ func (h hyperOnly) Finish(s *Site) {
 	}
 }
 
+// expand finds the mode, the determinants log det precision/2 − log det H/2 there, and the shift q from mode to mean,
+// which are the weights b, as the gradient has use for it too. The weights c are those of −log det H/2. It is false
+// where there is no mode.
+func (l *laplace) expand(m *newton) (logDet float64, ok bool) {
+	if !l.mode(m) {
+		return 0, false
+	}
+	if logDet, ok = m.law.finish(m.bend, m.variances); !ok {
+		return 0, false
+	}
+	half, last := l.block(m.x, 3), len(m.x)-1
+	for i, v := range m.variances {
+		half[i] = v / 2
+	}
+	m.x[last] = 0
+	l.data.at(m.x, m.slopes)
+	m.x[last] = 1
+	m.law.adjoint(m.px[l.d:], l.block(m.x, 2), m.f, m.a, l.block(m.slopes, 1))
+	return logDet, true
+}
+
 // logDensity is the approximate log p(y|φ), with its gradient.
 func (l *laplace) logDensity(x, grad [][]float64) float64 {
-	phi := slices.Concat(x...)
-	mode := l.mode(phi)
-	if mode == nil {
-		return math.Inf(-1)
-	}
-	logDet, variances, ok := mode.law.finish(mode.bend)
+	m := l.room(slices.Concat(x...))
+	defer l.rooms.Put(m)
+	logDet, ok := l.expand(m)
 	if !ok {
 		return math.Inf(-1)
 	}
-	half := make([]float64, l.n)
-	for i, v := range variances {
-		half[i] = v / 2
-	}
-	third := l.likelihood(phi, mode.f, 0, nil, half)
-	s := l.block(third, 1)
-	weights, along := mode.law.adjoint(mode.f, mode.a, s)
-	likelihood := l.likelihood(phi, mode.f, 1, along, half)
-	_, prior := l.prior.at(slices.Concat(phi, weights))
+	l.data.at(m.x, m.slopes)
+	l.prior.at(m.px, m.parameters)
 	at := 0
 	for i := range grad {
 		for j := range grad[i] {
-			grad[i][j] = likelihood[at] + prior[at]
+			grad[i][j] = m.slopes[at] + m.parameters[at]
 			at++
 		}
 	}
-	return mode.value + logDet
+	return m.value + logDet
 }
 
-// likelihood are the gradients of
-//
-//	a log p(y|f, φ) + Σ bᵢ gᵢ + Σ cᵢ hᵢ
-//
-// in φ, f, a, b and c, where g are the derivatives of log p in f and h those of Σ g: the second derivatives, as each
-// datum depends on one element of f. Nil is 0.
-func (l *laplace) likelihood(phi, f []float64, a float64, b, c []float64) []float64 {
-	x := make([]float64, l.d+3*l.n+1)
-	copy(x, phi)
-	copy(x[l.d:], f)
-	copy(x[l.d+l.n:], b)
-	copy(x[l.d+2*l.n:], c)
-	x[l.d+3*l.n] = a
-	_, gradient := l.data.at(x)
-	return gradient
-}
-
-// block are the derivatives of likelihood in f (1), b (2) or c (3).
-func (l *laplace) block(gradient []float64, k int) []float64 {
+// block is what x has for f (1), and for the weights b (2) and c (3).
+func (l *laplace) block(x []float64, k int) []float64 {
 	from := l.d + (k-1)*l.n
-	return gradient[from : from+l.n]
+	return x[from : from+l.n]
 }
 
 // mostNewton bounds the steps to a mode.
 const mostNewton = 200
 
-// mode finds the mode of f by Newton's method, in which a factor serves as long as steps become ten times shorter; nil
-// where there is none. Where the likelihood is not concave its curvature is left out.
-func (l *laplace) mode(phi []float64) *newton {
-	_, weights := l.prior.at(slices.Concat(phi, make([]float64, l.prior.dim-l.d)))
-	m := &newton{law: l.law.with(weights[l.d:])}
-	mean := m.law.mean()
-	m.f, m.a = m.law.from(l.start)
-	look := func() { l.look(phi, mean, m) }
-	look()
-	length := math.Inf(1)
-	factored := false
+// mode finds the mode of f by Newton's method, in which a factor serves as long as steps become ten times shorter;
+// false where there is none. Where the likelihood is not concave its curvature is left out. It ends where the next step
+// would be below 1e-10 of f, were it shorter than the last one as that was than the one before.
+func (l *laplace) mode(m *newton) bool {
+	l.prior.at(m.px, m.parameters)
+	m.law.set(m.parameters[l.d:])
+	m.law.from(m.f, m.a, l.start)
+	l.look(m)
+	length, factored := 0.0, false
 	for range mostNewton {
 		if math.IsNaN(m.value) || math.IsInf(m.value, 0) {
-			return nil
+			return false
 		}
 		if !factored {
-			w := make([]float64, l.n)
 			for i, h := range m.bend {
-				w[i] = max(-h, 0)
+				m.w[i] = max(-h, 0)
 			}
-			if !m.law.factor(w) {
-				return nil
+			if !m.law.factor(m.w) {
+				return false
 			}
 			factored = true
 		}
-		r := make([]float64, l.n)
-		for i := range r {
-			r[i] = m.gradient[i] - m.a[i]
+		for i, a := range m.a {
+			m.r[i] = m.gradient[i] - a
 		}
-		df, da := m.law.solve(r)
-		before, f, a := m.value, m.f, m.a
+		m.law.solve(m.df, m.da, m.r)
 		longest, size, rise := 0.0, 1.0, 0.0
-		for i, v := range df {
-			longest, size = max(longest, math.Abs(v)), max(size, math.Abs(f[i]))
-			rise += v * r[i]
+		for i, v := range m.df {
+			longest, size = max(longest, math.Abs(v)), max(size, math.Abs(m.f[i]))
+			rise += v * m.r[i]
 		}
 		if math.IsNaN(longest) {
-			return nil
+			return false
 		}
-		t := 1.0
-		for range 40 {
-			m.f, m.a = plus(f, df, t), plus(a, da, t)
-			look()
-			if m.value >= before+1e-4*t*rise-1e-9*(1+math.Abs(before)) {
-				break
-			}
-			t /= 2
+		t := l.climb(m, rise)
+		if t == 1 && longest*min(1, longest/length) < 1e-10*size {
+			return true
 		}
-		if longest < 1e-9*size && t == 1 {
-			return m
-		}
-		if t < 1 || longest > length/10 {
-			factored = false
-		}
+		factored = t == 1 && longest <= length/10
 		length = longest
 	}
-	return nil
+	return false
+}
+
+// climb goes along a step as far as the density rises: t of it.
+func (l *laplace) climb(m *newton, rise float64) (t float64) {
+	m.f, m.from, m.a, m.at = m.from, m.f, m.at, m.a
+	before := m.value
+	t = 1
+	for range 40 {
+		for i, v := range m.from {
+			m.f[i], m.a[i] = v+t*m.df[i], m.at[i]+t*m.da[i]
+		}
+		l.look(m)
+		if m.value >= before+1e-4*t*rise-1e-9*(1+math.Abs(before)) {
+			break
+		}
+		t /= 2
+	}
+	return t
 }
 
 // look evaluates the density and the likelihood's derivatives at f.
-func (l *laplace) look(phi, mean []float64, m *newton) {
-	g := l.likelihood(phi, m.f, 1, nil, nil)
-	m.value = g[l.d+3*l.n]
+func (l *laplace) look(m *newton) {
+	copy(m.x[l.d:], m.f)
+	l.near.at(m.x, m.slopes)
+	m.value = m.slopes[len(m.x)-1]
+	mean := m.law.mean()
 	for i, v := range m.f {
 		m.value -= m.a[i] * (v - mean[i]) / 2
 	}
-	m.gradient, m.bend = l.block(g, 2), l.block(g, 3)
-}
-
-// plus is x + t·d.
-func plus(x, d []float64, t float64) []float64 {
-	out := slices.Clone(x)
-	for i, v := range d {
-		out[i] += t * v
-	}
-	return out
 }
 
 // draw draws f given φ.
 func (l *laplace) draw(phi []float64, source *rand.Rand) ([]float64, error) {
-	mode := l.mode(phi)
-	if mode == nil {
+	m := l.room(phi)
+	defer l.rooms.Put(m)
+	if _, ok := l.expand(m); !ok {
 		return nil, fmt.Errorf("there is no mode of %q at a draw: %w", l.site, infer.ErrNonFinite)
 	}
-	if _, _, ok := mode.law.finish(mode.bend); !ok {
-		return nil, fmt.Errorf("%q has no maximum at a draw: %w", l.site, infer.ErrNonFinite)
-	}
-	return plus(mode.f, mode.law.draw(source.NormFloat64), 1), nil
+	f := m.law.draw(source.NormFloat64)
+	floats.Add(f, m.f)
+	floats.Add(f, l.block(m.x, 2))
+	return f, nil
 }
 
 // draws are draws of the model from those of φ on unconstrained space: f is drawn for each, by a stream of its own.

@@ -11,11 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/internal/sparse"
 	"github.com/kelvin-ppl/kelvin/torch"
-	"github.com/sugarme/gotch/ts"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 )
 
 // scalar is a function of dim numbers that gives one, with its gradient: compiled where it can be.
@@ -48,11 +43,10 @@ func (s *scalar) eager(x torch.Tensor, batch infer.Batch) (value, grad torch.Ten
 	return torch.ValueAndGrad(func(x torch.Tensor) torch.Tensor { return s.of(x, batch) }, x)
 }
 
-// at is the function at x, with its gradient. An error is a panic.
-func (s *scalar) at(x []float64) (value float64, grad []float64) {
-	grad = make([]float64, s.dim)
+// at is the function at x, and puts its gradient into grad. An error is a panic.
+func (s *scalar) at(x, grad []float64) (value float64) {
 	if s.code != nil {
-		return torch.Must(s.code.Eval(x, 0, grad)), grad
+		return torch.Must(s.code.Eval(x, 0, grad))
 	}
 	torch.Must(0, torch.Do(func(*torch.Scope) error {
 		v, g, err := s.eager(torch.New(x), s.batch)
@@ -64,13 +58,18 @@ func (s *scalar) at(x []float64) (value float64, grad []float64) {
 		}
 		return err
 	}))
-	return value, grad
+	return value
 }
 
 // weighed is Σ wᵢ xᵢ.
 func weighed(w, x torch.Tensor) torch.Tensor { return w.Mul(x.Reshape(-1)).Sum() }
 
-// findLikelihood makes the function of [laplace.likelihood], and checks that it is as the method needs it.
+// findLikelihood makes the function
+//
+//	a log p(y|f, φ) + Σ bᵢ gᵢ + Σ cᵢ hᵢ
+//
+// of φ, f, b, c and a, where g are the derivatives of log p in f and h those of Σ g: the second derivatives, as each
+// datum depends on one element of f. It checks that this is so.
 func (l *laplace) findLikelihood(points [2][]float64) error {
 	batch := l.full.converted(infer.Params{Flat: torch.Scalar(0)}, l.full.batch)
 	f := func(scale float64) []float64 {
@@ -86,11 +85,25 @@ func (l *laplace) findLikelihood(points [2][]float64) error {
 	for k := range points {
 		points[k] = slices.Concat(points[k], f(0.3*float64(k+1)), f(1), f(-1), []float64{0.7})
 	}
+	of := func(x torch.Tensor, f func(k int) torch.Tensor, at torch.Tensor, batch infer.Batch) torch.Tensor {
+		value, g, h := l.derivatives(at, f(1), batch)
+		return value.Mul(x.At(l.d + 3*l.n)).Add(weighed(f(2), g)).Add(weighed(f(3), h))
+	}
+	part := func(x torch.Tensor, k int) torch.Tensor { return x.Slice(0, l.d+(k-1)*l.n, l.d+k*l.n) }
 	var err error
-	l.data, err = newScalar(func(x torch.Tensor, batch infer.Batch) torch.Tensor {
-		part := func(k int) torch.Tensor { return x.Slice(0, l.d+(k-1)*l.n, l.d+k*l.n) }
-		value, g, h := l.derivatives(x, part(1), batch)
-		return value.Mul(x.At(l.d + 3*l.n)).Add(weighed(part(2), g)).Add(weighed(part(3), h))
+	if l.data, err = newScalar(func(x torch.Tensor, batch infer.Batch) torch.Tensor {
+		return of(x, func(k int) torch.Tensor { return part(x, k) }, x, batch)
+	}, batch, points); err != nil {
+		return err
+	}
+	l.near, err = newScalar(func(x torch.Tensor, batch infer.Batch) torch.Tensor {
+		fixed := torch.Of(x.T().MustDetach(false))
+		return of(x, func(k int) torch.Tensor {
+			if k == 1 {
+				return torch.Must(torch.Leaf(part(fixed, 1)))
+			}
+			return part(x, k)
+		}, fixed, batch)
 	}, batch, points)
 	return err
 }
@@ -171,24 +184,26 @@ func (l *laplace) check(phi, at []float64, batch infer.Batch) error {
 // law is what f is given φ. Its parameters are numbers: those of its precision or covariance, then its mean, then the
 // logarithm of the precision's determinant, which may be 0 where it is not known.
 type law interface {
-	with(parameters []float64) gaussian
+	room() gaussian
 }
 
-// gaussian is a law with its parameters.
+// gaussian is a law with its parameters, and memory for what is computed with them. Results go into the arguments that
+// come first.
 type gaussian interface {
+	set(parameters []float64)
 	mean() []float64
 	// from is where Newton's method starts, by what origin made of a mode: f, and the prior's precision times f − mean.
-	from(start []float64) (f, a []float64)
+	from(f, a, start []float64)
 	origin(f, a []float64) []float64
 	// factor prepares solutions with H = precision + diag w, w ≥ 0; false where H is not positive definite. solve is
 	// H⁻¹ r, and the precision times that.
 	factor(w []float64) bool
-	solve(r []float64) (df, da []float64)
+	solve(df, da, r []float64)
 	// finish has log det precision/2 − log det H/2 for w = −bend of either sign, and the diagonal of H⁻¹.
-	finish(bend []float64) (logDet float64, variances []float64, ok bool)
+	finish(bend, variances []float64) (logDet float64, ok bool)
 	// adjoint are the derivatives of the log marginal in the parameters, where s are those of −log det H/2 in f, and
-	// what the derivatives of the likelihood's gradient count.
-	adjoint(f, a, s []float64) (parameters, along []float64)
+	// H⁻¹ s, by which the derivatives of the likelihood's gradient count.
+	adjoint(parameters, along, f, a, s []float64)
 	// draw is a draw from N(0, H⁻¹), after finish.
 	draw(normal func() float64) []float64
 }
@@ -284,220 +299,4 @@ func (l *laplace) lawOf(d dist.Distribution) law {
 	}
 	pattern := sparse.NewPattern(l.n, nil)
 	return &sparseLaw{n: l.n, pattern: pattern, analysis: pattern.Analyse()}
-}
-
-// denseLaw is one by its covariance K: with B = I + √W K √W all is as in Rasmussen and Williams (2006), algorithms 3.1
-// and 5.1. No precision is needed, so that K may be nearly singular.
-type denseLaw struct{ n int }
-
-type denseGaussian struct {
-	n      int
-	k      *mat.SymDense
-	loc    []float64
-	root   []float64         // √w
-	b      blas64.Triangular // U with UᵀU = B
-	r      *mat.SymDense     // √W B⁻¹ √W = (K + W⁻¹)⁻¹
-	signed bool              // w has elements below 0
-}
-
-func (l denseLaw) with(p []float64) gaussian {
-	return &denseGaussian{n: l.n, k: mat.NewSymDense(l.n, p[:l.n*l.n]), loc: p[l.n*l.n : l.n*l.n+l.n]}
-}
-
-func (g *denseGaussian) mean() []float64 { return g.loc }
-
-// times is A x for a symmetric A.
-func times(a *mat.SymDense, x []float64) []float64 {
-	out := make([]float64, len(x))
-	blas64.Symv(1, a.RawSymmetric(), vector(x), 0, vector(out))
-	return out
-}
-
-func vector(x []float64) blas64.Vector { return blas64.Vector{N: len(x), Data: x, Inc: 1} }
-
-func (g *denseGaussian) from(start []float64) (f, a []float64) {
-	return plus(g.loc, times(g.k, start), 1), slices.Clone(start)
-}
-
-func (g *denseGaussian) origin(_, a []float64) []float64 { return a }
-
-func (g *denseGaussian) factor(w []float64) (ok bool) {
-	g.root = make([]float64, g.n)
-	for i, v := range w {
-		g.root[i] = math.Sqrt(v)
-	}
-	b := make([]float64, g.n*g.n)
-	k := g.k.RawSymmetric().Data // of which the upper triangle counts
-	for i, v := range g.root {
-		for j := i; j < g.n; j++ {
-			b[i*g.n+j] = v * k[i*g.n+j] * g.root[j]
-		}
-		b[i*g.n+i]++
-	}
-	g.b = blas64.Triangular{N: g.n, Stride: g.n, Data: b, Uplo: blas.Upper, Diag: blas.NonUnit}
-	return inPlace(b, g.n, func(t *ts.Tensor) *ts.Tensor {
-		l, info := t.MustLinalgCholeskyEx(true, false, false)
-		ok = torch.Of(info).Item() == 0
-		return l
-	}) && ok
-}
-
-// inPlace replaces an n x n matrix by what libtorch makes of it, whose LAPACK is several times as fast as one in Go.
-func inPlace(a []float64, n int, f func(t *ts.Tensor) *ts.Tensor) bool {
-	err := torch.Do(func(*torch.Scope) error {
-		t, err := torch.FromSlice(a, n, n)
-		if err != nil {
-			return err
-		}
-		return torch.CopyTo(a, torch.Of(f(t.T())))
-	})
-	return err == nil
-}
-
-// inner is √W B⁻¹ √W x, with add to √W x.
-func (g *denseGaussian) inner(x, add []float64) []float64 {
-	y := make([]float64, g.n)
-	for i, v := range g.root {
-		y[i] = v * x[i]
-		if add != nil {
-			y[i] += add[i]
-		}
-	}
-	blas64.Trsv(blas.Trans, g.b, vector(y))
-	blas64.Trsv(blas.NoTrans, g.b, vector(y))
-	for i, v := range g.root {
-		y[i] *= v
-	}
-	return y
-}
-
-// solve: H⁻¹ r = K (r − √W B⁻¹ √W K r).
-func (g *denseGaussian) solve(r []float64) (df, da []float64) {
-	da = plus(r, g.inner(times(g.k, r), nil), -1)
-	return times(g.k, da), da
-}
-
-// finish has the diagonal of H⁻¹ = W⁻¹ − W⁻¹ R W⁻¹, and where w is so small that the difference would lose digits, that
-// of K − K R K.
-func (g *denseGaussian) finish(bend []float64) (logDet float64, variances []float64, ok bool) {
-	w := make([]float64, g.n)
-	for i, h := range bend {
-		w[i] = -h
-		g.signed = g.signed || h > 0
-	}
-	if g.signed {
-		return g.finishSigned(w)
-	}
-	if !g.factor(w) {
-		return 0, nil, false
-	}
-	for i := range g.n {
-		logDet -= math.Log(g.b.Data[i*g.n+i])
-	}
-	inverse := slices.Clone(g.b.Data)
-	if !inPlace(inverse, g.n, func(t *ts.Tensor) *ts.Tensor { return t.MustCholeskyInverse(true, false) }) {
-		return 0, nil, false
-	}
-	g.r = mat.NewSymDense(g.n, nil)
-	for i := range g.n {
-		for j := i; j < g.n; j++ {
-			g.r.SetSym(i, j, g.root[i]*inverse[i*g.n+j]*g.root[j])
-		}
-	}
-	variances = make([]float64, g.n)
-	for i, v := range w {
-		left := 1 - g.r.At(i, i)/v
-		if left > 1e-4 {
-			variances[i] = left / v
-			continue
-		}
-		row := make([]float64, g.n)
-		for j := range row {
-			row[j] = g.k.At(i, j)
-		}
-		variances[i] = g.k.At(i, i) - blas64.Dot(vector(row), vector(times(g.r, row)))
-	}
-	return logDet, variances, true
-}
-
-// finishSigned is finish by I + K W, of which H⁻¹ = (I + K W)⁻¹ K and R = W − W H⁻¹ W.
-func (g *denseGaussian) finishSigned(w []float64) (logDet float64, variances []float64, ok bool) {
-	m := mat.NewDense(g.n, g.n, nil)
-	for i := range g.n {
-		for j, v := range w {
-			m.Set(i, j, g.k.At(i, j)*v)
-		}
-		m.Set(i, i, m.At(i, i)+1)
-	}
-	var lu mat.LU
-	lu.Factorize(m)
-	logDet, sign := lu.LogDet()
-	if lu.SolveTo(m, false, g.k) != nil || sign <= 0 {
-		return 0, nil, false
-	}
-	g.r = mat.NewSymDense(g.n, nil)
-	variances = make([]float64, g.n)
-	for i := range g.n {
-		if variances[i] = m.At(i, i); !(variances[i] > 0) {
-			return 0, nil, false
-		}
-		for j := i; j < g.n; j++ {
-			g.r.SetSym(i, j, -w[i]*w[j]*(m.At(i, j)+m.At(j, i))/2)
-		}
-		g.r.SetSym(i, i, g.r.At(i, i)+w[i])
-	}
-	return -logDet / 2, variances, true
-}
-
-// adjoint: with q = s − R K s, of K they are (a aᵀ − R)/2 + q aᵀ, and of the mean a + q.
-func (g *denseGaussian) adjoint(_, a, s []float64) (parameters, weights []float64) {
-	q := plus(s, times(g.r, times(g.k, s)), -1)
-	parameters = make([]float64, g.n*g.n, g.n*g.n+g.n+1)
-	r := g.r.RawSymmetric().Data
-	for i := range g.n {
-		for j := range g.n {
-			parameters[i*g.n+j] = (a[i]*a[j]-r[min(i, j)*g.n+max(i, j)])/2 + q[i]*a[j]
-		}
-	}
-	return append(append(parameters, plus(a, q, 1)...), 0), times(g.k, q)
-}
-
-// draw is u − K √W B⁻¹ (√W u + z) for u ~ N(0, K) and z ~ N(0, I), or by the eigenvalues of K − K R K, of which
-// rounding leaves small ones of either sign.
-func (g *denseGaussian) draw(normal func() float64) []float64 {
-	z := make([]float64, g.n)
-	for i := range z {
-		z[i] = normal()
-	}
-	own := mat.NewSymDense(g.n, nil)
-	own.CopySym(g.k)
-	if !g.signed {
-		if l, ok := lapack64.Potrf(own.RawSymmetric()); ok {
-			u := slices.Clone(z)
-			blas64.Trmv(blas.Trans, l, vector(u)) // of an upper triangle
-			for i := range z {
-				z[i] = normal()
-			}
-			return plus(u, times(g.k, g.inner(u, z)), -1)
-		}
-	}
-	var c mat.Dense
-	c.Product(g.k, g.r, g.k)
-	for i := range g.n {
-		for j := i; j < g.n; j++ {
-			own.SetSym(i, j, g.k.At(i, j)-(c.At(i, j)+c.At(j, i))/2)
-		}
-	}
-	var e mat.EigenSym
-	if !e.Factorize(own, true) {
-		return slices.Repeat([]float64{math.NaN()}, g.n)
-	}
-	for i, v := range e.Values(nil) {
-		z[i] *= math.Sqrt(max(v, 0))
-	}
-	var vectors mat.Dense
-	e.VectorsTo(&vectors)
-	out := mat.NewVecDense(g.n, nil)
-	out.MulVec(&vectors, mat.NewVecDense(g.n, z))
-	return out.RawVector().Data
 }

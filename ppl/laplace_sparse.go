@@ -41,62 +41,81 @@ func (l *sparseLaw) group(s support.Support) {
 	}
 }
 
-// sums is A x.
-func (l *sparseLaw) sums(x []float64) []float64 {
-	out := make([]float64, len(l.groups))
+// sums puts A x into out.
+func (l *sparseLaw) sums(out, x []float64) {
 	for g, members := range l.groups {
+		sum := 0.0
 		for _, i := range members {
-			out[g] += x[i] / math.Sqrt(float64(len(members)))
+			sum += x[i]
 		}
+		out[g] = sum / math.Sqrt(float64(len(members)))
 	}
-	return out
 }
 
 type sparseGaussian struct {
 	*sparseLaw
 	q, loc []float64
 	logDet float64
-	h      *sparse.Factor
+	h, own *sparse.Factor // of H, and of Q where its determinant is not known
+	values []float64      // of H
+	z      []float64      // of H⁻¹ on the pattern
+	prior  []float64      // of Q⁻¹ there, where the determinant of Q is not known
+	x      []float64      // scratch
+
 	across [][]float64 // H⁻¹ Aᵀ, a row for each group
+	total  []float64   // A x
 	s      mat.Cholesky
-	z      []float64 // of H⁻¹ on the pattern
-	prior  []float64 // of Q⁻¹, where the determinant of Q is not known
 }
 
-func (l *sparseLaw) with(p []float64) gaussian {
+func (l *sparseLaw) room() gaussian {
 	m := len(l.pattern.Row)
-	return &sparseGaussian{sparseLaw: l, q: p[:m], loc: p[m : m+l.n], logDet: p[m+l.n]}
+	g := &sparseGaussian{sparseLaw: l, h: l.analysis.Room(), values: make([]float64, m), z: make([]float64, m),
+		x: make([]float64, l.n), across: make([][]float64, len(l.groups)), total: make([]float64, len(l.groups))}
+	for k := range g.across {
+		g.across[k] = make([]float64, l.n)
+	}
+	if !l.known {
+		g.own, g.prior = l.analysis.Room(), make([]float64, m)
+	}
+	return g
+}
+
+func (g *sparseGaussian) set(p []float64) {
+	m := len(g.pattern.Row)
+	g.q, g.loc, g.logDet = p[:m], p[m:m+g.n], p[m+g.n]
 }
 
 func (g *sparseGaussian) mean() []float64 { return g.loc }
 
-func (g *sparseGaussian) from(start []float64) (f, a []float64) {
-	return start, g.pattern.Times(g.q, plus(start, g.loc, -1))
+func (g *sparseGaussian) from(f, a, start []float64) {
+	copy(f, start)
+	floats.SubTo(g.x, start, g.loc)
+	g.pattern.Times(a, g.q, g.x)
 }
 
 func (g *sparseGaussian) origin(f, _ []float64) []float64 { return f }
 
 func (g *sparseGaussian) factor(w []float64) bool {
-	values := append([]float64{}, g.q...)
+	copy(g.values, g.q)
 	for j, v := range w {
-		values[g.pattern.Start[j]] += v
+		g.values[g.pattern.Start[j]] += v
 	}
-	if g.h = g.analysis.Factor(values); g.h == nil {
+	if !g.h.Set(g.values) {
 		return false
 	}
 	if len(g.groups) == 0 {
 		return true
 	}
-	g.across = nil
 	s := mat.NewSymDense(len(g.groups), nil)
 	for k, members := range g.groups {
-		row := make([]float64, g.n)
+		row := g.across[k]
+		clear(row)
 		for _, i := range members {
 			row[i] = 1 / math.Sqrt(float64(len(members)))
 		}
-		x := g.h.Solve(row)
-		g.across = append(g.across, x)
-		for j, v := range g.sums(x)[:k+1] {
+		g.h.Solve(row, row)
+		g.sums(g.total, row)
+		for j, v := range g.total[:k+1] {
 			s.SetSym(k, j, v)
 		}
 	}
@@ -108,68 +127,66 @@ func (g *sparseGaussian) within(x []float64) []float64 {
 	if len(g.groups) == 0 {
 		return x
 	}
-	sums := mat.NewVecDense(len(g.groups), g.sums(x))
+	g.sums(g.total, x)
+	sums := mat.NewVecDense(len(g.groups), g.total)
 	if g.s.SolveVecTo(sums, sums) != nil {
-		sums.SetVec(0, math.NaN())
+		g.total[0] = math.NaN()
 	}
 	for k, row := range g.across {
-		floats.AddScaled(x, -sums.AtVec(k), row)
+		floats.AddScaled(x, -g.total[k], row)
 	}
 	return x
 }
 
-func (g *sparseGaussian) solve(r []float64) (df, da []float64) {
-	df = g.within(g.h.Solve(r))
-	return df, g.pattern.Times(g.q, df)
+func (g *sparseGaussian) solve(df, da, r []float64) {
+	g.within(g.h.Solve(df, r))
+	g.pattern.Times(da, g.q, df)
 }
 
-func (g *sparseGaussian) finish(bend []float64) (logDet float64, variances []float64, ok bool) {
-	w := make([]float64, g.n)
+func (g *sparseGaussian) finish(bend, variances []float64) (logDet float64, ok bool) {
 	for i, h := range bend {
-		w[i] = -h
+		g.x[i] = -h
 	}
-	if !g.factor(w) {
-		return 0, nil, false
+	if !g.factor(g.x) {
+		return 0, false
 	}
 	logDet = (g.logDet - g.h.LogDet()) / 2
-	if !g.known {
-		own := g.analysis.Factor(g.q)
-		if own == nil {
-			return 0, nil, false
-		}
-		logDet += own.LogDet() / 2
-		g.prior = own.Inverse()
-	}
-	g.z = g.h.Inverse()
 	if len(g.groups) > 0 {
 		logDet -= g.s.LogDet() / 2
+	}
+	if !g.known {
+		if !g.own.Set(g.q) {
+			return 0, false
+		}
+		logDet += g.own.LogDet() / 2
+		g.own.Inverse(g.prior)
+	}
+	g.h.Inverse(g.z)
+	if len(g.groups) > 0 {
 		g.less()
 	}
-	variances = make([]float64, g.n)
 	for j := range variances {
 		variances[j] = g.z[g.pattern.Start[j]]
 	}
-	return logDet, variances, true
+	return logDet, true
 }
 
 // less takes H⁻¹Aᵀ S⁻¹ A H⁻¹ from the elements of H⁻¹.
 func (g *sparseGaussian) less() {
-	c := len(g.groups)
-	inverse := mat.NewSymDense(c, nil)
+	inverse := mat.NewSymDense(len(g.groups), nil)
 	if g.s.InverseTo(inverse) != nil {
 		inverse.SetSym(0, 0, math.NaN())
 	}
-	scaled := make([][]float64, c)
-	for k := range scaled {
-		scaled[k] = make([]float64, g.n)
-		for m, row := range g.across {
-			floats.AddScaled(scaled[k], inverse.At(k, m), row)
+	scaled := g.x
+	for k, row := range g.across {
+		clear(scaled)
+		for m, other := range g.across {
+			floats.AddScaled(scaled, inverse.At(k, m), other)
 		}
-	}
-	for j := range g.n {
-		for t := g.pattern.Start[j]; t < g.pattern.Start[j+1]; t++ {
-			for k, row := range g.across {
-				g.z[t] -= row[g.pattern.Row[t]] * scaled[k][j]
+		for j, v := range scaled {
+			from, to := g.pattern.Start[j], g.pattern.Start[j+1]
+			for t, i := range g.pattern.Row[from:to] {
+				g.z[from+t] -= row[i] * v
 			}
 		}
 	}
@@ -177,10 +194,10 @@ func (g *sparseGaussian) less() {
 
 // adjoint: with d = f − mean and q = H⁻¹ s, of Q they are (Q⁻¹ − H⁻¹ − d dᵀ)/2 − q dᵀ, twice that off the diagonal, or
 // without Q⁻¹ where the determinant is a parameter, and of the mean Q (d + q).
-func (g *sparseGaussian) adjoint(f, a, s []float64) (parameters, weights []float64) {
-	d := plus(f, g.loc, -1)
-	q := g.within(g.h.Solve(s))
-	parameters = make([]float64, len(g.q), len(g.q)+g.n+1)
+func (g *sparseGaussian) adjoint(parameters, along, f, a, s []float64) {
+	d, q := g.x, along
+	g.within(g.h.Solve(q, s))
+	floats.SubTo(d, f, g.loc)
 	for j := range g.n {
 		for t := g.pattern.Start[j]; t < g.pattern.Start[j+1]; t++ {
 			i := g.pattern.Row[t]
@@ -194,8 +211,10 @@ func (g *sparseGaussian) adjoint(f, a, s []float64) (parameters, weights []float
 			parameters[t] = v
 		}
 	}
-	parameters = append(parameters, plus(a, g.pattern.Times(g.q, q), 1)...)
-	return append(parameters, 0.5), q
+	of := parameters[len(g.q) : len(g.q)+g.n]
+	g.pattern.Times(of, g.q, q)
+	floats.Add(of, a)
+	parameters[len(g.q)+g.n] = 0.5
 }
 
 func (g *sparseGaussian) draw(normal func() float64) []float64 {

@@ -313,6 +313,46 @@ func TestMarginalLaplaceDraws(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The mean of draws is that of the posterior to the first order: of counts it differs from the mode by some per cent of
+// the count's inverse, of which a quarter is allowed, and four standard errors. Exact means are sums over a grid.
+func TestMarginalLaplaceMean(t *testing.T) {
+	y := []float64{4, 9, 20}
+	p, err := ppl.MarginalLaplace(func(c *ppl.Ctx) {
+		scale := c.Sample("scale", dist.LogNormal(0, 1e-3)) // all but known
+		c.Observe("y", dist.PoissonLog(c.Sample("f", dist.Normal(0, scale).Expand(3)).Add(1)), c.Data("y"))
+	}, infer.Batch{"y": torch.New(y)}, "f")
+	require.NoError(t, err)
+	d, err := infer.Sample(context.Background(), p, hmc.NUTS{}, infer.Options{Seed: 3, Draws: 1500,
+		Observer: infer.Silent})
+	require.NoError(t, err)
+	values, err := d.Values("f")
+	require.NoError(t, err)
+	for i, count := range y {
+		var exact, total, square, mode, n, mean float64
+		highest := math.Inf(-1)
+		density := func(f float64) float64 { return count*f - math.Exp(f+1) - f*f/2 }
+		for f := -4.0; f < 6; f += 1e-3 {
+			if v := density(f); v > highest {
+				highest, mode = v, f
+			}
+		}
+		for f := -4.0; f < 6; f += 1e-3 {
+			w := math.Exp(density(f) - highest)
+			total, exact, square = total+w, exact+w*f, square+w*f*f
+		}
+		exact /= total
+		for _, chain := range values {
+			for _, row := range chain {
+				mean += row[i]
+				n++
+			}
+		}
+		se := math.Sqrt((square/total - exact*exact) / n)
+		require.InDelta(t, exact, mean/n, math.Abs(mode-exact)/4+4*se)
+		require.Greater(t, math.Abs(mode-exact), math.Abs(mode-exact)/4+4*se) // which tells the two apart
+	}
+}
+
 func TestMarginalLaplaceErrors(t *testing.T) {
 	batch := infer.Batch{"y": torch.New(latentCounts)}
 	scale := func(c *ppl.Ctx) torch.Tensor { return c.Sample("scale", dist.HalfNormal(1)) }

@@ -1,6 +1,9 @@
 // Command latent compares ppl.MarginalLaplace with NUTS on all variables, in turns: a Gaussian process with counts at
-// 100 inputs, and a map of 100 areas with BYM2. With -areas it fits counts of that many areas by MarginalLaplace alone,
-// and says how long that takes.
+// 100 inputs, and a map of side x side areas with BYM2. NUTS on all has a target of 0.9, as it diverges more often with
+// the default, a warm-up of 1,000 and full draws of each of 4 chains; NUTS on the few parameters that MarginalLaplace
+// leaves has the default, a warm-up of 300 and the given draws. What counts is the time of processors for each
+// effective draw of the worst element, warm-up included, and by how much means differ, with the standard error of that.
+// With -areas it fits counts of that many areas by MarginalLaplace alone, and says how long that takes.
 //
 //	go run ./bench/latent
 //	go run ./bench/latent -areas 10000
@@ -13,6 +16,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/kelvin-ppl/kelvin/diag"
@@ -36,15 +41,24 @@ type problem struct {
 
 func main() {
 	areas := flag.Int("areas", 0, "number of areas of a map to fit by MarginalLaplace alone")
-	draws := flag.Int("draws", 2000, "draws of each chain")
+	of := flag.String("of", "both", "process, map or both")
+	side := flag.Int("side", 10, "of the map that both fit")
+	full := flag.Int("full", 2000, "draws of each chain of NUTS on all")
+	draws := flag.Int("draws", 1000, "draws of each chain of MarginalLaplace; with -areas 250 are enough")
 	rounds := flag.Int("rounds", 2, "how often both are run, in turns")
 	seed := flag.Uint64("seed", 1, "of the runs")
 	flag.Parse()
-	var err error
-	if *areas > 0 {
+	err := error(nil)
+	switch {
+	case *areas > 0:
 		err = large(*areas, *draws, *seed)
-	} else {
-		err = both(*draws, *rounds, *seed)
+	default:
+		if *of != "map" {
+			err = both(process(), [2]int{*full, *draws}, *rounds, *seed)
+		}
+		if *of != "process" && err == nil {
+			err = both(bym2(*side, *side), [2]int{*full, *draws}, *rounds, *seed)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,40 +66,69 @@ func main() {
 	}
 }
 
-func both(n, rounds int, seed uint64) error {
-	for _, p := range []problem{process(), bym2(10, 10)} {
-		whole, err := ppl.Compile(p.full, p.batch)
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		marginal, err := ppl.MarginalLaplace(p.field, p.batch, p.site)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("%s\n  MarginalLaplace takes %.1f s to compile\n", p.name, time.Since(began).Seconds())
-		var times, rates [2]float64
-		var last [2]*draws.Draws
-		for round := range rounds {
-			for k, program := range []*ppl.Program{whole, marginal} {
-				began := time.Now()
-				o := infer.Options{Draws: n, Seed: seed + uint64(round), Observer: infer.Silent}
-				if last[k], err = infer.Sample(context.Background(), program, hmc.NUTS{TargetAccept: 0.9}, o); err != nil {
-					return err
-				}
-				seconds := time.Since(began).Seconds()
-				least := leastESS(last[k], p.compare)
-				times[k] += seconds
-				rates[k] += least / seconds / float64(rounds)
-				fmt.Printf("  %-16s %7.1f s, least effective sample size %6.0f\n", []string{"NUTS on all", "MarginalLaplace"}[k],
-					seconds, least)
-			}
-		}
-		worst, at := differ(last, p.compare)
-		fmt.Printf("  ratio of times %.1f, of effective draws in a second %.1f; means differ by %.3f sd at most, of %s\n",
-			times[0]/times[1], rates[1]/rates[0], worst, at)
+// both fits a problem both ways, in turns.
+func both(p problem, n [2]int, rounds int, seed uint64) error {
+	whole, err := ppl.Compile(p.full, p.batch)
+	if err != nil {
+		return err
 	}
+	began := time.Now()
+	marginal, err := ppl.MarginalLaplace(p.field, p.batch, p.site)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s\n  MarginalLaplace takes %.1f s to compile\n", p.name, time.Since(began).Seconds())
+	var times, effective [2]float64
+	var runs [2][]*draws.Draws
+	for round := range rounds {
+		for k, program := range []*ppl.Program{whole, marginal} {
+			began, used := time.Now(), processor()
+			o := infer.Options{Warmup: []int{1000, 300}[k], Draws: n[k], Seed: seed + uint64(round), Observer: infer.Silent}
+			r, err := infer.Run(context.Background(), program, hmc.NUTS{TargetAccept: []float64{0.9, 0.8}[k]}, o)
+			if err != nil {
+				return err
+			}
+			seconds, least := time.Since(began).Seconds(), leastESS(r.Draws, p.compare)
+			used = processor() - used
+			times[k] += used
+			effective[k] += least
+			runs[k] = append(runs[k], r.Draws)
+			diverged, err := diverging(r.Draws)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("  %-16s %6.1f s, of processors %6.1f s, %7d gradients, least effective sample size %5.0f, "+
+				"%.0f divergences\n", []string{"NUTS on all", "MarginalLaplace"}[k], seconds, used, r.Gradients, least, diverged)
+		}
+	}
+	rate := [2]float64{1000 * times[0] / effective[0], 1000 * times[1] / effective[1]}
+	fmt.Printf("  seconds of processors for 1,000 effective draws: %.2f and %.2f, ratio %.1f\n", rate[0], rate[1],
+		rate[0]/rate[1])
+	differ(runs, p.compare)
 	return nil
+}
+
+// processor is the time that processors have spent on this process, which other work does not change much.
+func processor() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return math.NaN()
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) * 1e-9
+}
+
+// diverging is how many draws were divergent.
+func diverging(d *draws.Draws) (sum float64, err error) {
+	for chain := range d.Chains() {
+		x, err := d.Stat(draws.StatDivergent, chain)
+		if err != nil {
+			return 0, err
+		}
+		for _, v := range x {
+			sum += v
+		}
+	}
+	return sum, nil
 }
 
 // leastESS is the least effective sample size of sites.
@@ -118,19 +161,49 @@ func columns(d *draws.Draws, name string) [][][]float64 {
 	return out
 }
 
-// differ is the largest difference of two means in standard deviations of the first.
-func differ(d [2]*draws.Draws, sites []string) (worst float64, at string) {
+// differ prints the largest differences of two means in standard deviations of the first, with their standard errors,
+// and how many are how far apart.
+func differ(runs [2][]*draws.Draws, sites []string) {
+	type difference struct {
+		off, se float64
+		at      string
+	}
+	var all []difference
 	for _, name := range sites {
-		a, b := columns(d[0], name), columns(d[1], name)
-		for i := range a {
-			m, s := moments(a[i])
-			n, _ := moments(b[i])
-			if off := math.Abs(m-n) / s; off > worst {
-				worst, at = off, fmt.Sprintf("%s[%d]", name, i)
+		var mean, sd, ess [2][]float64
+		for k, rounds := range runs {
+			for _, d := range rounds {
+				x := columns(d, name)
+				if mean[k] == nil {
+					mean[k], sd[k], ess[k] = make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
+				}
+				for i := range x {
+					m, s := moments(x[i])
+					mean[k][i] += m / float64(len(rounds))
+					sd[k][i] += s / float64(len(rounds))
+					ess[k][i] += diag.ESSBulk(x[i])
+				}
 			}
 		}
+		for i, s := range sd[0] {
+			all = append(all, difference{(mean[1][i] - mean[0][i]) / s, math.Sqrt(1/ess[0][i] + 1/ess[1][i]),
+				fmt.Sprintf("%s[%d]", name, i)})
+		}
 	}
-	return worst, at
+	squares, worst := 0.0, all[0]
+	for _, d := range all {
+		squares += d.off * d.off / (d.se * d.se) / float64(len(all))
+		if math.Abs(d.off) > math.Abs(worst.off) {
+			worst = d
+		}
+	}
+	fmt.Printf("  %d means differ by %.3f sd at most, of %s, with a standard error of %.3f; the mean square of "+
+		"difference over standard error is %.2f\n", len(all), math.Abs(worst.off), worst.at, worst.se, squares)
+	for _, d := range all {
+		if strings.HasSuffix(d.at, "[0]") {
+			fmt.Printf("    %-12s %+.3f ± %.3f\n", d.at, d.off, d.se)
+		}
+	}
 }
 
 func moments(chains [][]float64) (mean, sd float64) {
@@ -243,13 +316,14 @@ func large(areas, n int, seed uint64) error {
 		return err
 	}
 	fmt.Printf("a map of %d areas: %.1f s to compile\n", side*side, time.Since(began).Seconds())
-	began = time.Now()
-	o := infer.Options{Chains: 2, Warmup: 200, Draws: n, Seed: seed, Observer: infer.Silent}
+	began, used := time.Now(), processor()
+	o := infer.Options{Chains: 2, Warmup: 150, Draws: n, Seed: seed, Observer: infer.Silent}
 	r, err := infer.Run(context.Background(), program, hmc.NUTS{}, o)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("2 chains of 200 and %d draws: %.0f s, %d gradients\n", n, time.Since(began).Seconds(), r.Gradients)
+	fmt.Printf("2 chains of 150 and %d draws: %.0f s, of processors %.0f s, %d gradients\n", n,
+		time.Since(began).Seconds(), processor()-used, r.Gradients)
 	s, err := r.Draws.Select("mean", "scale", "rho")
 	if err != nil {
 		return err

@@ -53,15 +53,17 @@ func (p *Pattern) At(i, j int) int {
 	return p.Start[j] + at
 }
 
-// Times is the product of the matrix and a vector.
-func (p *Pattern) Times(values, x []float64) []float64 {
-	out := make([]float64, p.N)
-	for j := range p.N {
-		out[j] += values[p.Start[j]] * x[j]
-		for k := p.Start[j] + 1; k < p.Start[j+1]; k++ {
-			out[p.Row[k]] += values[k] * x[j]
-			out[j] += values[k] * x[p.Row[k]]
+// Times puts the product of the matrix and a vector into out.
+func (p *Pattern) Times(out, values, x []float64) []float64 {
+	clear(out)
+	for j, v := range x {
+		from, to := p.Start[j], p.Start[j+1]
+		sum, rest := values[from]*v, values[from+1:to]
+		for k, i := range p.Row[from+1 : to] {
+			out[i] += rest[k] * v
+			sum += rest[k] * x[i]
 		}
+		out[j] += sum
 	}
 	return out
 }
@@ -69,14 +71,20 @@ func (p *Pattern) Times(values, x []float64) []float64 {
 // Analysis is what the pattern alone tells of the factor: an order of elimination and where the factor is not 0.
 type Analysis struct {
 	pattern *Pattern
-	order   []int // the rows as they are eliminated
-	place   []int // of each row in that order
-	parent  []int // of each column of the factor: the first row below the diagonal, or -1
-	start   []int // of each column of the factor
+	order   []int   // the rows as they are eliminated
+	place   []int   // of each row in that order
+	parent  []int   // of each column of the factor: the first row below the diagonal, or -1
+	start   []int   // of each column of the factor
+	rows    []int32 // of its elements, column by column
+
+	// The elements of the factor once more, row by row: columns, and where rows has them.
+	begin    []int
+	cols, in []int32
 
 	// The upper triangle of the matrix in that order, column by column, without the diagonal: rows, and where the values
 	// have them.
 	from, row, at []int
+	inverse       []int // of each element of the pattern: where the factor has it; of the diagonal, which column
 }
 
 // Analyse finds an order with little fill: the best of the one given and that of minimum degree.
@@ -86,10 +94,10 @@ func (p *Pattern) Analyse() *Analysis {
 		natural[i] = i
 	}
 	a, b := p.analyse(natural), p.analyse(p.minimumDegree())
-	if a.work() <= b.work() {
-		return a
+	if a.work() > b.work() {
+		a = b
 	}
-	return b
+	return a.fill()
 }
 
 // work is how many multiplications a factorisation takes.
@@ -145,55 +153,96 @@ func (p *Pattern) analyse(order []int) *Analysis {
 	return a
 }
 
+// fill finds where the factor is not 0.
+func (a *Analysis) fill() *Analysis {
+	n := a.pattern.N
+	total := a.start[n]
+	a.rows, a.cols, a.in = make([]int32, total), make([]int32, 0, total), make([]int32, 0, total)
+	a.begin = make([]int, n+1)
+	end, seen := slices.Clone(a.start[:n]), make([]int, n)
+	for k := range n {
+		seen[k] = k
+		for _, i := range a.row[a.from[k]:a.from[k+1]] {
+			for ; seen[i] != k; i = a.parent[i] {
+				seen[i] = k
+				a.cols = append(a.cols, int32(i))
+			}
+		}
+		a.begin[k+1] = len(a.cols)
+		slices.Sort(a.cols[a.begin[k]:])
+		for _, i := range a.cols[a.begin[k]:] {
+			a.rows[end[i]] = int32(k)
+			a.in = append(a.in, int32(end[i]))
+			end[i]++
+		}
+	}
+	for j := range n {
+		for k := a.pattern.Start[j]; k < a.pattern.Start[j+1]; k++ {
+			x, y := a.place[j], a.place[a.pattern.Row[k]]
+			x, y = min(x, y), max(x, y)
+			t, _ := slices.BinarySearch(a.rows[a.start[x]:a.start[x+1]], int32(y))
+			if t += a.start[x]; x == y {
+				t = x
+			}
+			a.inverse = append(a.inverse, t)
+		}
+	}
+	return a
+}
+
 // Factor is L D Lᵀ of a matrix in the order of elimination, with a diagonal D and a unit lower triangle L.
 type Factor struct {
 	*Analysis
-	row []int // of the elements of L below the diagonal
-	l   []float64
-	d   []float64
+	l, d []float64 // of L the elements below the diagonal
+	y    []float64 // scratch
+	z    []float64 // of the inverse, where L is not 0
+	at   []int32
 }
 
-// Factor factorises the matrix of these values row by row (Davis 2005, ACM Transactions on Mathematical Software 31). A
-// nil Factor means that the matrix is not positive definite.
+// Factor factorises the matrix of these values. A nil Factor means that the matrix is not positive definite.
 func (a *Analysis) Factor(values []float64) *Factor {
+	f := a.Room()
+	if !f.Set(values) {
+		return nil
+	}
+	return f
+}
+
+// Room is a factor of no matrix yet.
+func (a *Analysis) Room() *Factor {
 	n := a.pattern.N
-	f := &Factor{Analysis: a, row: make([]int, a.start[n]), l: make([]float64, a.start[n]), d: make([]float64, n)}
-	end := slices.Clone(a.start[:n]) // of what each column has so far
-	y, seen, path, rows := make([]float64, n), make([]int, n), make([]int, n), make([]int, n)
-	for k := range n {
-		seen[k] = k
-		top := n // rows[top:] are the columns in which row k is not 0, in an order of elimination
-		for at := a.from[k]; at < a.from[k+1]; at++ {
-			i, length := a.row[at], 0
-			y[i] += values[a.at[at]]
-			for ; seen[i] != k; i = a.parent[i] {
-				path[length], seen[i] = i, k
-				length++
-			}
-			for ; length > 0; length-- {
-				top--
-				rows[top] = path[length-1]
-			}
+	return &Factor{Analysis: a, l: make([]float64, a.start[n]), d: make([]float64, n), y: make([]float64, n)}
+}
+
+// Set makes f the factor of the matrix of these values, row by row (Davis 2005, ACM Transactions on Mathematical
+// Software 31), and says whether that is positive definite.
+func (f *Factor) Set(values []float64) bool {
+	y, l := f.y, f.l
+	clear(y)
+	for k := range f.d {
+		for at := f.from[k]; at < f.from[k+1]; at++ {
+			y[f.row[at]] += values[f.Analysis.at[at]]
 		}
-		d := values[a.pattern.Start[a.order[k]]]
-		for _, i := range rows[top:] {
+		d := values[f.pattern.Start[f.order[k]]]
+		cols, in := f.cols[f.begin[k]:f.begin[k+1]], f.in[f.begin[k]:f.begin[k+1]]
+		for p, i := range cols {
 			v := y[i]
 			y[i] = 0
-			row, l := f.row[a.start[i]:end[i]], f.l[a.start[i]:end[i]]
-			for t, r := range row {
-				y[r] -= l[t] * v
+			lo, to := f.start[i], int(in[p])
+			column := l[lo:to]
+			for t, r := range f.rows[lo:to] {
+				y[r] -= column[t] * v
 			}
 			w := v / f.d[i]
 			d -= w * v
-			f.row[end[i]], f.l[end[i]] = k, w
-			end[i]++
+			l[to] = w
 		}
 		if !(d > 0) || math.IsInf(d, 1) {
-			return nil
+			return false
 		}
 		f.d[k] = d
 	}
-	return f
+	return true
 }
 
 // LogDet is the logarithm of the determinant.
@@ -204,70 +253,72 @@ func (f *Factor) LogDet() (sum float64) {
 	return sum
 }
 
-// Solve is A⁻¹ b.
-func (f *Factor) Solve(b []float64) []float64 {
-	x := make([]float64, len(b))
+// Solve puts A⁻¹ b into x, which may be b.
+func (f *Factor) Solve(x, b []float64) []float64 {
+	y := f.y
 	for k, i := range f.order {
-		x[k] = b[i]
+		y[k] = b[i]
 	}
-	for j := range x {
-		for t := f.start[j]; t < f.start[j+1]; t++ {
-			x[f.row[t]] -= f.l[t] * x[j]
+	for j, v := range y {
+		if v == 0 {
+			continue
 		}
-	}
-	for j := range x {
-		x[j] /= f.d[j]
+		column := f.l[f.start[j]:f.start[j+1]]
+		for t, r := range f.rows[f.start[j]:f.start[j+1]] {
+			y[r] -= column[t] * v
+		}
+		y[j] = v / f.d[j]
 	}
 	return f.back(x)
 }
 
 // Draw makes a vector of covariance A⁻¹ of independent standard normal numbers.
 func (f *Factor) Draw(z []float64) []float64 {
-	x := make([]float64, len(z))
 	for j, v := range z {
-		x[j] = v / math.Sqrt(f.d[j])
+		f.y[j] = v / math.Sqrt(f.d[j])
 	}
-	return f.back(x)
+	return f.back(make([]float64, len(z)))
 }
 
-// back is L⁻ᵀ x, in the order of the matrix.
-func (f *Factor) back(x []float64) []float64 {
-	for j := len(x) - 1; j >= 0; j-- {
-		for t := f.start[j]; t < f.start[j+1]; t++ {
-			x[j] -= f.l[t] * x[f.row[t]]
+// back puts L⁻ᵀ y into out, in the order of the matrix.
+func (f *Factor) back(out []float64) []float64 {
+	y := f.y
+	for j := len(y) - 1; j >= 0; j-- {
+		column, v := f.l[f.start[j]:f.start[j+1]], y[j]
+		for t, r := range f.rows[f.start[j]:f.start[j+1]] {
+			v -= column[t] * y[r]
 		}
-	}
-	out := make([]float64, len(x))
-	for k, i := range f.order {
-		out[i] = x[k]
+		y[j] = v
+		out[f.order[j]] = v
 	}
 	return out
 }
 
-// Inverse are the elements of A⁻¹ where A may differ from 0, by the recursion of Takahashi, Fagan and Chin (1973): with
-// Z = A⁻¹, from the last column to the first,
+// Inverse puts the elements of A⁻¹ where A may differ from 0 into out, by the recursion of Takahashi, Fagan and Chin
+// (1973): with Z = A⁻¹, from the last column to the first,
 //
 //	Z_ij = −Σ_k L_kj Z_ki,  Z_jj = 1/d_j − Σ_k L_kj Z_kj,  k > j
 //
 // in which L_kj is not 0. They are the derivatives of log det A, twice those off the diagonal.
-func (f *Factor) Inverse() []float64 {
-	n := f.pattern.N
-	z, diagonal, at := make([]float64, len(f.l)), make([]float64, n), make([]int, n)
-	for i := range at {
-		at[i] = -1
+func (f *Factor) Inverse(out []float64) []float64 {
+	if f.z == nil {
+		f.z, f.at = make([]float64, len(f.l)), slices.Repeat([]int32{-1}, len(f.d))
 	}
-	for j := n - 1; j >= 0; j-- {
+	z, diagonal, at := f.z, f.y, f.at
+	clear(z)
+	for j := len(f.d) - 1; j >= 0; j-- {
 		lo, hi := f.start[j], f.start[j+1]
-		rows, l, column := f.row[lo:hi], f.l[lo:hi], z[lo:hi]
+		rows, l, column := f.rows[lo:hi], f.l[lo:hi], z[lo:hi]
 		for a, i := range rows {
-			at[i] = a
+			at[i] = int32(a)
 		}
 		for a, i := range rows {
 			sum, v := diagonal[i]*l[a], l[a]
-			from := f.start[i]
-			for t, r := range f.row[from:f.start[i+1]] {
+			from, to := f.start[i], f.start[i+1]
+			other := z[from:to]
+			for t, r := range f.rows[from:to] {
 				if b := at[r]; b >= 0 {
-					x := z[from+t]
+					x := other[t]
 					sum += l[b] * x
 					column[b] -= v * x
 				}
@@ -280,17 +331,11 @@ func (f *Factor) Inverse() []float64 {
 			at[i] = -1
 		}
 	}
-	out := make([]float64, len(f.pattern.Row))
-	for j := range n {
-		for k := f.pattern.Start[j]; k < f.pattern.Start[j+1]; k++ {
-			x, y := f.place[j], f.place[f.pattern.Row[k]]
-			x, y = min(x, y), max(x, y)
-			if x == y {
-				out[k] = diagonal[x]
-				continue
-			}
-			t, _ := slices.BinarySearch(f.row[f.start[x]:f.start[x+1]], y)
-			out[k] = z[f.start[x]+t]
+	for j := range f.d {
+		k := f.pattern.Start[j]
+		out[k] = diagonal[f.inverse[k]]
+		for k++; k < f.pattern.Start[j+1]; k++ {
+			out[k] = z[f.inverse[k]]
 		}
 	}
 	return out
