@@ -31,7 +31,8 @@ func (s *stan) start(ctx context.Context, m models.Model) (*peer.Process, error)
 	if s == nil {
 		return nil, nil
 	}
-	program, data := "eight_schools_noncentered", peer.Request{}
+	var data peer.Request
+	program := "eight_schools_noncentered"
 	y, err := torch.ToSlice[float64](m.Batch["y"])
 	if err != nil {
 		return nil, err
