@@ -24,7 +24,7 @@ const blockElements = 1 << 20
 func (p *Program) LogLikelihood(posterior *draws.Draws) (*draws.Draws, error) {
 	p = p.predicting()
 	q := Predictive{Model: p.model, Batch: p.batch}
-	if posterior != nil && posterior.Total() >= compiledElements/p.Data() {
+	if posterior != nil && posterior.Total()*p.Data() >= compiledElements {
 		q.compiled = &outputs{}
 	}
 	out, err := p.blocks(posterior, func(block *draws.Draws, _ int) (Values, error) { return q.LogLikelihood(block) })

@@ -53,13 +53,14 @@ func (o *outputs) evaluate(f pointwiseOf, in []torch.Tensor, batch infer.Batch, 
 		}
 		failed[k] = o.code.Rows(x[k*d:(k+1)*d], 0, make([]float64, 1), make([]float64, d), aux)
 	})
+	if err := errors.Join(failed...); err != nil {
+		return nil, err
+	}
 	out := Values{}
 	for i, slot := range o.code.Outputs() {
-		t, err := torch.FromSlice(all[i], append([]int{n}, slot.Shape...)...)
-		if err = errors.Join(append(failed, err)...); err != nil {
+		if out[slot.Name], err = torch.FromSlice(all[i], append([]int{n}, slot.Shape...)...); err != nil {
 			return nil, err
 		}
-		out[slot.Name] = t
 	}
 	return out, nil
 }

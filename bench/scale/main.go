@@ -44,11 +44,14 @@ var programs embed.FS
 // row is what was measured of a model.
 type row struct {
 	name        string
-	us, seconds float64   // Kelvin's
-	peers       []float64 // µs and seconds of each
-	one, many   float64   // µs by the clock on the wall, on one thread and on several
-	same        bool      // the bits on one thread and on several
+	us, seconds float64 // Kelvin's
+	peers       []cost
+	one, many   float64 // µs by the clock on the wall, on one thread and on several
+	same        bool    // the bits on one thread and on several
 }
+
+// cost is what a peer takes: for value and gradient, and to compile; Inf for a model that it cannot run.
+type cost struct{ us, seconds float64 }
 
 // side is a peer.
 type side struct {
@@ -126,12 +129,12 @@ func (r row) print(out io.Writer, threads bool) {
 		fmt.Fprintf(out, "\t%.4g\t%.4g\t%.2f\t%s", r.one, r.many, r.one/r.many, bits)
 	}
 	best := math.Inf(1)
-	for i := 0; i < len(r.peers); i += 2 {
-		if best = min(best, r.peers[i]); math.IsInf(r.peers[i], 1) {
+	for _, p := range r.peers {
+		if best = min(best, p.us); math.IsInf(p.us, 1) {
 			fmt.Fprint(out, "\t–\t–")
 			continue
 		}
-		fmt.Fprintf(out, "\t%.4g\t%.2f", r.peers[i], r.peers[i+1])
+		fmt.Fprintf(out, "\t%.4g\t%.2f", p.us, p.seconds)
 	}
 	if len(r.peers) > 0 {
 		fmt.Fprintf(out, "\t%.2f", r.us/best)
@@ -227,7 +230,7 @@ func (m model) measure(tier native.Tier, sides []side, seconds float64, rounds, 
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", s.name, err)
 		}
-		r.peers = append(r.peers, math.Inf(1), took)
+		r.peers = append(r.peers, cost{math.Inf(1), took})
 	}
 	f, x, weight, report, err := m.compile(tier)
 	if err != nil {
@@ -248,14 +251,14 @@ func (m model) measure(tier native.Tier, sides []side, seconds float64, rounds, 
 			}
 		}
 		for i, s := range sides {
-			if math.IsInf(r.peers[2*i+1], 1) {
+			if math.IsInf(r.peers[i].seconds, 1) {
 				continue
 			}
 			a, err := s.turn(s, m, seconds)
 			if err != nil {
 				return r, fmt.Errorf("%s: %w", s.name, err)
 			}
-			r.peers[2*i] = min(r.peers[2*i], a.US)
+			r.peers[i].us = min(r.peers[i].us, a.US)
 		}
 	}
 	return r, nil

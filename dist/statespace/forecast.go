@@ -35,7 +35,7 @@ func (s Series) Forecast(y torch.Tensor, n int) Series {
 		x    *torch.Tensor
 	}{{"Transition", &sys.Transition}, {"Noise", &sys.Noise}} {
 		if have := m.x.Shape(); len(have) == 3 {
-			if have[0] < (until - 1) {
+			if have[0] < until-1 {
 				fail(m.what, sized(have), "its first dimension is time, and the forecast goes to step %d", until)
 			}
 			if n > 1 {

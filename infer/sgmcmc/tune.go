@@ -16,13 +16,13 @@ import (
 	"github.com/sugarme/gotch"
 )
 
-// A step size that is left open is found by a look at the target where chains come to that climb. It is a share of the
-// limit of stability at the largest curvature λ of the mean log posterior, and no more than what keeps the noise of
-// minibatches, of variance V, a share of the noise that is injected. The chains start where they come to.
+// A step size that is left open is found at the points to which chains climb. It is a share of the limit of stability
+// at the largest curvature λ of the mean log posterior there. It is smaller where the noise of minibatches, of variance
+// V, would exceed a share of what is injected. The chains of the run start where they have climbed to.
 const (
-	firstOrder  = 0.1  // of the limit of stability: the standard deviation of a Gaussian comes out 5 % too large
+	firstOrder  = 0.1  // of the limit of stability: the standard deviation of a Gaussian comes out 6 % too large
 	secondOrder = 0.25 // where the error is of second order in the step
-	heating     = 0.1  // the noise of minibatches, of what is injected: 5 % again
+	heating     = 0.1  // the noise of minibatches, of what is injected: another 5 %
 	corrected   = 0.5  // the same where β corrects for it
 	tuneChains  = 4    // that tell the curvature
 	tuneUpdates = 500  // of Adam, with minibatches
@@ -79,7 +79,7 @@ func (f open) find(ctx context.Context, program infer.Program, o infer.Options) 
 	}
 	position := l.batches.Position()
 	defer func() { _ = l.batches.Seek(position) }()
-	s, start, err := l.scales(f.coldest(o))
+	s, start, err := l.scales(f.last(o))
 	if err != nil {
 		return start, "", fmt.Errorf("%s: LR is missing, and none was found: %w", f.name, err)
 	}
@@ -205,12 +205,13 @@ func noisiest(g infer.Gradient, p infer.Params, next func() (infer.Batch, error)
 	return most, err
 }
 
-// coldest is the temperature of the last update.
-func (f open) coldest(o infer.Options) float64 {
+// last is the temperature of the last update.
+func (f open) last(o infer.Options) float64 {
 	if f.temperature == nil {
 		return 1
 	}
-	updates := max(o.Warmup, 0) + max(o.Draws, 0)*max(o.Thin, 1)
+	warmup, kept := cmp.Or(o.Warmup, defaults.Warmup), cmp.Or(o.Draws, 1000)
+	updates := max(warmup, 0) + max(kept, 0)*cmp.Or(o.Thin, defaults.Thin)
 	return f.temperature(max(updates-1, 0))
 }
 
