@@ -92,6 +92,11 @@ func (p *Program) portable(posterior *draws.Draws) (*portable.File, error) {
 	case err != nil:
 		f.Predictive, f.NoPrediction = nil, err.Error()
 	}
+	if f.Draws != nil {
+		if err := p.portableUpdates(f, f.Draws); err != nil {
+			f.NoUpdate = err.Error()
+		}
+	}
 	return f, nil
 }
 

@@ -30,7 +30,7 @@ func (p *Program) portablePrediction(posterior *draws.Draws) (*portable.Predicti
 		return nil, err
 	}
 	names, n := p.freeRows()
-	own, err := recordPrediction(p.model, posterior, p.batch, max(n, 1))
+	own, err := recordPrediction(p.model, posterior, p.batch, max(n, 1), anew)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (p *Program) predictionForRows(own recordedPrediction, posterior *draws.Dra
 	names []string) (*portable.Prediction, error) {
 	var three []*portable.Prediction
 	for k := range 3 {
-		r, err := p.recordRows(posterior, names, rowsAtFirst+k)
+		r, err := p.recordRows(posterior, names, rowsAtFirst+k, anew)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (p *Program) predictionForRows(own recordedPrediction, posterior *draws.Dra
 		err = own.compare(&out, names)
 	}
 	if err == nil {
-		err = p.comparePrediction(&out, posterior, names)
+		err = p.comparePrediction(&out, posterior, names, anew)
 	}
 	return &out, err
 }
@@ -114,27 +114,32 @@ func (p *Program) freeRows() (names []string, n int) {
 	return names, n
 }
 
-// recordRows records the prediction for so many rows: those of the program's data, again and again.
-func (p *Program) recordRows(posterior *draws.Draws, names []string, n int) (r recordedPrediction, err error) {
+// recordRows records what is asked for so many rows.
+func (p *Program) recordRows(posterior *draws.Draws, names []string, n int, ask asked) (r recordedPrediction, err error) {
 	err = torch.Do(func(*torch.Scope) error {
-		batch := maps.Clone(p.batch)
-		for _, name := range names {
-			index := make([]int, n)
-			for i := range index {
-				index[i] = i % batch[name].Shape()[0]
-			}
-			batch[name] = batch[name].IndexSelect(0, torch.New(index))
-		}
-		r, err = recordPrediction(p.open, posterior, batch, n)
+		r, err = recordPrediction(p.open, posterior, p.cycled(names, n), n, ask)
 		return err
 	})
 	return r, err
 }
 
+// cycled is the program's data with so many rows: its own, again and again.
+func (p *Program) cycled(names []string, n int) infer.Batch {
+	batch := maps.Clone(p.batch)
+	for _, name := range names {
+		index := make([]int, n)
+		for i := range index {
+			index[i] = i % batch[name].Shape()[0]
+		}
+		batch[name] = batch[name].IndexSelect(0, torch.New(index))
+	}
+	return batch
+}
+
 // comparePrediction compares what is written with the program for one row and for a few.
-func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.Draws, names []string) error {
+func (p *Program) comparePrediction(out *portable.Prediction, posterior *draws.Draws, names []string, ask asked) error {
 	for _, n := range []int{1, 2, 3 * rowsAtFirst} {
-		r, err := p.recordRows(posterior, names, n)
+		r, err := p.recordRows(posterior, names, n, ask)
 		if err != nil && n < 3 {
 			out.Least = n + 1
 			continue
@@ -203,8 +208,17 @@ func (r *tape) ask(kind string, shape []int, dtype gotch.DType, params ...torch.
 	return t, err
 }
 
-// recordPrediction records what a model predicts for data, of so many rows, at draws of its variables.
-func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int) (r recordedPrediction, err error) {
+// asked is what a run of a model at a draw is to make.
+type asked int
+
+const (
+	anew   asked = iota // all sites, the observed ones drawn anew
+	scores              // the log density of each observed value
+)
+
+// recordPrediction records what a model makes of data, of so many rows, at draws of its variables.
+func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int, ask asked) (r recordedPrediction,
+	err error) {
 	q := Predictive{Model: m, Batch: batch}
 	names, in, total, stored, err := q.given(posterior)
 	if err != nil {
@@ -215,17 +229,26 @@ func recordPrediction(m Model, posterior *draws.Draws, batch infer.Batch, n int)
 		out := Values{}
 		var order []string
 		r.used, r.Data = map[string]bool{}, nil
-		predict(q.Model, batch, source, finish(func(s *Site) {
-			if s.Kind == KindSample || s.Kind == KindDeterministic {
+		keep := finish(func(s *Site) {
+			take := s.Value
+			if ask == scores {
+				take = pointwise(s)
+			}
+			if (s.Kind == KindSample || s.Kind == KindDeterministic) && take != (torch.Tensor{}) {
 				order = append(order, s.Name)
-				out[s.Name] = doubles(s.Value)
+				out[s.Name] = doubles(take)
 			}
 			_, known := given[s.Name]
 			r.used[s.Name] = known && !s.redrawn && (s.Kind != KindDeterministic || stored[s.Name])
 			if s.redrawn {
 				r.Data = append(r.Data, s.Name)
 			}
-		}), fill(given, stored), redraw)
+		})
+		if ask == scores {
+			execute(q.Model, batch, source, keep, fill(given, stored))
+		} else {
+			predict(q.Model, batch, source, keep, fill(given, stored), redraw)
+		}
 		r.Sites = order
 		return out
 	}

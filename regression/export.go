@@ -47,11 +47,40 @@ func (m *Model) ExportFitted(w io.Writer, posterior *draws.Draws) error {
 		return fail(err)
 	}
 	file.Predictive, file.Draws, file.NoPrediction = predicts.Predictive, predicts.Draws, ""
+	if err := m.updates(file, predicts, posterior); err != nil {
+		file.NoUpdate = err.Error()
+	}
 	if file.Design, err = m.recipe().Save(); err != nil {
 		return fail(err)
 	}
 	if err := file.Write(w); err != nil {
 		return fail(err)
+	}
+	return nil
+}
+
+// mostUpdated is how many variables the random walks of an update move at most.
+const mostUpdated = 256
+
+// updates adds what serve.Online needs, where draws are whole: the likelihood of rows is that of what predicts them.
+func (m *Model) updates(file, predicts *portable.File, posterior *draws.Draws) error {
+	switch d := m.Layout().Dim(); {
+	case predicts.Likelihood == nil:
+		return errors.New(predicts.NoUpdate)
+	case d > mostUpdated:
+		return fmt.Errorf("the model has %d variables, and an update moves at most %d", d, mostUpdated)
+	case m.family.partial || len(m.rows.Added) > 0 && !(m.family.trials && len(m.rows.Added) == 1):
+		return errors.New("an update takes the outcomes of families with a density, and trials() alone right of their bar")
+	}
+	points, err := m.UnconstrainDraws(posterior, m.Batch())
+	if err != nil {
+		return err
+	}
+	file.Likelihood = predicts.Likelihood
+	for chain := range points.Chains() {
+		for k := range points.Len(chain) {
+			file.Points = append(file.Points, points.Row(chain, k))
+		}
 	}
 	return nil
 }

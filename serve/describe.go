@@ -10,33 +10,35 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 )
 
 // schemas are JSON schemas of the columns of a row.
-func (m *Model) schemas() map[string]any {
-	columns := map[string]any{}
+func (m *Model) schemas(of *portable.Prediction) map[string]any {
+	all := map[string]any{}
 	if d := m.rows(); d != nil {
 		for _, name := range d.Columns() {
-			columns[name] = map[string]any{"type": "number"}
+			all[name] = map[string]any{"type": "number"}
 			if levels := d.Levels(name); levels != nil {
-				columns[name] = map[string]any{"type": "string", "enum": levels}
+				all[name] = map[string]any{"type": "string", "enum": levels}
 			}
 		}
 	} else {
-		for _, c := range m.columns() {
+		for _, c := range columns(of) {
 			kind := map[string]any{"type": "number"}
 			for range c.Shape {
 				kind = map[string]any{"type": "array", "items": kind}
 			}
-			columns[c.Name] = kind
+			all[c.Name] = kind
 		}
 	}
-	return columns
+	return all
 }
 
 // describe is an OpenAPI document of /predict.
 func (s *Service) describe(w http.ResponseWriter, _ *http.Request) {
-	columns := s.Model.schemas()
+	columns := s.Model.schemas(s.Model.file.Predictive)
 	object := func(properties map[string]any, required ...string) map[string]any {
 		return map[string]any{"type": "object", "properties": properties, "required": required}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/data"
 	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
 	"github.com/kelvin-ppl/kelvin/internal/records"
 )
 
@@ -41,6 +42,9 @@ func (m *Model) fromTable(table *data.Table) (map[string][]float64, error) {
 	if frame.X != nil {
 		out["x"] = slices.Concat(frame.X...)
 	}
+	if frame.Y != nil {
+		out["y"] = frame.Y
+	}
 	return out, nil
 }
 
@@ -61,11 +65,11 @@ func (m *Model) rows() columned {
 	return nil
 }
 
-// rowsOf are the data of a prediction from rows of columns.
-func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
+// rowsOf are the data of a prediction, or of what new rows are, from rows of columns.
+func (m *Model) rowsOf(rows []map[string]any, to *portable.Prediction) (map[string][]float64, error) {
 	of := m.rows()
 	if of == nil {
-		return m.tensors(rows)
+		return tensors(rows, columns(to))
 	}
 	table, err := records.Table(of, rows)
 	if err != nil {
@@ -74,14 +78,13 @@ func (m *Model) rowsOf(rows []map[string]any) (map[string][]float64, error) {
 	return m.fromTable(table)
 }
 
-// columns are the data that a prediction takes of rows, with the shape of one row.
-func (m *Model) columns() (out []draws.Site) {
-	if m.file.Predictive == nil {
+// columns are the data that are taken of rows, with the shape of one row.
+func columns(of *portable.Prediction) (out []draws.Site) {
+	if of == nil {
 		return nil
 	}
-	sites := m.file.Predictive.Plan.Inputs()
-	for _, s := range sites {
-		if slices.Contains(m.file.Predictive.Names, s.Name) && len(s.Shape) > 0 && s.Shape[0] > 0 {
+	for _, s := range of.Plan.Inputs() {
+		if slices.Contains(of.Names, s.Name) && len(s.Shape) > 0 && s.Shape[0] > 0 {
 			out = append(out, draws.Site{Name: s.Name, Shape: s.Shape[1:], Size: s.Size / s.Shape[0]})
 		}
 	}
@@ -89,8 +92,8 @@ func (m *Model) columns() (out []draws.Site) {
 }
 
 // tensors are the data of a model without a design: a row has the numbers of each tensor that has rows.
-func (m *Model) tensors(rows []map[string]any) (map[string][]float64, error) {
-	out, columns := map[string][]float64{}, m.columns()
+func tensors(rows []map[string]any, columns []draws.Site) (map[string][]float64, error) {
+	out := map[string][]float64{}
 	for i, row := range rows {
 		for name := range row {
 			if !slices.ContainsFunc(columns, func(s draws.Site) bool { return s.Name == name }) {

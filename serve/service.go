@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +30,9 @@ import (
 //
 //	POST /predict       {"rows": [{"column": 1, ...}], "sites": ["y"], "interval": 0.9} gives {"predictions": [{"y":
 //	                    {"mean": 1, "low": 0, "high": 2}}]}, one for each row; sites and interval may be left out
-//	GET  /healthz       how many draws there are
+//	POST /update        with Online alone: {"rows": [{"column": 1, "outcome": 2}], "key": "a name of these rows"} gives
+//	                    {"updates": 1, "rows": 1, "ess": 3720.5}. Rows with a key that was there are not counted again
+//	GET  /healthz       how many draws there are, and updates
 //	GET  /readyz        503 while the service drains
 //	GET  /metrics       of requests and rows, in Prometheus's text
 //	GET  /openapi.json  what a request has
@@ -42,14 +46,43 @@ type Service struct {
 	Timeout time.Duration // of a request; default 10 s
 	Seed    uint64        // of the random streams
 	Log     *slog.Logger  // of requests that fail; default none
+	Online  *Online       // of Model; predictions are of its posterior, and /update takes rows. Default none
 
 	once     sync.Once
 	places   chan struct{} // one for each request that computes
 	draining atomic.Bool
 	metrics  metrics
 	columns  sync.Pool
-	given    func(k int, to []float64)
-	sized    sync.Map // predictors that keep what they make of the draws, by number of rows
+	seen     atomic.Pointer[view]
+}
+
+// view is a posterior as predictions read it.
+type view struct {
+	of    *cloud // of Online
+	draws *draws.Draws
+	given func(k int, to []float64)
+	sized sync.Map // predictors that keep what they make of the draws, by number of rows
+}
+
+// view is that of the posterior so far.
+func (s *Service) view() (*view, error) {
+	v := &view{draws: s.Model.file.Draws}
+	if s.Online != nil {
+		v.of = s.Online.now.Load()
+	}
+	if seen := s.seen.Load(); seen != nil && seen.of == v.of {
+		return seen, nil
+	}
+	var err error
+	if s.Online != nil {
+		if v.draws, err = s.Online.posterior(v.of); err != nil {
+			return nil, err
+		}
+	}
+	if v.given, err = s.Model.givenBy(v.draws); err == nil {
+		s.seen.Store(v)
+	}
+	return v, err
 }
 
 // defaultInterval is what the intervals of predictions have.
@@ -78,22 +111,26 @@ func (s *Service) Handler() (http.Handler, error) {
 	case s.Model.file.Draws == nil:
 		return nil, fmt.Errorf("serve.Service: the model was exported without draws, by ppl.Program.ExportFitted: %w",
 			draws.ErrNoDraws)
+	case s.Online != nil && s.Online.model != s.Model:
+		return nil, errors.New("serve.Service: Online is of another Model")
 	case s.Bytes < 0 || s.Rows < 0 || s.Timeout < 0:
 		return nil, errors.New("serve.Service: Bytes, Rows and Timeout are at least 0, which is their default")
 	}
-	var err error
-	if s.given, err = s.Model.givenBy(s.Model.file.Draws); err != nil {
+	if _, err := s.view(); err != nil {
 		return nil, fmt.Errorf("serve.Service: %w", err)
 	}
 	s.start()
 	mux := http.NewServeMux()
-	for path, h := range map[string]struct {
+	type answer struct {
 		method string
 		handle http.HandlerFunc
-	}{
-		"/predict": {"POST", s.predict}, "/healthz": {"GET", s.health}, "/readyz": {"GET", s.ready},
-		"/metrics": {"GET", s.metrics.write}, "/openapi.json": {"GET", s.describe},
-	} {
+	}
+	all := map[string]answer{"/predict": {"POST", s.predict}, "/healthz": {"GET", s.health}, "/readyz": {"GET", s.ready},
+		"/metrics": {"GET", s.metrics.write}, "/openapi.json": {"GET", s.describe}}
+	if s.Online != nil {
+		all["/update"] = answer{"POST", s.update}
+	}
+	for path, h := range all {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != h.method {
 				w.Header().Set("Allow", h.method)
@@ -104,8 +141,8 @@ func (s *Service) Handler() (http.Handler, error) {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, fmt.Errorf("path %q: there are /predict, /healthz, /readyz, /metrics and /openapi.json",
-			r.URL.Path))
+		fail(w, http.StatusNotFound, fmt.Errorf("path %q: there are %s", r.URL.Path,
+			strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
 	})
 	return mux, nil
 }
@@ -152,6 +189,7 @@ type request struct {
 	Rows     []map[string]any `json:"rows"`
 	Sites    []string         `json:"sites"`
 	Interval float64          `json:"interval"`
+	Key      string           `json:"key"` // of an update
 }
 
 // figures are what a prediction is told as.
@@ -163,12 +201,38 @@ type figures struct {
 
 // predict answers /predict.
 func (s *Service) predict(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context, in request) (any, error) {
+		if in.Key != "" {
+			return nil, errors.New(`field "key": it is of an update`)
+		}
+		out, err := s.summaries(ctx, in)
+		return map[string]any{"predictions": out}, err
+	})
+}
+
+// update answers /update.
+func (s *Service) update(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, func(ctx context.Context, in request) (any, error) {
+		if len(in.Sites) > 0 || in.Interval != defaultInterval {
+			return nil, errors.New(`fields "sites" and "interval" are of predictions`)
+		}
+		data, err := s.Model.rowsOf(in.Rows, s.Model.file.Likelihood)
+		if err != nil {
+			return nil, err
+		}
+		n, err := s.Online.update(ctx, len(in.Rows), data, in.Key)
+		return map[string]any{"updates": n, "rows": s.Online.Rows(), "ess": s.Online.ESS()}, err
+	})
+}
+
+// answer reads a request of rows and writes what is made of it.
+func (s *Service) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, request) (any, error)) {
 	begin, status := time.Now(), http.StatusOK
 	rows := 0
 	defer func() { s.metrics.add(status, rows, time.Since(begin)) }()
 	refuse := func(code int, err error) {
 		status = code
-		s.Log.Warn("predict", "status", code, "error", err)
+		s.Log.Warn(r.URL.Path, "status", code, "error", err)
 		fail(w, code, err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.Timeout)
@@ -185,14 +249,16 @@ func (s *Service) predict(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusServiceUnavailable, errors.New("there are too many requests: try again later"))
 		return
 	}
-	out, err := s.summaries(ctx, in)
+	out, err := make(ctx, in)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		refuse(http.StatusServiceUnavailable, fmt.Errorf("the prediction takes more than %v: ask for fewer rows", s.Timeout))
+		refuse(http.StatusServiceUnavailable, fmt.Errorf("the answer takes more than %v: ask for fewer rows", s.Timeout))
+	case errors.Is(err, errNotKept):
+		refuse(http.StatusServiceUnavailable, err)
 	case err != nil:
 		refuse(http.StatusBadRequest, err)
 	default:
-		if rows = len(in.Rows); !write(w, map[string]any{"predictions": out}) {
+		if rows = len(in.Rows); !write(w, out) {
 			status = http.StatusInternalServerError
 		}
 	}
@@ -220,20 +286,24 @@ func (s *Service) read(w http.ResponseWriter, r *http.Request) (in request, err 
 	if n := len(in.Rows); n < 1 || n > s.Rows {
 		return in, fmt.Errorf(`field "rows": got %d rows, expected 1 to %d`, n, s.Rows)
 	}
-	if len(in.Sites) == 0 {
-		in.Sites = s.Model.file.Predictive.Data
-	}
 	return in, nil
 }
 
 // summaries are the predictions of each row, by site: figures, or a list of them where a row has several numbers.
 func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, error) {
 	m, n := s.Model, len(in.Rows)
-	data, err := m.rowsOf(in.Rows)
+	if len(in.Sites) == 0 {
+		in.Sites = m.file.Predictive.Data
+	}
+	data, err := m.rowsOf(in.Rows, m.file.Predictive)
 	if err != nil {
 		return nil, err
 	}
-	q, kept, err := s.predictor(n, in.Sites)
+	v, err := s.view()
+	if err != nil {
+		return nil, err
+	}
+	q, kept, err := s.predictor(v, n, in.Sites)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +318,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 		}
 		size += site.Size
 	}
-	total := m.file.Draws.Total()
+	total := v.draws.Total()
 	if size*total > mostNumbers {
 		return nil, fmt.Errorf("field \"rows\": %d rows of %d draws are more than %d predictions: ask for fewer rows", n,
 			total, mostNumbers)
@@ -272,7 +342,7 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 	if kept {
 		err = q.DrawKept(total, s.Seed, 0, data, each)
 	} else {
-		err = q.Draw(total, s.given, s.Seed, 0, data, each)
+		err = q.Draw(total, v.given, s.Seed, 0, data, each)
 	}
 	if err != nil {
 		return nil, err
@@ -281,20 +351,20 @@ func (s *Service) summaries(ctx context.Context, in request) ([]map[string]any, 
 }
 
 // predictor is the prediction for so many rows. That of observed sites, for a few rows, keeps what it makes of draws.
-func (s *Service) predictor(rows int, sites []string) (q *portable.Predictor, kept bool, err error) {
+func (s *Service) predictor(v *view, rows int, sites []string) (q *portable.Predictor, kept bool, err error) {
 	p := s.Model.file.Predictive
 	if rows > mostRowsKept || !slices.Equal(sites, p.Data) {
 		q, err = s.Model.predictor(rows)
 		return q, false, err
 	}
-	if q, ok := s.sized.Load(rows); ok {
+	if q, ok := v.sized.Load(rows); ok {
 		return q.(*portable.Predictor), true, nil
 	}
 	if q, err = p.At(rows, manyDraws, sites...); err != nil {
 		return nil, false, err
 	}
-	if kept = q.Keep(s.Model.file.Draws.Total(), s.given, s.Seed, 0); kept {
-		s.sized.Store(rows, q)
+	if kept = q.Keep(v.draws.Total(), v.given, s.Seed, 0); kept {
+		v.sized.Store(rows, q)
 	}
 	return q, kept, nil
 }
@@ -343,7 +413,11 @@ func figuresOf(x []float64, interval float64) figures {
 }
 
 func (s *Service) health(w http.ResponseWriter, _ *http.Request) {
-	write(w, map[string]any{"draws": s.Model.file.Draws.Total()})
+	out := map[string]any{"draws": s.Model.file.Draws.Total()}
+	if s.Online != nil {
+		out["updates"] = s.Online.Updates()
+	}
+	write(w, out)
 }
 
 func (s *Service) ready(w http.ResponseWriter, _ *http.Request) {

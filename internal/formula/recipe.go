@@ -160,7 +160,7 @@ func (r *Recipe) Names() []string {
 // Levels are those of a factor, nil for numbers.
 func (r *Recipe) Levels(column string) []string { return slices.Clone(r.Of[column]) }
 
-// Data are the numbers of a table by name. A level that the training data do not have, a value that is missing and one
+// Data are the numbers of a table by name, "y" among them where the table has the outcome. A level that the training data do not have, a value that is missing and one
 // that a function does not take are errors that name it.
 func (r *Recipe) Data(t *data.Table) (map[string][]float64, error) {
 	out := map[string][]float64{}
@@ -185,6 +185,9 @@ func (r *Recipe) Data(t *data.Table) (map[string][]float64, error) {
 		}
 		for key, v := range rows.Added {
 			out[key] = v
+		}
+		if rows.Y != nil {
+			out["y"] = rows.Y
 		}
 		if r.Bounds {
 			for key, end := range map[string]float64{"lower": math.Inf(-1), "above": math.Inf(1)} {

@@ -261,8 +261,8 @@ func encoded(p *Prediction, plans ...*Plan) []string {
 	return parts
 }
 
-// decoded are the plans that were encoded, those of no bytes nil, and the prediction where there is one more part.
-func decoded(parts []string) (plans []*Plan, p *Prediction, err error) {
+// decoded are so many plans that were encoded, those of no bytes nil, and the prediction where there is one more part.
+func decoded(parts []string, n int) (plans []*Plan, p *Prediction, err error) {
 	var data []input
 	c := &codec{b: []byte(parts[0]), reading: true}
 	many(c, &data, 1, c.input)
@@ -271,7 +271,7 @@ func decoded(parts []string) (plans []*Plan, p *Prediction, err error) {
 		var plan *Plan
 		switch {
 		case err != nil || b == "":
-		case i < 3:
+		case i < n:
 			plan, err = decode([]byte(b), data)
 		default:
 			p = &Prediction{}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/kelvin-ppl/kelvin/draws"
 )
@@ -15,11 +16,12 @@ import (
 // File is an exported model. Its bytes are
 //
 //	16 bytes   "kelvin export\r\n\x00"
-//	uint32     the version of the format: 1, or 2 with Predictive or Draws
+//	uint32     the version of the format: 1, 2 with Predictive or Draws, or 3 with Likelihood
 //	uint64     the length of the body
-//	body       five parts, each with its length before it, and of version 2 two more:
+//	body       five parts, each with its length before it, of version 2 two more, and of version 3 other two:
 //	           JSON of the fields that are no plan; the data, tensors by name; the plans of Density, Named and
-//	           Pointwise (empty for nil); Predictive; the numbers of Draws
+//	           Pointwise (empty for nil); Predictive; the numbers of Draws; Likelihood with data of its own; the numbers
+//	           of Points
 //	32 bytes   SHA-256 of all before
 //
 // with numbers little-endian. In a plan whole numbers are signed varints as in encoding/binary, others the bits of
@@ -47,6 +49,15 @@ type File struct {
 	Draws  *draws.Draws    `json:"-"`
 	Design json.RawMessage `json:"design,omitempty"`
 	Drawn  *drawn          `json:"draws,omitempty"`
+
+	// Likelihood is the log density of each observed value of rows, any number of them, at a draw: its Sites are those
+	// that are observed, and no random numbers are taken. Points are Draws on unconstrained space, one after the other.
+	// Both may be nil, and NoUpdate says why.
+	Likelihood *Prediction `json:"-"`
+	Points     [][]float64 `json:"-"`
+	NoUpdate   string      `json:"no_update,omitempty"`
+
+	Sum [sha256.Size]byte `json:"-"` // of the bytes that were read
 }
 
 // drawn is how draws lie in their part of a file.
@@ -106,10 +117,47 @@ func (f *File) unpack(b string) error {
 	return c.end()
 }
 
+// packLikelihood makes the parts of version 3.
+func (f *File) packLikelihood() []string {
+	own, numbers := &codec{}, &codec{}
+	for _, part := range encoded(f.Likelihood) {
+		own.text(&part)
+	}
+	for _, x := range f.Points {
+		numbers.numbers(&x, len(x))
+	}
+	return []string{string(own.b), string(numbers.b)}
+}
+
+// unpackLikelihood reads them.
+func (f *File) unpackLikelihood(likelihood, points string) (err error) {
+	own, both := &codec{b: []byte(likelihood), reading: true}, make([]string, 2)
+	for i := range both {
+		own.text(&both[i])
+	}
+	if err = own.end(); err != nil {
+		return err
+	}
+	if _, f.Likelihood, err = decoded(both, 0); err != nil {
+		return err
+	}
+	if f.Likelihood == nil || !f.Likelihood.Free || len(f.Likelihood.takes) > 0 || f.Draws == nil {
+		return errCut
+	}
+	numbers := &codec{b: []byte(points), reading: true}
+	for range f.Draws.Total() {
+		var x []float64
+		if numbers.numbers(&x, len(f.Centre)); numbers.err == nil {
+			f.Points = append(f.Points, x)
+		}
+	}
+	return numbers.end()
+}
+
 const (
 	magic   = "kelvin export\r\n\x00"
-	version = 2
-	parts   = 5 // of version 1
+	version = 3
+	parts   = 5 // of version 1, and two more of each later one
 	head    = len(magic) + 4 + 8
 	maxBody = 1 << 31
 )
@@ -134,11 +182,15 @@ func (f *File) Write(w io.Writer) error {
 	body := &codec{}
 	all, form := append([]string{string(about)}, encoded(f.Predictive, f.Density, f.Named, f.Pointwise)...), uint32(1)
 	if f.Predictive != nil || f.Draws != nil {
-		form = version
+		form = 2
 		if f.Predictive == nil {
 			all = append(all, "")
 		}
 		all = append(all, string(numbers))
+	}
+	if f.Likelihood != nil && f.Draws != nil {
+		form = 3
+		all = append(all, f.packLikelihood()...)
 	}
 	for _, p := range all {
 		body.text(&p)
@@ -186,20 +238,21 @@ func Read(r io.Reader) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrFile)
 	}
+	f.Sum = [sha256.Size]byte(rest[n:])
 	return f, nil
 }
 
 // readBody reads the parts.
 func readBody(b []byte) (*File, error) {
-	all := make([]string, parts, parts+2)
+	var all []string
 	c := &codec{b: b, reading: true}
-	for i := range all {
-		c.text(&all[i])
-	}
-	if len(c.b) > 0 {
-		all = all[:cap(all)]
-		c.text(&all[parts])
-		c.text(&all[parts+1])
+	for n := parts; len(all) < n && c.err == nil; {
+		var part string
+		c.text(&part)
+		all = append(all, part)
+		if len(all) == n && len(c.b) > 0 && n < parts+4 {
+			n += 2
+		}
 	}
 	if err := c.end(); err != nil {
 		return nil, err
@@ -208,7 +261,7 @@ func readBody(b []byte) (*File, error) {
 	if err := json.Unmarshal([]byte(all[0]), f); err != nil {
 		return nil, fmt.Errorf("portable: the description: %w", err)
 	}
-	plans, p, err := decoded(all[1:min(len(all), parts+1)])
+	plans, p, err := decoded(all[1:min(len(all), parts+1)], 3)
 	if err != nil {
 		return nil, err
 	}
@@ -220,6 +273,9 @@ func readBody(b []byte) (*File, error) {
 		err = f.unpack(all[parts+1])
 	} else if f.Drawn != nil {
 		err = errCut
+	}
+	if err == nil && len(all) > parts+2 {
+		err = f.unpackLikelihood(all[parts+2], all[parts+3])
 	}
 	if err != nil {
 		return nil, err
@@ -239,6 +295,19 @@ func (f *File) check() error {
 	for _, p := range []*Plan{f.Density, f.Named, f.Pointwise} {
 		if p != nil && (p.plan.Dim != d.Dim() || p == f.Density && len(p.plan.Outputs) > 0) {
 			return errors.New("portable: the plans are not those of the description")
+		}
+	}
+	if len(f.Points) == 0 {
+		return nil
+	}
+	// What an update reads of a draw, and what it gives back as one, are named values.
+	named, err := f.Named.Sites()
+	if err != nil {
+		return err
+	}
+	for _, s := range append(f.Draws.Sites(), f.Likelihood.Given...) {
+		if !slices.ContainsFunc(named, func(n draws.Site) bool { return n.Name == s.Name && slices.Equal(n.Shape, s.Shape) }) {
+			return fmt.Errorf("portable: the model makes no %q of shape %v", s.Name, s.Shape)
 		}
 	}
 	return nil

@@ -1,0 +1,5 @@
+//go:build slow
+
+package serve_test
+
+const onlineKills = 100

@@ -1,0 +1,472 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kelvin-ppl/kelvin/draws"
+	"github.com/kelvin-ppl/kelvin/infer/native/portable"
+	"github.com/kelvin-ppl/kelvin/internal/parallel"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Online is the posterior of an exported model, updated by new rows of its data as they come: iterated batch importance
+// sampling (Chopin 2002). Each exported draw is a particle with a weight, which rows multiply by their likelihood. Where
+// the effective number of particles, (Σw)²/Σw², falls below half of them, rows enter in steps of a temperature that keep
+// it there (Del Moral, Doucet and Jasra 2006); after each step particles are drawn by their weights, and moved by random
+// walks that leave the posterior so far as it is. So it is the posterior of all rows, to the error of so many draws, as
+// long as the exported ones are dense where it goes.
+//
+// It is safe for concurrent use: updates come one after the other, and readers see the last one that is complete.
+type Online struct {
+	model   *Model
+	seed    uint64
+	now     atomic.Pointer[cloud]
+	mu      sync.Mutex // of updates
+	journal *journal   // nil for none
+}
+
+// cloud is a weighted sample, and what it is a sample of. It does not change.
+type cloud struct {
+	points, named       [][]float64 // of each particle: on unconstrained space, and all named values
+	density, likelihood []float64   // log density by the model of the file, and of the rows since
+	weights             []float64   // logarithms
+	updates, rows       int
+	data                map[string][]float64 // of these rows
+	moved               bool                 // by the last update
+}
+
+// Online starts from the draws of the file. The seed is that of what updates draw. The error says why a model has no
+// updates.
+func (m *Model) Online(seed uint64) (u *Online, err error) {
+	defer wrap("Online", &err)
+	if m.file.Likelihood == nil || len(m.file.Points) == 0 {
+		why := m.file.NoUpdate
+		if why == "" {
+			why = "there are no draws, or an earlier version has written it: ppl.Program.ExportFitted writes what it takes"
+		}
+		return nil, fmt.Errorf("the model was exported without updates: %s", why)
+	}
+	n := len(m.file.Points)
+	c := &cloud{points: m.file.Points, likelihood: make([]float64, n), weights: make([]float64, n),
+		data: map[string][]float64{}}
+	u = &Online{model: m, seed: seed}
+	if c.named, c.density, err = u.at(c.points); err == nil {
+		u.now.Store(c)
+	}
+	return u, err
+}
+
+// evenly is how many particles are evaluated at once: the same for any number of processors.
+const evenly = 64
+
+// at are the named values and the log density by the model of the file at points.
+func (u *Online) at(points [][]float64) (named [][]float64, density []float64, err error) {
+	named, density = make([][]float64, len(points)), make([]float64, len(points))
+	m := u.model
+	err = parallel.Each((len(points)+evenly-1)/evenly, func(part int) error {
+		grad := make([]float64, m.Dim())
+		for k := part * evenly; k < min((part+1)*evenly, len(points)); k++ {
+			density[k] = m.LogDensity(points[k], grad)
+			row, aux := make([]float64, width(m.values)), make([][]float64, len(m.values))
+			for i, s := range m.values {
+				aux[i] = row[s.Offset : s.Offset+s.Size]
+			}
+			m.named.Eval(points[k], 1, grad, aux)
+			named[k] = row
+		}
+		return nil
+	})
+	return named, density, err
+}
+
+// width is how many numbers sites have.
+func width(sites []draws.Site) (n int) {
+	for _, s := range sites {
+		n += s.Size
+	}
+	return n
+}
+
+// likelihood is the sum of the log densities of rows, at each particle.
+func (u *Online) likelihood(q *portable.Predictor, data map[string][]float64, named [][]float64) ([]float64, error) {
+	var from []draws.Site
+	for _, s := range u.model.file.Likelihood.Given {
+		i := slices.IndexFunc(u.model.values, func(v draws.Site) bool { return v.Name == s.Name })
+		from = append(from, u.model.values[i])
+	}
+	out := make([]float64, len(named))
+	err := parallel.Each((len(named)+evenly-1)/evenly, func(part int) error {
+		some := named[part*evenly : min((part+1)*evenly, len(named))]
+		given := func(k int, to []float64) {
+			for _, s := range from {
+				to = to[copy(to, some[k][s.Offset:s.Offset+s.Size]):]
+			}
+		}
+		return q.Draw(len(some), given, 0, 0, data, func(first, n int, all [][]float64) error {
+			for _, values := range all {
+				size := len(values) / n
+				for k := range n {
+					out[part*evenly+first+k] += floats.Sum(values[k*size : (k+1)*size])
+				}
+			}
+			return nil
+		})
+	})
+	for k, v := range out {
+		if math.IsNaN(v) {
+			out[k] = math.Inf(-1)
+		}
+	}
+	return out, err
+}
+
+// Updates is how many updates there were, and Rows how many rows they had.
+func (u *Online) Updates() int { return u.now.Load().updates }
+
+// Rows is how many rows the updates had.
+func (u *Online) Rows() int { return u.now.Load().rows }
+
+// ESS is the effective number of particles, (Σw)²/Σw².
+func (u *Online) ESS() float64 { return effective(u.now.Load().weights) }
+
+func effective(logw []float64) float64 {
+	w := shares(logw)
+	return 1 / floats.Dot(w, w)
+}
+
+// shares are weights of sum 1.
+func shares(logw []float64) []float64 {
+	out, total := make([]float64, len(logw)), floats.LogSumExp(logw)
+	for i, v := range logw {
+		out[i] = math.Exp(v - total)
+	}
+	return out
+}
+
+// Posterior are draws of the posterior of all rows, as many as the file has, with its sites: particles drawn by their
+// weights.
+func (u *Online) Posterior() (*draws.Draws, error) { return u.posterior(u.now.Load()) }
+
+func (u *Online) posterior(c *cloud) (out *draws.Draws, err error) {
+	defer wrap("Posterior", &err)
+	old := u.model.file.Draws
+	if c.updates == 0 {
+		return old, nil
+	}
+	sites := old.Sites()
+	if out, err = draws.New(sites, nil, 1); err != nil {
+		return nil, err
+	}
+	row := make([]float64, width(sites))
+	for _, k := range sample.Systematic(shares(c.weights), len(c.points), 0.5) {
+		for _, s := range sites {
+			i := slices.IndexFunc(u.model.values, func(v draws.Site) bool { return v.Name == s.Name })
+			from := u.model.values[i]
+			copy(row[s.Offset:s.Offset+s.Size], c.named[k][from.Offset:from.Offset+from.Size])
+		}
+		if err := out.AppendChain(0, row, nil); err != nil {
+			return nil, err
+		}
+	}
+	for name, v := range old.Attrs() {
+		out.SetAttr(name, v)
+	}
+	out.SetAttr(draws.AttrMethod, "serve.Online")
+	out.SetAttr("updates", fmt.Sprint(c.updates))
+	out.SetAttr("new_rows", fmt.Sprint(c.rows))
+	out.SetSpace(draws.Named)
+	return out, nil
+}
+
+// Inputs are the data of so many rows, outcomes among them, that an update reads.
+func (u *Online) Inputs(rows int) (sites []draws.Site, err error) {
+	q, err := u.model.file.Likelihood.At(rows, evenly)
+	if err != nil {
+		return nil, fmt.Errorf("serve.Inputs: %w", err)
+	}
+	sites, _ = q.Inputs()
+	return sites, nil
+}
+
+// Update takes new rows with their outcomes: the data that [Online.Inputs] names, in row-major order. After an error
+// everything is as it was before.
+func (u *Online) Update(ctx context.Context, rows int, data map[string][]float64) error {
+	_, err := u.update(ctx, rows, data, "")
+	return err
+}
+
+// update does not count rows twice that come with the key of an earlier update. It is the number of updates then.
+func (u *Online) update(ctx context.Context, rows int, data map[string][]float64, key string) (updates int, err error) {
+	defer wrap("Update", &err)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if updates, again := u.journal.answered(key); again {
+		return updates, nil
+	}
+	c, err := u.after(ctx, u.now.Load(), rows, data)
+	if err == nil {
+		err = u.journal.add(entry{Rows: rows, Key: key, Data: c.last(rows)}, c)
+	}
+	if err != nil {
+		return 0, err
+	}
+	u.now.Store(c)
+	return c.updates, nil
+}
+
+// last are the data of the last rows.
+func (c *cloud) last(rows int) map[string][]float64 {
+	out := map[string][]float64{}
+	for name, v := range c.data {
+		out[name] = v[len(v)-len(v)/c.rows*rows:]
+	}
+	return out
+}
+
+// half is the share of particles below which the effective number does not fall.
+const half = 0.5
+
+// after is what a cloud becomes by new rows.
+func (u *Online) after(ctx context.Context, c *cloud, rows int, data map[string][]float64) (*cloud, error) {
+	out := *c
+	out.updates, out.rows, out.moved, out.data = c.updates+1, c.rows+rows, false, map[string][]float64{}
+	w := &walk{u: u, c: &out, old: c.rows, oldData: c.data, rows: rows, rng: rand.New(rand.NewPCG(u.seed, uint64(out.updates)))}
+	var err error
+	if w.newData, err = u.ofRows(rows, data); err != nil {
+		return nil, err
+	}
+	for name, v := range w.newData {
+		out.data[name] = slices.Concat(c.data[name], v)
+	}
+	if w.fresh, err = u.model.file.Likelihood.At(rows, evenly); err != nil {
+		return nil, err
+	}
+	if w.added, err = u.likelihood(w.fresh, w.newData, c.named); err != nil {
+		return nil, err
+	}
+	if v := floats.Max(w.added); math.IsInf(v, 0) {
+		return nil, fmt.Errorf("no draw makes the rows possible: their largest log likelihood is %v", v)
+	}
+	for w.temperature < 1 {
+		next := step(out.weights, w.added, w.temperature)
+		out.weights = weighted(out.weights, w.added, next-w.temperature)
+		if w.temperature = next; next == 1 && effective(out.weights) >= half*float64(len(out.weights)) {
+			break
+		}
+		if err := w.move(ctx); err != nil {
+			return nil, err
+		}
+		out.moved = true
+	}
+	out.likelihood = slices.Clone(out.likelihood)
+	floats.Add(out.likelihood, w.added)
+	return &out, nil
+}
+
+// ofRows are the data of rows that updates read, with as many numbers as there must be.
+func (u *Online) ofRows(rows int, data map[string][]float64) (map[string][]float64, error) {
+	sites, err := u.Inputs(rows)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]float64{}
+	for _, s := range sites {
+		v, ok := data[s.Name]
+		switch {
+		case !slices.Contains(u.model.file.Likelihood.Names, s.Name):
+			continue // of the file
+		case !ok:
+			return nil, fmt.Errorf("the rows have no %q, of shape %v", s.Name, s.Shape)
+		case len(v) != s.Size:
+			return nil, fmt.Errorf("%d rows have %d numbers of %q, expected %d", rows, len(v), s.Name, s.Size)
+		}
+		for _, x := range v {
+			if x-x != 0 {
+				return nil, fmt.Errorf("the rows have a value of %q that is %v: an update takes finite numbers", s.Name, x)
+			}
+		}
+		out[s.Name] = v
+	}
+	return out, nil
+}
+
+// weighted adds a share of log likelihoods to log weights.
+func weighted(logw, likelihood []float64, share float64) []float64 {
+	return floats.AddScaledTo(make([]float64, len(logw)), logw, share, likelihood)
+}
+
+// step is the highest temperature, 1 at most, at which the effective number of particles is at least half of them.
+func step(logw, likelihood []float64, from float64) float64 {
+	enough := func(to float64) bool {
+		return effective(weighted(logw, likelihood, to-from)) >= half*float64(len(logw))
+	}
+	if enough(1) {
+		return 1
+	}
+	low, high := from, 1.0
+	for range 50 {
+		if mid := (low + high) / 2; enough(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return math.Max(low, math.Nextafter(from, 1))
+}
+
+// walk moves the particles of an update.
+type walk struct {
+	u           *Online
+	c           *cloud
+	temperature float64
+	old, rows   int
+	oldData     map[string][]float64
+	newData     map[string][]float64
+	fresh, past *portable.Predictor // for the new rows and those before
+	added       []float64           // log likelihood of the new rows
+	rng         *rand.Rand
+}
+
+const (
+	// movedEnough is the share of its variance, of a particle from where it was, after which each coordinate may stop.
+	movedEnough = 0.8
+	// bestAccept is the acceptance of a random walk in many dimensions (Roberts, Gelman and Gilks 1997).
+	bestAccept = 0.234
+)
+
+// move draws particles by their weights, and moves them until they have forgotten where they were. The steps have the
+// covariance of the particles, times 2.38²/d at first (Roberts, Gelman and Gilks 1997).
+func (w *walk) move(ctx context.Context) (err error) {
+	c := w.c
+	factor, variances := spread(c.points, shares(c.weights))
+	w.resample()
+	if w.past == nil && w.old > 0 {
+		if w.past, err = w.u.model.file.Likelihood.At(w.old, evenly); err != nil {
+			return err
+		}
+	}
+	d := len(variances)
+	start, scale := slices.Clone(c.points), 2.38/math.Sqrt(float64(d))
+	for range 20 + 8*d {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		accepted, err := w.sweep(factor, scale)
+		if err != nil {
+			return err
+		}
+		scale *= math.Exp(accepted - bestAccept)
+		if forgotten(start, c.points, variances) {
+			break
+		}
+	}
+	return nil
+}
+
+// spread is a factor of the covariance of weighted points, and its diagonal.
+func spread(points [][]float64, weights []float64) (*mat.TriDense, []float64) {
+	d := len(points[0])
+	x := mat.NewDense(len(points), d, nil)
+	for k, p := range points {
+		x.SetRow(k, p)
+	}
+	cov, variances := mat.NewSymDense(d, nil), make([]float64, d)
+	stat.CovarianceMatrix(cov, x, times(weights, float64(len(weights))))
+	for j := range d {
+		variances[j] = math.Max(cov.At(j, j), 1e-300)
+		cov.SetSym(j, j, variances[j]*(1+1e-9))
+	}
+	var chol mat.Cholesky
+	factor := mat.NewTriDense(d, mat.Lower, nil)
+	if chol.Factorize(cov) {
+		chol.LTo(factor)
+		return factor, variances
+	}
+	for j, v := range variances { // draws that lie in a plane
+		factor.SetTri(j, j, math.Sqrt(v))
+	}
+	return factor, variances
+}
+
+func times(x []float64, by float64) []float64 { return floats.ScaleTo(make([]float64, len(x)), by, x) }
+
+// resample draws particles by their weights, all of which are equal then.
+func (w *walk) resample() {
+	c := w.c
+	index := sample.Systematic(shares(c.weights), len(c.points), w.rng.Float64())
+	c.points, c.named = chosen(c.points, index), chosen(c.named, index)
+	c.density, c.likelihood, w.added = chosen(c.density, index), chosen(c.likelihood, index), chosen(w.added, index)
+	c.weights = make([]float64, len(c.points))
+}
+
+func chosen[T any](all []T, index []int) []T {
+	out := make([]T, len(index))
+	for i, k := range index {
+		out[i] = all[k]
+	}
+	return out
+}
+
+// sweep proposes a step of each particle, and takes it by the rule of Metropolis. It gives the share of steps that were
+// taken.
+func (w *walk) sweep(factor *mat.TriDense, scale float64) (accepted float64, err error) {
+	c := w.c
+	d := len(c.points[0])
+	next, z := make([][]float64, len(c.points)), mat.NewVecDense(d, nil)
+	for k, x := range c.points {
+		for j := range d {
+			z.SetVec(j, w.rng.NormFloat64())
+		}
+		to := mat.NewVecDense(d, nil)
+		to.MulVec(factor, z)
+		next[k] = floats.AddScaledTo(make([]float64, d), x, scale, to.RawVector().Data)
+	}
+	named, density, err := w.u.at(next)
+	if err != nil {
+		return 0, err
+	}
+	past := make([]float64, len(next))
+	if w.past != nil {
+		if past, err = w.u.likelihood(w.past, w.oldData, named); err != nil {
+			return 0, err
+		}
+	}
+	added, err := w.u.likelihood(w.fresh, w.newData, named)
+	if err != nil {
+		return 0, err
+	}
+	for k := range next {
+		gain := density[k] - c.density[k] + past[k] - c.likelihood[k] + w.temperature*(added[k]-w.added[k])
+		if -w.rng.ExpFloat64() < gain { // never for NaN
+			accepted++
+			c.points[k], c.named[k] = next[k], named[k]
+			c.density[k], c.likelihood[k], w.added[k] = density[k], past[k], added[k]
+		}
+	}
+	return accepted / float64(len(next)), nil
+}
+
+// forgotten says whether points are, in each coordinate, as far from where they were as other draws would be: half the
+// mean square of the differences is the variance then.
+func forgotten(was, now [][]float64, variances []float64) bool {
+	for j, v := range variances {
+		sum := 0.0
+		for k := range now {
+			by := now[k][j] - was[k][j]
+			sum += by * by
+		}
+		if sum/2/float64(len(now)) < movedEnough*v {
+			return false
+		}
+	}
+	return true
+}
