@@ -93,9 +93,7 @@ func (p *Program) portable(posterior *draws.Draws) (*portable.File, error) {
 		f.Predictive, f.NoPrediction = nil, err.Error()
 	}
 	if f.Draws != nil {
-		if err := p.portableUpdates(f, f.Draws); err != nil {
-			f.NoUpdate = err.Error()
-		}
+		f.Update(p.portableUpdates(f.Draws))
 	}
 	return f, nil
 }

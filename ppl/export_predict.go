@@ -115,7 +115,8 @@ func (p *Program) freeRows() (names []string, n int) {
 }
 
 // recordRows records what is asked for so many rows.
-func (p *Program) recordRows(posterior *draws.Draws, names []string, n int, ask asked) (r recordedPrediction, err error) {
+func (p *Program) recordRows(posterior *draws.Draws, names []string, n int, ask asked) (r recordedPrediction,
+	err error) {
 	err = torch.Do(func(*torch.Scope) error {
 		r, err = recordPrediction(p.open, posterior, p.cycled(names, n), n, ask)
 		return err

@@ -10,30 +10,14 @@ import (
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
-// mostUpdated is how many variables the random walks of an update move at most.
-const mostUpdated = 256
-
-// portableUpdates adds what serve.Online needs to a file with the draws: these on unconstrained space, and the log
-// likelihood of any number of new rows at a draw.
-func (p *Program) portableUpdates(f *portable.File, posterior *draws.Draws) error {
-	if d := p.layout.Dim(); d > mostUpdated {
-		return fmt.Errorf("the model has %d variables, and an update moves at most %d", d, mostUpdated)
+// portableUpdates is what serve.Online needs beside the draws: these on unconstrained space, and the log likelihood of
+// any number of new rows at a draw.
+func (p *Program) portableUpdates(posterior *draws.Draws) (likelihood *portable.Prediction, points *draws.Draws,
+	err error) {
+	if points, err = p.UnconstrainDraws(posterior, p.batch); err == nil {
+		likelihood, err = p.portableLikelihood(posterior, points)
 	}
-	points, err := p.UnconstrainDraws(posterior, p.batch)
-	if err != nil {
-		return err
-	}
-	likelihood, err := p.portableLikelihood(posterior, points)
-	if err != nil {
-		return err
-	}
-	f.Likelihood = likelihood
-	for chain := range points.Chains() {
-		for k := range points.Len(chain) {
-			f.Points = append(f.Points, points.Row(chain, k))
-		}
-	}
-	return nil
+	return likelihood, points, err
 }
 
 // portableLikelihood is the log density of each observed value of any number of rows, at a draw.

@@ -46,10 +46,8 @@ func (m *Model) ExportFitted(w io.Writer, posterior *draws.Draws) error {
 	if err != nil {
 		return fail(err)
 	}
-	file.Predictive, file.Draws, file.NoPrediction = predicts.Predictive, predicts.Draws, ""
-	if err := m.updates(file, predicts, posterior); err != nil {
-		file.NoUpdate = err.Error()
-	}
+	file.Predictive, file.Draws, file.NoPrediction = predicts.Predictive, needed, ""
+	file.Update(m.updates(predicts, posterior))
 	if file.Design, err = m.recipe().Save(); err != nil {
 		return fail(err)
 	}
@@ -59,35 +57,23 @@ func (m *Model) ExportFitted(w io.Writer, posterior *draws.Draws) error {
 	return nil
 }
 
-// mostUpdated is how many variables the random walks of an update move at most.
-const mostUpdated = 256
-
-// updates adds what serve.Online needs, where draws are whole: the likelihood of rows is that of what predicts them.
-func (m *Model) updates(file, predicts *portable.File, posterior *draws.Draws) error {
-	switch d := m.Layout().Dim(); {
+// updates is what serve.Online needs, where draws are whole: the likelihood of rows is that of what predicts them.
+func (m *Model) updates(predicts *portable.File, posterior *draws.Draws) (likelihood *portable.Prediction,
+	points *draws.Draws, err error) {
+	switch {
 	case predicts.Likelihood == nil:
-		return errors.New(predicts.NoUpdate)
-	case d > mostUpdated:
-		return fmt.Errorf("the model has %d variables, and an update moves at most %d", d, mostUpdated)
+		return nil, nil, errors.New(predicts.NoUpdate)
 	case m.family.partial || len(m.rows.Added) > 0 && !(m.family.trials && len(m.rows.Added) == 1):
-		return errors.New("an update takes the outcomes of families with a density, and trials() alone right of their bar")
+		return nil, nil, errors.New("an update takes the outcomes of families with a density, and trials() alone right of " +
+			"their bar")
 	}
-	points, err := m.UnconstrainDraws(posterior, m.Batch())
-	if err != nil {
-		return err
-	}
-	file.Likelihood = predicts.Likelihood
-	for chain := range points.Chains() {
-		for k := range points.Len(chain) {
-			file.Points = append(file.Points, points.Row(chain, k))
-		}
-	}
-	return nil
+	points, err = m.UnconstrainDraws(posterior, m.Batch())
+	return predicts.Likelihood, points, err
 }
 
 // recipe makes what a prediction reads of rows.
 func (m *Model) recipe() *formula.Recipe {
-	r := &formula.Recipe{Of: map[string][]string{}, Bounds: m.bounds}
+	r := &formula.Recipe{Of: map[string][]string{}, Bounds: m.bounds, Lowest: m.lowest}
 	for _, name := range m.Predictors() {
 		if c, err := m.table.Column(name); err == nil {
 			r.Of[name] = c.Levels
@@ -111,8 +97,16 @@ func (m *Model) predictive(needed *draws.Draws) (*portable.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	var names []string // values that the model makes of others are not read
+	for _, s := range program.Layout().Sites {
+		names = append(names, s.Name)
+	}
+	read, err := needed.Select(names...)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	if err := program.ExportFitted(&b, needed, nil); err != nil {
+	if err := program.ExportFitted(&b, read, nil); err != nil {
 		return nil, err
 	}
 	return portable.Read(&b)

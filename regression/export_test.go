@@ -2,8 +2,10 @@ package regression_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -89,10 +91,49 @@ func TestExportFitted(t *testing.T) {
 			for _, n := range []int{1, 7} {
 				predictsAlike(t, m, posterior, loaded, fields(t, n, 17))
 			}
+			updatesAlike(t, m, posterior, loaded, fields(t, 60, 0))
 			grad := make([]float64, loaded.Dim())
 			require.False(t, math.IsNaN(loaded.LogDensity(make([]float64, loaded.Dim()), grad)))
 		})
 	}
+}
+
+// updatesAlike compares the weights that a row of the training data gives the draws with its log likelihoods, by the
+// effective number of particles. Outcomes that are censored, weighted or truncated have no updates.
+func updatesAlike(t *testing.T, m *regression.Model, posterior *draws.Draws, loaded *serve.Model, table *data.Table) {
+	t.Helper()
+	u, err := loaded.Online("", 1)
+	if err != nil {
+		require.ErrorContains(t, err, "exported without updates: ")
+		t.Log(err)
+		return
+	}
+	each, err := m.LogLikelihood(posterior)
+	require.NoError(t, err)
+	if each.Dim() != table.Len() {
+		t.Logf("%d log likelihoods of %d rows", each.Dim(), table.Len())
+		return
+	}
+	for row := range table.Len() {
+		ll := each.Pooled(row)
+		sum, squares := 0.0, 0.0
+		for _, v := range ll {
+			w := math.Exp(v - slices.Max(ll))
+			sum, squares = sum+w, squares+w*w
+		}
+		want := sum * sum / squares
+		if want < 0.51*float64(len(ll)) {
+			continue
+		}
+		one, err := table.Rows(row)
+		require.NoError(t, err)
+		in, err := loaded.RowsOf(one)
+		require.NoError(t, err)
+		require.NoError(t, u.Update(context.Background(), 1, in))
+		require.InEpsilon(t, want, u.ESS(), 1e-8)
+		return
+	}
+	t.Log("no row leaves half the particles")
 }
 
 func exportedFit(t *testing.T, m *regression.Model, posterior *draws.Draws) *serve.Model {

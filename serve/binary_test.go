@@ -79,8 +79,8 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// With -update the file of version 2 in testdata is written, from which tests without libtorch begin. Those of version
-// 1 stay as they are: they must be read.
+// With -update the file of version 3 in testdata is written, from which tests without libtorch begin. Those of earlier
+// versions stay as they are: they must be read.
 func TestUpdate(t *testing.T) {
 	if !*update {
 		t.Skip("it writes a file where -update is given")

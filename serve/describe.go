@@ -36,9 +36,8 @@ func (m *Model) schemas(of *portable.Prediction) map[string]any {
 	return all
 }
 
-// describe is an OpenAPI document of /predict.
+// describe is an OpenAPI document of /predict, and of /update where there are updates.
 func (s *Service) describe(w http.ResponseWriter, _ *http.Request) {
-	columns := s.Model.schemas(s.Model.file.Predictive)
 	object := func(properties map[string]any, required ...string) map[string]any {
 		return map[string]any{"type": "object", "properties": properties, "required": required}
 	}
@@ -46,18 +45,30 @@ func (s *Service) describe(w http.ResponseWriter, _ *http.Request) {
 	content := func(schema any) map[string]any {
 		return map[string]any{"application/json": map[string]any{"schema": schema}}
 	}
-	number := map[string]any{"type": "number"}
-	row := object(columns, slices.Sorted(maps.Keys(columns))...)
-	sites := list(map[string]any{"type": "string", "enum": s.Model.file.Predictive.Sites})
-	body := object(map[string]any{"rows": list(row), "sites": sites, "interval": number}, "rows")
-	figures := object(map[string]any{"mean": number, "low": number, "high": number}, "mean", "low", "high")
-	answer := object(map[string]any{"predictions": list(map[string]any{"type": "object",
-		"additionalProperties": figures})}, "predictions")
-	write(w, map[string]any{"openapi": "3.0.3", "info": map[string]any{"title": "predictions", "version": "1"},
-		"paths": map[string]any{"/predict": map[string]any{"post": map[string]any{
+	post := func(body, answer map[string]any) map[string]any {
+		return map[string]any{"post": map[string]any{
 			"requestBody": map[string]any{"required": true, "content": content(body)},
-			"responses": map[string]any{"200": map[string]any{"description": "a prediction for each row",
-				"content": content(answer)}, "400": map[string]any{"description": "what is wrong with the request"}}}}}})
+			"responses": map[string]any{"200": map[string]any{"description": "the answer", "content": content(answer)},
+				"400": map[string]any{"description": "what is wrong with the request"}}}}
+	}
+	rows := func(of *portable.Prediction) map[string]any {
+		columns := s.Model.schemas(of)
+		return list(object(columns, slices.Sorted(maps.Keys(columns))...))
+	}
+	number, text := map[string]any{"type": "number"}, map[string]any{"type": "string"}
+	file := &s.Model.file
+	sites := list(map[string]any{"type": "string", "enum": file.Predictive.Sites})
+	figures := object(map[string]any{"mean": number, "low": number, "high": number}, "mean", "low", "high")
+	paths := map[string]any{"/predict": post(
+		object(map[string]any{"rows": rows(file.Predictive), "sites": sites, "interval": number}, "rows"),
+		object(map[string]any{"predictions": list(map[string]any{"type": "object", "additionalProperties": figures})},
+			"predictions"))}
+	if s.Online != nil {
+		paths["/update"] = post(object(map[string]any{"rows": rows(file.Likelihood), "key": text}, "rows"),
+			object(map[string]any{"updates": number, "rows": number, "ess": number}, "updates", "rows", "ess"))
+	}
+	write(w, map[string]any{"openapi": "3.0.3", "info": map[string]any{"title": "predictions", "version": "1"},
+		"paths": paths})
 }
 
 // metrics count what a service has done.

@@ -49,27 +49,20 @@ type about struct {
 	Seed  uint64 `json:"seed"`
 }
 
-// OpenOnline is [Model.Online] whose updates are kept in a folder, which is made where it is missing: an update is on
-// disk before Update returns, and what opens the folder again goes on after the last one, with the same numbers. The
-// folder is of one model file and seed, and of one process at a time. Close gives it back.
-func (m *Model) OpenOnline(dir string, seed uint64) (u *Online, err error) {
-	if u, err = m.Online(seed); err != nil {
-		return nil, err
-	}
-	defer wrap("OpenOnline", &err)
+// open reads a folder, and keeps the updates in it that come.
+func (u *Online) open(dir string) (err error) {
 	if err = os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		return err
 	}
 	j := &journal{dir: dir, answer: map[string]int{}}
 	if j.lock, err = atomicfile.TakeLock(filepath.Join(dir, "lock")); err != nil {
-		return nil, err
+		return err
 	}
 	u.journal = j
-	if err = u.replay(about{hex.EncodeToString(m.file.Sum[:]), seed}); err != nil {
+	if err = u.replay(about{hex.EncodeToString(u.model.file.Sum[:]), u.seed}); err != nil {
 		_ = u.Close()
-		return nil, err
 	}
-	return u, nil
+	return err
 }
 
 // Close gives the folder back. Updates after it are errors where there was one.
@@ -118,8 +111,8 @@ func (u *Online) replay(want about) (err error) {
 	for n := 2; ; n++ {
 		text, err := next(r)
 		if errors.Is(err, io.EOF) {
-			if kept != nil && u.Updates() < kept.Updates {
-				return fmt.Errorf("%s has %d updates, and %s was made after %d: lines are missing", path, u.Updates(), j.path(),
+			if had := u.now.Load().updates; kept != nil && had < kept.Updates {
+				return fmt.Errorf("%s has %d updates, and %s was made after %d: lines are missing", path, had, j.path(),
 					kept.Updates)
 			}
 			return j.f.Truncate(j.end) // a part of a line was never acknowledged
@@ -261,7 +254,10 @@ func (j *journal) keep(c *cloud) error {
 // cloud reads them: nil where there are none that fit, since the lines make them anew.
 func (j *journal) cloud(u *Online) *particles {
 	text, err := os.ReadFile(j.path())
-	if err != nil || len(text) < sha256.Size || sha256.Sum256(text[sha256.Size:]) != [sha256.Size]byte(text[:sha256.Size]) {
+	if err != nil || len(text) < sha256.Size {
+		return nil
+	}
+	if sha256.Sum256(text[sha256.Size:]) != [sha256.Size]byte(text[:sha256.Size]) {
 		return nil
 	}
 	var p particles

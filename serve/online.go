@@ -19,11 +19,11 @@ import (
 )
 
 // Online is the posterior of an exported model, updated by new rows of its data as they come: iterated batch importance
-// sampling (Chopin 2002). Each exported draw is a particle with a weight, which rows multiply by their likelihood. Where
-// the effective number of particles, (Σw)²/Σw², falls below half of them, rows enter in steps of a temperature that keep
-// it there (Del Moral, Doucet and Jasra 2006); after each step particles are drawn by their weights, and moved by random
-// walks that leave the posterior so far as it is. So it is the posterior of all rows, to the error of so many draws, as
-// long as the exported ones are dense where it goes.
+// sampling (Chopin 2002). Each exported draw is a particle with a weight, which rows multiply by their likelihood.
+// Where the effective number of particles, (Σw)²/Σw², falls below half of them, rows enter in steps of a temperature
+// that keep it there (Del Moral, Doucet and Jasra 2006); after each step particles are drawn by their weights, and
+// moved by a chain that leaves the posterior so far as it is. So it is the posterior of all rows, to the error of so
+// many draws, as long as the exported ones are dense where it goes.
 //
 // It is safe for concurrent use: updates come one after the other, and readers see the last one that is complete.
 type Online struct {
@@ -46,8 +46,22 @@ type cloud struct {
 
 // Online starts from the draws of the file. The seed is that of what updates draw. The error says why a model has no
 // updates.
-func (m *Model) Online(seed uint64) (u *Online, err error) {
+//
+// Updates are kept in the folder dir, which is made where it is missing; none is kept where that is empty. An update is
+// on disk before Update returns, and what opens the folder again goes on after the last one, with the same numbers. The
+// folder is of one model file and seed, and of one process at a time; [Online.Close] gives it back.
+func (m *Model) Online(dir string, seed uint64) (u *Online, err error) {
 	defer wrap("Online", &err)
+	if u, err = m.online(seed); err == nil && dir != "" {
+		err = u.open(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+func (m *Model) online(seed uint64) (u *Online, err error) {
 	if m.file.Likelihood == nil || len(m.file.Points) == 0 {
 		why := m.file.NoUpdate
 		if why == "" {
@@ -129,11 +143,11 @@ func (u *Online) likelihood(q *portable.Predictor, data map[string][]float64, na
 	return out, err
 }
 
-// Updates is how many updates there were, and Rows how many rows they had.
-func (u *Online) Updates() int { return u.now.Load().updates }
-
-// Rows is how many rows the updates had.
-func (u *Online) Rows() int { return u.now.Load().rows }
+// Count is how many updates there were, and how many rows they had.
+func (u *Online) Count() (updates, rows int) {
+	c := u.now.Load()
+	return c.updates, c.rows
+}
 
 // ESS is the effective number of particles, (Σw)²/Σw².
 func (u *Online) ESS() float64 { return effective(u.now.Load().weights) }
@@ -239,7 +253,8 @@ const half = 0.5
 func (u *Online) after(ctx context.Context, c *cloud, rows int, data map[string][]float64) (*cloud, error) {
 	out := *c
 	out.updates, out.rows, out.moved, out.data = c.updates+1, c.rows+rows, false, map[string][]float64{}
-	w := &walk{u: u, c: &out, old: c.rows, oldData: c.data, rows: rows, rng: rand.New(rand.NewPCG(u.seed, uint64(out.updates)))}
+	w := &walk{u: u, c: &out, old: c.rows, oldData: c.data}
+	w.rng = rand.New(rand.NewPCG(u.seed, uint64(out.updates)))
 	var err error
 	if w.newData, err = u.ofRows(rows, data); err != nil {
 		return nil, err
@@ -328,7 +343,7 @@ type walk struct {
 	u           *Online
 	c           *cloud
 	temperature float64
-	old, rows   int
+	old         int // rows
 	oldData     map[string][]float64
 	newData     map[string][]float64
 	fresh, past *portable.Predictor // for the new rows and those before
@@ -337,75 +352,110 @@ type walk struct {
 }
 
 const (
-	// movedEnough is the share of its variance, of a particle from where it was, after which each coordinate may stop.
-	movedEnough = 0.8
-	// bestAccept is the acceptance of a random walk in many dimensions (Roberts, Gelman and Gilks 1997).
-	bestAccept = 0.234
+	// remembered is the correlation of particles with where they were, below which they have moved enough.
+	remembered = 0.1
+	// goodAccept is the acceptance that the length of steps is adapted to.
+	goodAccept = 0.4
+	// mostBeta is the longest step: with longer ones particles in a tail that is heavier than a normal one would stay
+	// there.
+	mostBeta = 0.7
 )
 
-// move draws particles by their weights, and moves them until they have forgotten where they were. The steps have the
-// covariance of the particles, times 2.38²/d at first (Roberts, Gelman and Gilks 1997).
+// normal is a normal law.
+type normal struct {
+	mean   []float64
+	factor *mat.TriDense // of the covariance
+}
+
+// move draws particles by their weights, and moves them by the preconditioned Crank-Nicolson proposal (Cotter, Roberts,
+// Stuart and White 2013): with m and L Lᵀ the mean and the covariance of the particles and z normal,
+//
+//	x' = m + √(1-β²) (x-m) + β L z
+//
+// which leaves N(m, L Lᵀ) as it is, so that in any dimension it is rejected for what the posterior differs from that. A
+// The mean and the covariance are those of the other half of the particles: of its own would depend on where a particle
+// is, and heavy tails would be emptied. A proposal has the correlation √(1-β²) with x, and a rejected one 1: steps end
+// where the product of the means is small. To end where the particles themselves are far from where they were would
+// choose among their paths.
 func (w *walk) move(ctx context.Context) (err error) {
-	c := w.c
-	factor, variances := spread(c.points, shares(c.weights))
-	w.resample()
+	weights := shares(w.c.weights)
+	var laws [2]normal // of the other half, by the half of a particle
+	for half := range laws {
+		of := slices.Clone(weights)
+		for k := half; k < len(of); k += 2 {
+			of[k] = 0
+		}
+		laws[half] = spread(w.c.points, of)
+	}
+	of := chosen(laws[:], w.resample())
 	if w.past == nil && w.old > 0 {
 		if w.past, err = w.u.model.file.Likelihood.At(w.old, evenly); err != nil {
 			return err
 		}
 	}
-	d := len(variances)
-	start, scale := slices.Clone(c.points), 2.38/math.Sqrt(float64(d))
-	for range 20 + 8*d {
+	whitened := make([][]float64, len(w.c.points)) // L⁻¹ (x-m)
+	for k, x := range w.c.points {
+		v := mat.NewVecDense(len(x), floats.SubTo(make([]float64, len(x)), x, of[k].mean))
+		if err := v.SolveVec(of[k].factor, v); err != nil {
+			return err
+		}
+		whitened[k] = v.RawVector().Data
+	}
+	correlation, beta := 1.0, 0.5
+	for range 50 + 8*w.u.model.Dim() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		accepted, err := w.sweep(factor, scale)
+		accepted, err := w.sweep(of, whitened, beta)
 		if err != nil {
 			return err
 		}
-		scale *= math.Exp(accepted - bestAccept)
-		if forgotten(start, c.points, variances) {
+		correlation *= 1 - accepted*(1-math.Sqrt(1-beta*beta))
+		if beta = math.Min(beta*math.Exp(accepted-goodAccept), mostBeta); correlation < remembered {
 			break
 		}
 	}
 	return nil
 }
 
-// spread is a factor of the covariance of weighted points, and its diagonal.
-func spread(points [][]float64, weights []float64) (*mat.TriDense, []float64) {
-	d := len(points[0])
-	x := mat.NewDense(len(points), d, nil)
+// spread is the normal law with the mean and the covariance of weighted points.
+func spread(points [][]float64, weights []float64) normal {
+	d, total := len(points[0]), floats.Sum(weights)
+	x, mean := mat.NewDense(len(points), d, nil), make([]float64, d)
 	for k, p := range points {
 		x.SetRow(k, p)
+		floats.AddScaled(mean, weights[k]/total, p)
 	}
-	cov, variances := mat.NewSymDense(d, nil), make([]float64, d)
-	stat.CovarianceMatrix(cov, x, times(weights, float64(len(weights))))
+	cov := mat.NewSymDense(d, nil)
+	stat.CovarianceMatrix(cov, x, times(weights, float64(len(weights))/total))
 	for j := range d {
-		variances[j] = math.Max(cov.At(j, j), 1e-300)
-		cov.SetSym(j, j, variances[j]*(1+1e-9))
+		cov.SetSym(j, j, math.Max(cov.At(j, j), 1e-300)*(1+1e-9))
 	}
 	var chol mat.Cholesky
 	factor := mat.NewTriDense(d, mat.Lower, nil)
 	if chol.Factorize(cov) {
 		chol.LTo(factor)
-		return factor, variances
+		return normal{mean, factor}
 	}
-	for j, v := range variances { // draws that lie in a plane
-		factor.SetTri(j, j, math.Sqrt(v))
+	for j := range d { // draws that lie in a plane
+		factor.SetTri(j, j, math.Sqrt(cov.At(j, j)))
 	}
-	return factor, variances
+	return normal{mean, factor}
 }
 
 func times(x []float64, by float64) []float64 { return floats.ScaleTo(make([]float64, len(x)), by, x) }
 
-// resample draws particles by their weights, all of which are equal then.
-func (w *walk) resample() {
+// resample draws particles by their weights, all of which are equal then. It gives the half of each.
+func (w *walk) resample() (half []int) {
 	c := w.c
 	index := sample.Systematic(shares(c.weights), len(c.points), w.rng.Float64())
 	c.points, c.named = chosen(c.points, index), chosen(c.named, index)
 	c.density, c.likelihood, w.added = chosen(c.density, index), chosen(c.likelihood, index), chosen(w.added, index)
 	c.weights = make([]float64, len(c.points))
+	for k := range index {
+		index[k] %= 2
+	}
+	return index
 }
 
 func chosen[T any](all []T, index []int) []T {
@@ -418,17 +468,19 @@ func chosen[T any](all []T, index []int) []T {
 
 // sweep proposes a step of each particle, and takes it by the rule of Metropolis. It gives the share of steps that were
 // taken.
-func (w *walk) sweep(factor *mat.TriDense, scale float64) (accepted float64, err error) {
+func (w *walk) sweep(of []normal, whitened [][]float64, beta float64) (accepted float64, err error) {
 	c := w.c
-	d := len(c.points[0])
-	next, z := make([][]float64, len(c.points)), mat.NewVecDense(d, nil)
-	for k, x := range c.points {
+	d, keep := w.u.model.Dim(), math.Sqrt(1-beta*beta)
+	next, white := make([][]float64, len(c.points)), make([][]float64, len(c.points))
+	for k, u := range whitened {
+		white[k] = make([]float64, d)
 		for j := range d {
-			z.SetVec(j, w.rng.NormFloat64())
+			white[k][j] = keep*u[j] + beta*w.rng.NormFloat64()
 		}
 		to := mat.NewVecDense(d, nil)
-		to.MulVec(factor, z)
-		next[k] = floats.AddScaledTo(make([]float64, d), x, scale, to.RawVector().Data)
+		to.MulVec(of[k].factor, mat.NewVecDense(d, white[k]))
+		next[k] = to.RawVector().Data
+		floats.Add(next[k], of[k].mean)
 	}
 	named, density, err := w.u.at(next)
 	if err != nil {
@@ -445,28 +497,13 @@ func (w *walk) sweep(factor *mat.TriDense, scale float64) (accepted float64, err
 		return 0, err
 	}
 	for k := range next {
-		gain := density[k] - c.density[k] + past[k] - c.likelihood[k] + w.temperature*(added[k]-w.added[k])
+		gain := density[k] - c.density[k] + past[k] - c.likelihood[k] + w.temperature*(added[k]-w.added[k]) +
+			(floats.Dot(white[k], white[k])-floats.Dot(whitened[k], whitened[k]))/2
 		if -w.rng.ExpFloat64() < gain { // never for NaN
 			accepted++
-			c.points[k], c.named[k] = next[k], named[k]
+			c.points[k], c.named[k], whitened[k] = next[k], named[k], white[k]
 			c.density[k], c.likelihood[k], w.added[k] = density[k], past[k], added[k]
 		}
 	}
 	return accepted / float64(len(next)), nil
-}
-
-// forgotten says whether points are, in each coordinate, as far from where they were as other draws would be: half the
-// mean square of the differences is the variance then.
-func forgotten(was, now [][]float64, variances []float64) bool {
-	for j, v := range variances {
-		sum := 0.0
-		for k := range now {
-			by := now[k][j] - was[k][j]
-			sum += by * by
-		}
-		if sum/2/float64(len(now)) < movedEnough*v {
-			return false
-		}
-	}
-	return true
 }

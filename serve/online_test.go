@@ -57,6 +57,8 @@ func exact(t *testing.T, x, y []float64, n int, seed uint64) (p *ppl.Program, po
 	return p, posterior
 }
 
+func second[T, U any](_ T, v U) U { return v }
+
 // law is the mean and the precision of mu.
 func law(x, y []float64) (mean, precision float64) {
 	precision = 1.0 / 9
@@ -93,7 +95,7 @@ func TestOnlineIsBayes(t *testing.T) {
 	var means, variances, scales []float64
 	for seed := range uint64(20) {
 		p, posterior := exact(t, x, y, n, seed)
-		u, err := at(infertest.Exported(t, p, posterior)).Online(seed)
+		u, err := at(infertest.Exported(t, p, posterior)).Online("", seed)
 		require.NoError(t, err)
 		from := 0
 		for _, rows := range []int{1, 2, 7, 290} {
@@ -102,7 +104,7 @@ func TestOnlineIsBayes(t *testing.T) {
 			from += rows
 		}
 		require.GreaterOrEqual(t, u.ESS(), n/2.0)
-		require.Equal(t, 300, u.Rows())
+		require.Equal(t, 300, second(u.Count()))
 		after, err := u.Posterior()
 		require.NoError(t, err)
 		mean, err := after.Mean("mu")
@@ -120,6 +122,7 @@ func TestOnlineIsBayes(t *testing.T) {
 	}{"mean": {means, mean}, "variance": {variances, 1 / precision}, "mean of s": {scales, 1}} {
 		m, se := testkit.MeanSE(of.got)
 		z := (m - of.want) / se
+
 		t.Logf("%s: %.2f standard errors of %d seeds", name, z, len(of.got))
 		require.Less(t, math.Abs(z), 4.0, name)
 	}
@@ -130,7 +133,7 @@ func online(t *testing.T, dir string) (*serve.Model, *serve.Online) {
 	x, y := stream(20, 1)
 	p, posterior := exact(t, x, y, 200, 1)
 	m := at(infertest.Exported(t, p, posterior))
-	u, err := m.OpenOnline(dir, 5)
+	u, err := m.Online(dir, 5)
 	require.NoError(t, err)
 	return m, u
 }
@@ -140,12 +143,12 @@ func rowsAt(k int) map[string][]float64 {
 	return map[string][]float64{"x": {math.Cos(float64(k)), 1.5}, "y": {2 * math.Cos(float64(k)), 4.5}}
 }
 
-// A folder that is opened again goes on with the same numbers, also without the particles that it kept, and after a line
-// that was cut; other damage is an error that names the line. After an error all is as it was.
+// A folder that is opened again goes on with the same numbers, also without the particles that it kept, and after a
+// line that was cut; other damage is an error that names the line. After an error all is as it was.
 func TestOnlineFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "updates")
 	m, u := online(t, dir)
-	_, err := m.OpenOnline(dir, 5)
+	_, err := m.Online(dir, 5)
 	require.ErrorContains(t, err, "in use")
 	for k := range 12 {
 		require.NoError(t, u.Update(context.Background(), 2, rowsAt(k)))
@@ -161,7 +164,7 @@ func TestOnlineFolder(t *testing.T) {
 	cancel()
 	far := map[string][]float64{"x": {3, 3}, "y": {90, 90}}
 	require.ErrorIs(t, u.Update(cancelled, 2, far), context.Canceled)
-	require.Equal(t, 12, u.Updates())
+	require.Equal(t, 12, at(u.Count()))
 	require.NoError(t, u.Close())
 	require.ErrorContains(t, u.Update(context.Background(), 2, rowsAt(0)), "could not be kept")
 
@@ -170,9 +173,9 @@ func TestOnlineFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.FileExists(t, filepath.Join(dir, "cloud"))
 	same := func() {
-		again, err := m.OpenOnline(dir, 5)
+		again, err := m.Online(dir, 5)
 		require.NoError(t, err)
-		require.Equal(t, 12, again.Updates())
+		require.Equal(t, 12, at(again.Count()))
 		got, err := again.Posterior()
 		require.NoError(t, err)
 		for k := range want.Len(0) {
@@ -185,12 +188,12 @@ func TestOnlineFolder(t *testing.T) {
 	same()
 	require.NoError(t, os.WriteFile(path, append(slices.Clone(text), `{"check": 1`...), 0o644))
 	same()
-	_, err = m.OpenOnline(dir, 6)
+	_, err = m.Online(dir, 6)
 	require.ErrorContains(t, err, "another model file or seed")
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	lines[3] = bytes.Replace(lines[3], []byte("1.5"), []byte("1.6"), 1)
 	require.NoError(t, os.WriteFile(path, bytes.Join(lines, nil), 0o644))
-	_, err = m.OpenOnline(dir, 5)
+	_, err = m.Online(dir, 5)
 	require.ErrorContains(t, err, "line 4: the line is damaged")
 }
 
@@ -218,7 +221,7 @@ func TestOnlineRefuses(t *testing.T) {
 			posterior, err = posterior.Select("s")
 			require.NoError(t, err)
 		}
-		_, err = at(infertest.Exported(t, p, posterior)).Online(1)
+		_, err = at(infertest.Exported(t, p, posterior)).Online("", 1)
 		t.Log(err)
 		require.ErrorContains(t, err, "exported without updates")
 	}
@@ -227,7 +230,7 @@ func TestOnlineRefuses(t *testing.T) {
 	require.NoError(t, p.Export(&file))
 	m, err := serve.Load(&file)
 	require.NoError(t, err)
-	_, err = m.Online(1)
+	_, err = m.Online("", 1)
 	require.ErrorContains(t, err, "there are no draws")
 }
 
@@ -248,7 +251,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		u, err := m.OpenOnline(filepath.Join(dir, "updates"), 5)
+		u, err := m.Online(filepath.Join(dir, "updates"), 5)
 		if err != nil {
 			return err
 		}
@@ -322,15 +325,15 @@ func TestOnlineKilled(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	again, err := m.OpenOnline(filepath.Join(dir, "updates"), 5)
+	again, err := m.Online(filepath.Join(dir, "updates"), 5)
 	require.NoError(t, err)
-	t.Logf("%d kills, %d updates answered, %d kept", onlineKills, update, again.Updates())
-	require.GreaterOrEqual(t, again.Updates(), update)
-	require.LessOrEqual(t, again.Updates(), update+1)
+	t.Logf("%d kills, %d updates answered, %d kept", onlineKills, update, at(again.Count()))
+	require.GreaterOrEqual(t, at(again.Count()), update)
+	require.LessOrEqual(t, at(again.Count()), update+1)
 	require.NotZero(t, update)
-	whole, err := m.Online(5)
+	whole, err := m.Online("", 5)
 	require.NoError(t, err)
-	for k := range again.Updates() {
+	for k := range at(again.Count()) {
 		require.NoError(t, whole.Update(context.Background(), 2, rowsAt(k)))
 	}
 	want, err := whole.Posterior()
@@ -355,7 +358,9 @@ func TestOnlineService(t *testing.T) {
 		r, err := http.Post(server.URL+"/predict", "application/json", strings.NewReader(`{"rows": [{"x": 1}]}`))
 		require.NoError(t, err)
 		defer r.Body.Close()
-		var out struct{ Predictions []map[string]struct{ Mean float64 } }
+		var out struct {
+			Predictions []map[string]struct{ Mean float64 }
+		}
 		require.NoError(t, json.NewDecoder(r.Body).Decode(&out))
 		return out.Predictions[0]["y"].Mean
 	}
@@ -365,7 +370,7 @@ func TestOnlineService(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 	}
-	require.Equal(t, 2, u.Rows())
+	require.Equal(t, 2, second(u.Count()))
 	x, y := stream(20, 1)
 	want, precision := law(append(x, 5, 5), append(y, 20, 20))
 	require.InDelta(t, want, mean(), 4*math.Sqrt((1+1/precision)/100)) // of 200 draws, half of which count

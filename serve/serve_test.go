@@ -139,9 +139,9 @@ func TestDamaged(t *testing.T) {
 	}
 	_, err = serve.Load(bytes.NewReader(append(bad, 0)))
 	require.ErrorIs(t, err, serve.ErrFile)
-	bad[16] = 3
+	bad[16] = 4
 	_, err = serve.Load(bytes.NewReader(bad))
-	require.ErrorContains(t, err, "version 3")
+	require.ErrorContains(t, err, "version 4")
 }
 
 // Other data of the same shapes take the place of the exported ones.

@@ -221,7 +221,8 @@ func (s *Service) update(w http.ResponseWriter, r *http.Request) {
 			return nil, err
 		}
 		n, err := s.Online.update(ctx, len(in.Rows), data, in.Key)
-		return map[string]any{"updates": n, "rows": s.Online.Rows(), "ess": s.Online.ESS()}, err
+		_, rows := s.Online.Count()
+		return map[string]any{"updates": n, "rows": rows, "ess": s.Online.ESS()}, err
 	})
 }
 
@@ -252,7 +253,8 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	out, err := make(ctx, in)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		refuse(http.StatusServiceUnavailable, fmt.Errorf("the answer takes more than %v: ask for fewer rows", s.Timeout))
+		refuse(http.StatusServiceUnavailable, fmt.Errorf("the answer takes more than %v: ask for fewer rows, or "+
+			"set a longer Timeout", s.Timeout))
 	case errors.Is(err, errNotKept):
 		refuse(http.StatusServiceUnavailable, err)
 	case err != nil:
@@ -415,7 +417,7 @@ func figuresOf(x []float64, interval float64) figures {
 func (s *Service) health(w http.ResponseWriter, _ *http.Request) {
 	out := map[string]any{"draws": s.Model.file.Draws.Total()}
 	if s.Online != nil {
-		out["updates"] = s.Online.Updates()
+		out["updates"], _ = s.Online.Count()
 	}
 	write(w, out)
 }

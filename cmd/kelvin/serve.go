@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 const serveUsage = `usage: kelvin serve FILE [flags]
 
 Puts an exported model, with its draws, behind HTTP: POST /predict, GET /healthz, /readyz, /metrics and /openapi.json.
+With -updates it takes new rows with their outcomes too, by POST /update, and predicts from the posterior of all rows.
 It needs no libtorch. SIGTERM lets requests in flight end. FILE may be the folder of a fit, as kelvin fit makes it:
 then its model.kelvin is served, which kelvin export makes first where it is missing.
 
@@ -26,6 +28,7 @@ type serving struct {
 	service   serve.Service
 	listen    string
 	cert, key string
+	updates   string
 }
 
 func (v *serving) flags() *flag.FlagSet {
@@ -33,6 +36,7 @@ func (v *serving) flags() *flag.FlagSet {
 	flags.StringVar(&v.listen, "listen", "localhost:8080", "serve at `ADDRESS`")
 	flags.StringVar(&v.cert, "cert", "", "serve by TLS with the certificate in `FILE`, and -key")
 	flags.StringVar(&v.key, "key", "", "the key of -cert is in `FILE`")
+	flags.StringVar(&v.updates, "updates", "", "take rows with outcomes by POST /update, and keep them in `FOLDER`")
 	flags.IntVar(&v.service.Rows, "rows", 0, "take at most `N` rows in a request (default 1000)")
 	flags.Int64Var(&v.service.Bytes, "bytes", 0, "take at most `N` bytes in a request (default 1048576)")
 	flags.DurationVar(&v.service.Timeout, "timeout", 0, "end a request after `TIME` (default 10s)")
@@ -76,7 +80,7 @@ func (a *app) serve(ctx context.Context, args []string) int {
 }
 
 // run serves until the context ends.
-func (v *serving) run(ctx context.Context, path string, a *app) error {
+func (v *serving) run(ctx context.Context, path string, a *app) (err error) {
 	if about, err := os.Stat(path); err == nil && about.IsDir() {
 		if path, err = a.exported(ctx, path); err != nil {
 			return err
@@ -91,6 +95,12 @@ func (v *serving) run(ctx context.Context, path string, a *app) error {
 	_ = file.Close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	if v.updates != "" {
+		if v.service.Online, err = v.service.Model.Online(v.updates, v.service.Seed); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		defer func() { err = errors.Join(err, v.service.Online.Close()) }()
 	}
 	v.service.Log = slog.New(slog.NewTextHandler(a.err, nil))
 	if _, err := v.service.Handler(); err != nil {
@@ -109,5 +119,9 @@ func (v *serving) run(ctx context.Context, path string, a *app) error {
 	}
 	fmt.Fprintf(a.err, "serving %d draws at %s, after %.2f s\n", v.service.Model.Posterior().Total(), l.Addr(),
 		time.Since(begin).Seconds())
+	if u := v.service.Online; u != nil {
+		updates, rows := u.Count()
+		fmt.Fprintf(a.err, "%s has %d updates of %d rows\n", v.updates, updates, rows)
+	}
 	return v.service.Serve(ctx, l)
 }

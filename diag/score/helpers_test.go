@@ -23,4 +23,4 @@ type brokenWriter struct{}
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
 // softmax are the probabilities of classes with the logits z.
-func softmax(z []float64) []float64 { return sample.Mapped([][]float64{LogSoftmax(z)}, math.Exp)[0] }
+func softmax(z []float64) []float64 { return sample.Mapped([][]float64{logSoftmax(z)}, math.Exp)[0] }

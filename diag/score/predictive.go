@@ -9,10 +9,10 @@ import (
 	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
-// LogSoftmax are the log probabilities of classes with the logits z, z(k) - log Σ exp(z). It is exact also where
+// logSoftmax are the log probabilities of classes with the logits z, z(k) - log Σ exp(z). It is exact also where
 // probabilities underflow, or are so near 1 that only the logarithm differs from 0. A logit of -Inf is a probability of
 // 0; a NaN, a +Inf, or nothing but -Inf make all of them NaN.
-func LogSoftmax(z []float64) []float64 {
+func logSoftmax(z []float64) []float64 {
 	p := make([]float64, len(z))
 	if len(z) == 0 {
 		return p
@@ -32,7 +32,7 @@ func LogSoftmax(z []float64) []float64 {
 }
 
 // BinaryLogProbabilities are the log probabilities of the classes 0 and 1, log σ(-z) and log σ(z), of the logit z of
-// class 1. It is LogSoftmax of 0 and z.
+// class 1. It is logSoftmax of 0 and z.
 func BinaryLogProbabilities(z float64) [2]float64 {
 	// log σ(z) = min(z, 0) - log(1 + exp(-|z|))
 	rest := math.Log1p(math.Exp(-math.Abs(z)))
@@ -84,7 +84,7 @@ func (p *Predictive) Add(logp [][]float64) error {
 	return nil
 }
 
-// AddLogits takes the logits of a draw, [case][class]; see [LogSoftmax]. [draws.ErrSize] and [diag.ErrNotFinite] are
+// AddLogits takes the logits of a draw, [case][class]; with their log softmax. [draws.ErrSize] and [diag.ErrNotFinite] are
 // the errors; then nothing is taken.
 func (p *Predictive) AddLogits(logits [][]float64) error {
 	if err := p.check("logits", logits); err != nil {
@@ -93,7 +93,7 @@ func (p *Predictive) AddLogits(logits [][]float64) error {
 	if err := checkLogits("predictive", logits); err != nil {
 		return err
 	}
-	p.add(func(i int) []float64 { return LogSoftmax(logits[i]) })
+	p.add(func(i int) []float64 { return logSoftmax(logits[i]) })
 	return nil
 }
 

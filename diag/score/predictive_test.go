@@ -26,7 +26,7 @@ func randomLogits(seed uint64, draws, cases, classes int, spread float64) [][][]
 func logSoftmaxRows(z [][]float64) [][]float64 {
 	p := make([][]float64, len(z))
 	for i, row := range z {
-		p[i] = LogSoftmax(row)
+		p[i] = logSoftmax(row)
 	}
 	return p
 }
@@ -38,20 +38,20 @@ func TestLogSoftmax(t *testing.T) {
 	for _, v := range z {
 		sum += math.Exp(v)
 	}
-	for k, v := range LogSoftmax(z) {
+	for k, v := range logSoftmax(z) {
 		require.InDelta(t, math.Log(math.Exp(z[k])/sum), v, 1e-15)
 	}
-	require.Equal(t, []float64{0, -2e5}, LogSoftmax([]float64{1e5, -1e5}))
-	got := LogSoftmax([]float64{0, -40}) // 1 - exp(-40) is 1 in float64, its log is not 0
+	require.Equal(t, []float64{0, -2e5}, logSoftmax([]float64{1e5, -1e5}))
+	got := logSoftmax([]float64{0, -40}) // 1 - exp(-40) is 1 in float64, its log is not 0
 	require.InEpsilon(t, -math.Exp(-40), got[0], 1e-12)
-	require.Equal(t, []float64{0, -inf}, LogSoftmax([]float64{3, -inf}))
-	require.True(t, math.IsNaN(LogSoftmax([]float64{-inf, -inf})[0]))
-	require.True(t, math.IsNaN(LogSoftmax([]float64{1, nan})[0]))
-	require.True(t, math.IsNaN(LogSoftmax([]float64{1, inf})[1]))
-	require.Empty(t, LogSoftmax(nil))
+	require.Equal(t, []float64{0, -inf}, logSoftmax([]float64{3, -inf}))
+	require.True(t, math.IsNaN(logSoftmax([]float64{-inf, -inf})[0]))
+	require.True(t, math.IsNaN(logSoftmax([]float64{1, nan})[0]))
+	require.True(t, math.IsNaN(logSoftmax([]float64{1, inf})[1]))
+	require.Empty(t, logSoftmax(nil))
 	for _, v := range []float64{0, 0.3, -7, 40, -40, 800, -1e5} {
 		b := BinaryLogProbabilities(v)
-		want := LogSoftmax([]float64{0, v})
+		want := logSoftmax([]float64{0, v})
 		near(t, "relative to a small log", b[0]/max(-want[0], 1e-300), want[0]/max(-want[0], 1e-300), 1e-14)
 		near(t, "relative to a small log", b[1]/max(-want[1], 1e-300), want[1]/max(-want[1], 1e-300), 1e-14)
 	}

@@ -163,7 +163,7 @@ func FitBinaryTemperature(logits []float64, y []bool) (TemperatureScaling, error
 	return FitTemperature(rows, label)
 }
 
-// LogProbabilities are the calibrated log probabilities of logits, [case][class]: [LogSoftmax] of z/T.
+// LogProbabilities are the calibrated log probabilities of logits, [case][class]: the log softmax of z/T.
 func (t TemperatureScaling) LogProbabilities(logits [][]float64) [][]float64 {
 	p := make([][]float64, len(logits))
 	for i, row := range logits {
@@ -171,7 +171,7 @@ func (t TemperatureScaling) LogProbabilities(logits [][]float64) [][]float64 {
 		for k, v := range row {
 			z[k] = v / t.T
 		}
-		p[i] = LogSoftmax(z)
+		p[i] = logSoftmax(z)
 	}
 	return p
 }

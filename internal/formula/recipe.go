@@ -105,6 +105,8 @@ type Recipe struct {
 	// Parts are the linear predictors, the mean's first.
 	Parts  []Part `json:"predictors"`
 	Bounds bool   `json:"bounds,omitempty"` // the outcome is truncated
+	// Lowest is the first of ordered categories that are numbers, which an outcome is counted from.
+	Lowest float64 `json:"lowest,omitempty"`
 }
 
 // Part is a linear predictor. What it reads has the suffix at the end of its name.
@@ -160,8 +162,8 @@ func (r *Recipe) Names() []string {
 // Levels are those of a factor, nil for numbers.
 func (r *Recipe) Levels(column string) []string { return slices.Clone(r.Of[column]) }
 
-// Data are the numbers of a table by name, "y" among them where the table has the outcome. A level that the training data do not have, a value that is missing and one
-// that a function does not take are errors that name it.
+// Data are the numbers of a table by name, "y" among them where the table has the outcome. A level that the training
+// data do not have, a value that is missing and one that a function does not take are errors that name it.
 func (r *Recipe) Data(t *data.Table) (map[string][]float64, error) {
 	out := map[string][]float64{}
 	for i, p := range r.Parts {
@@ -187,7 +189,7 @@ func (r *Recipe) Data(t *data.Table) (map[string][]float64, error) {
 			out[key] = v
 		}
 		if rows.Y != nil {
-			out["y"] = rows.Y
+			out["y"] = each(rows.Y, func(y float64) float64 { return y - r.Lowest })
 		}
 		if r.Bounds {
 			for key, end := range map[string]float64{"lower": math.Inf(-1), "above": math.Inf(1)} {

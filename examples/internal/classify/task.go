@@ -3,13 +3,13 @@
 package classify
 
 import (
-	"github.com/kelvin-ppl/kelvin/diag/score"
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/models/nn"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/sugarme/gotch"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Set are inputs, [n, in...], and their classes, [n].
@@ -128,8 +128,8 @@ func (t *Task) PredictionsOf(d *draws.Draws, chain int, x torch.Tensor) (all [][
 // LogProbabilities are those of the classes at one point, [case][class].
 func (t *Task) LogProbabilities(flat []float64, x torch.Tensor) ([][]float64, error) {
 	rows, err := t.LogitsOf(flat, x)
-	for i := range rows {
-		rows[i] = score.LogSoftmax(rows[i])
+	for _, z := range rows {
+		floats.AddConst(-floats.LogSumExp(z), z)
 	}
 	return rows, err
 }

@@ -283,6 +283,45 @@ func readBody(b []byte) (*File, error) {
 	return f, f.check()
 }
 
+// mostUpdated is how many variables the random walks of an update move at most.
+const mostUpdated = 256
+
+// Update adds what an update needs: the likelihood of rows, and the draws on unconstrained space. Where it is an error
+// the file says so and has none.
+func (f *File) Update(likelihood *Prediction, points *draws.Draws, err error) {
+	if err == nil {
+		err = f.updates(likelihood)
+	}
+	if d := len(f.Centre); err == nil && d > mostUpdated {
+		err = fmt.Errorf("the model has %d variables, and an update moves at most %d", d, mostUpdated)
+	}
+	if err != nil {
+		f.Likelihood, f.Points, f.NoUpdate = nil, nil, err.Error()
+		return
+	}
+	f.Likelihood, f.Points, f.NoUpdate = likelihood, nil, ""
+	for chain := range points.Chains() {
+		for k := range points.Len(chain) {
+			f.Points = append(f.Points, points.Row(chain, k))
+		}
+	}
+}
+
+// updates makes sure that what an update reads of a draw, and what it gives back as one, are named values.
+func (f *File) updates(likelihood *Prediction) error {
+	named, err := f.Named.Sites()
+	if err != nil {
+		return err
+	}
+	for _, s := range append(f.Draws.Sites(), likelihood.Given...) {
+		same := func(n draws.Site) bool { return n.Name == s.Name && slices.Equal(n.Shape, s.Shape) }
+		if !slices.ContainsFunc(named, same) {
+			return fmt.Errorf("the model makes no %q of shape %v, which the draws have", s.Name, s.Shape)
+		}
+	}
+	return nil
+}
+
 // check makes sure that the parts belong together.
 func (f *File) check() error {
 	d, err := draws.New(f.Sites, nil, 1)
@@ -300,15 +339,5 @@ func (f *File) check() error {
 	if len(f.Points) == 0 {
 		return nil
 	}
-	// What an update reads of a draw, and what it gives back as one, are named values.
-	named, err := f.Named.Sites()
-	if err != nil {
-		return err
-	}
-	for _, s := range append(f.Draws.Sites(), f.Likelihood.Given...) {
-		if !slices.ContainsFunc(named, func(n draws.Site) bool { return n.Name == s.Name && slices.Equal(n.Shape, s.Shape) }) {
-			return fmt.Errorf("portable: the model makes no %q of shape %v", s.Name, s.Shape)
-		}
-	}
-	return nil
+	return f.updates(f.Likelihood)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exports are files of both versions.
+// exports are files of all versions.
 func exports() ([]string, error) {
 	one, err := filepath.Glob("../../../serve/testdata/*.kelvin")
 	return append(one, "../../../serve/testdata/app/model.kelvin"), err
