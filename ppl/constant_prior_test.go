@@ -17,6 +17,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/sgmcmc"
 	"github.com/kelvin-ppl/kelvin/infer/svi"
 	"github.com/kelvin-ppl/kelvin/infer/vi"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 	"github.com/stretchr/testify/assert"
@@ -143,6 +144,9 @@ func TestConstantPriorsHaveGradients(t *testing.T) {
 func TestEveryMethodTakesAConstantJacobian(t *testing.T) {
 	batch := infer.Batch{"y": torch.New([]float64{0.5, -1, 2})}
 	for _, tier := range []native.Tier{native.Auto, native.Eager} {
+		if tier == native.Eager && !testkit.Slow {
+			continue
+		}
 		for name, m := range map[string]infer.Method{
 			"NUTS": hmc.NUTS{}, "HMC": hmc.HMC{}, "MAMS": hmc.MAMS{}, "MCLMC": hmc.MCLMC{},
 			"Exchange": hmc.Exchange{Ladder: []float64{1, 3}},

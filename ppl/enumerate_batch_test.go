@@ -2,6 +2,7 @@ package ppl_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/dist"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/kelvin-ppl/kelvin/ppl"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
@@ -132,7 +134,13 @@ func TestEnumerateMemory(t *testing.T) {
 	}
 	short := peak(10)
 	for _, n := range []int{3000, 6000} {
-		step := (min(peak(n), peak(n), peak(n)) - short) / float64(n-10)
+		if n == 6000 && !testkit.Slow {
+			continue
+		}
+		step := math.Inf(1)
+		for k := 0; k < 3 && step > 20; k++ {
+			step = (peak(n) - short) / float64(n-10)
+		}
 		t.Logf("%d steps: %.1f kB a step", n, step)
 		require.LessOrEqual(t, step, 20.)
 	}

@@ -84,7 +84,7 @@ func (p *Predictive) Add(logp [][]float64) error {
 	return nil
 }
 
-// AddLogits takes the logits of a draw, [case][class]; with their log softmax. [draws.ErrSize] and [diag.ErrNotFinite] are
+// AddLogits takes the logits of a draw, [case][class]. [draws.ErrSize] and [diag.ErrNotFinite] are
 // the errors; then nothing is taken.
 func (p *Predictive) AddLogits(logits [][]float64) error {
 	if err := p.check("logits", logits); err != nil {

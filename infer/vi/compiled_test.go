@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,9 @@ func TestTiersGoTheSameWay(t *testing.T) {
 	for what, m := range cases {
 		for _, language := range []bool{false, true} {
 			for _, size := range []int{0, 4} {
+				if (size == 4) != language && !testkit.Slow {
+					continue
+				}
 				t.Run(name("%s, language %v, batches of %d", what, language, size), func(t *testing.T) {
 					want, _ := compiledRun(t, m, language, size, infer.Options{Native: native.Eager})
 					for _, tier := range []native.Tier{native.C, native.VM} {
