@@ -60,7 +60,80 @@ func counts(t testing.TB) models.Model {
 func all(t testing.TB) []models.Model {
 	out, err := models.All()
 	require.NoError(t, err)
-	return append(out, pima(t), counts(t))
+	return append(append(out, pima(t), counts(t)), tutorials(t)...)
+}
+
+// tutorials are the models of docs/tutorials, on made-up data; that of the schools is among models.All.
+func tutorials(t testing.TB) []models.Model {
+	const n = 30
+	rng := rand.New(rand.NewPCG(8, 2))
+	batch := infer.Batch{}
+	put := func(name string, values func(i int) float64, shape ...int) {
+		v := make([]float64, n)
+		if len(shape) > 1 {
+			v = make([]float64, n*shape[1])
+		}
+		for i := range v {
+			v[i] = values(i)
+		}
+		tensor, err := torch.FromSlice(v, shape...)
+		require.NoError(t, err)
+		torch.Detach(tensor)
+		batch[name] = tensor
+	}
+	put("x", func(int) float64 { return rng.NormFloat64() }, n, 3)
+	put("yes", func(i int) float64 { return float64(i % 2) })
+	put("real", func(int) float64 { return 3 + rng.NormFloat64() })
+	put("deaths", func(i int) float64 { return float64(i % 6) })
+	put("dose", func(i int) float64 { return rng.NormFloat64() / 5 })
+	index := make([]int64, n)
+	for i := range index {
+		index[i] = int64(i % 6)
+	}
+	batches, err := torch.FromSlice(index)
+	require.NoError(t, err)
+	torch.Detach(batches)
+	batch["batch"] = batches
+	rows := func(c *ppl.Ctx, name string, d func(c *ppl.Ctx) dist.Distribution, y string) {
+		c.Plate("rows", 0, func(c *ppl.Ctx) { c.Observe(name, d(c), c.Data(y)) })
+	}
+	all := map[string]ppl.Model{
+		"tutorial_1": func(c *ppl.Ctx) {
+			intercept, w := c.Sample("intercept", dist.Normal(0, 1.5)), c.Sample("w", dist.Normal(0, 2.5).Expand(3))
+			rows(c, "y", func(c *ppl.Ctx) dist.Distribution { return dist.BernoulliLogitGLM(c.Data("x"), w, intercept) }, "yes")
+		},
+		"tutorial_2": func(c *ppl.Ctx) {
+			mu, between, within := c.Sample("mu", dist.Normal(0, 5)), c.Sample("between", dist.HalfNormal(2)),
+				c.Sample("within", dist.HalfNormal(2))
+			var yield torch.Tensor
+			c.Plate("batches", 6, func(c *ppl.Ctx) { yield = c.Sample("batch", dist.Normal(mu, between)) })
+			rows(c, "yield", func(c *ppl.Ctx) dist.Distribution {
+				return dist.Normal(yield.Take(c.Data("batch")), within)
+			}, "real")
+		},
+		"tutorial_3": func(c *ppl.Ctx) {
+			level, slope := c.Sample("level", dist.Normal(0, 2)), c.Sample("slope", dist.Normal(10, 10))
+			rows(c, "deaths", func(c *ppl.Ctx) dist.Distribution {
+				return dist.BinomialLogits(5, level.Add(slope.Mul(c.Data("dose"))))
+			}, "deaths")
+		},
+		"tutorial_4": func(c *ppl.Ctx) {
+			w := c.Sample("w", dist.Normal(0, 1).Expand(3))
+			rows(c, "y", func(c *ppl.Ctx) dist.Distribution { return dist.BernoulliLogitGLM(c.Data("x"), w, 0) }, "yes")
+		},
+		"tutorial_7": func(c *ppl.Ctx) {
+			alpha, beta := c.Sample("alpha", dist.Normal(0, 10)), c.Sample("beta", dist.Normal(0, 10))
+			sigma := c.Sample("sigma", dist.Exponential(1))
+			rows(c, "y", func(c *ppl.Ctx) dist.Distribution {
+				return dist.Normal(alpha.Add(beta.Mul(c.Data("dose"))), sigma)
+			}, "real")
+		},
+	}
+	var out []models.Model
+	for name, m := range all {
+		out = append(out, models.Model{Name: name, Batch: batch, Model: m})
+	}
+	return out
 }
 
 // exported is a model that was exported and loaded, with its program and the bytes of the file.
@@ -100,7 +173,8 @@ func TestModels(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"beetles": true, "anscombe": true, "eight_schools": false,
 		"eight_schools_centred": false, "salmonella": false, "radon": true, "mixture": true, "lynx": true,
-		"hidden_markov": false, "wave_gp": false, "pima": true, "counts": true}, free)
+		"hidden_markov": false, "wave_gp": false, "pima": true, "counts": true,
+		"tutorial_1": true, "tutorial_2": true, "tutorial_3": true, "tutorial_4": true, "tutorial_7": true}, free)
 }
 
 // A model on other data, whole numbers and indices among them, is the program on those.
