@@ -63,6 +63,8 @@ func (m *Model) updates(predicts *portable.File, posterior *draws.Draws) (likeli
 	switch {
 	case predicts.Likelihood == nil:
 		return nil, nil, errors.New(predicts.NoUpdate)
+	case len(m.imputed) > 0:
+		return nil, nil, errors.New("missing values of mi() have a law of their own, which a row would update too")
 	case m.family.partial || len(m.rows.Added) > 0 && !(m.family.trials && len(m.rows.Added) == 1):
 		return nil, nil, errors.New("an update takes the outcomes of families with a density, and trials() alone right of " +
 			"their bar")

@@ -25,9 +25,9 @@ type journal struct {
 	dir    string
 	f      *os.File
 	lock   *atomicfile.Lock
-	end    int64 // of the last whole line
-	answer map[string]int
-	broken error // after which nothing more is taken
+	end    int64  // of the last whole line
+	sum    uint32 // of all whole lines, CRC-32
+	broken error  // after which nothing more is taken
 }
 
 // entry is a line of rows.jsonl.
@@ -54,7 +54,7 @@ func (u *Online) open(dir string) (err error) {
 	if err = os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	j := &journal{dir: dir, answer: map[string]int{}}
+	j := &journal{dir: dir}
 	if j.lock, err = atomicfile.TakeLock(filepath.Join(dir, "lock")); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (u *Online) replay(want about) (err error) {
 	if have != want {
 		return fmt.Errorf("%s is of another model file or seed: give those, or another folder", path)
 	}
-	j.end += int64(len(text))
+	j.took(text)
 	kept := j.cloud(u)
 	for n := 2; ; n++ {
 		text, err := next(r)
@@ -126,8 +126,11 @@ func (u *Online) replay(want about) (err error) {
 			return fmt.Errorf("%s, line %d: %w", path, n, err)
 		}
 		u.now.Store(c)
-		j.end += int64(len(text))
-		j.remember(e.Key, c.updates)
+		u.remember(e.Key, e.Data, c)
+		j.took(text)
+		if kept != nil && c.updates == kept.Updates && j.sum != kept.Lines {
+			return fmt.Errorf("%s was made of other rows than %s has: remove it", j.path(), path)
+		}
 	}
 }
 
@@ -160,30 +163,12 @@ func (u *Online) again(e entry, kept *particles) (*cloud, error) {
 		return nil, err
 	}
 	out := *c
-	out.updates, out.rows, out.data = c.updates+1, c.rows+e.Rows, map[string][]float64{}
-	for name, v := range data {
-		out.data[name] = slices.Concat(c.data[name], v)
-	}
+	out.updates, out.rows, out.data = c.updates+1, c.rows+e.Rows, c.with(data)
 	if out.updates == kept.Updates {
 		out.points, out.weights, out.likelihood = kept.Points, kept.Weights, kept.Likelihood
 		out.named, out.density, err = u.at(out.points)
 	}
 	return &out, err
-}
-
-// answered is the number of updates that an earlier one with the key made.
-func (j *journal) answered(key string) (updates int, again bool) {
-	if j == nil || key == "" {
-		return 0, false
-	}
-	updates, again = j.answer[key]
-	return updates, again
-}
-
-func (j *journal) remember(key string, updates int) {
-	if key != "" {
-		j.answer[key] = updates
-	}
 }
 
 // errNotKept is the error of an update that the disk did not take.
@@ -200,7 +185,6 @@ func (j *journal) add(e entry, c *cloud) error {
 	if err := j.write(e); err != nil {
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
-	j.remember(e.Key, c.updates)
 	if c.moved {
 		_ = j.keep(c) // the lines are enough
 	}
@@ -222,16 +206,23 @@ func (j *journal) write(v any) error {
 		err = atomicfile.Sync(j.f)
 	}
 	if err != nil {
-		j.broken = j.f.Truncate(j.end)
+		j.broken = errors.Join(j.f.Truncate(j.end), atomicfile.Sync(j.f))
 		return err
 	}
-	j.end += int64(len(text))
+	j.took(text)
 	return nil
+}
+
+// took counts a whole line.
+func (j *journal) took(text []byte) {
+	j.end += int64(len(text))
+	j.sum = crc32.Update(j.sum, crc32.IEEETable, text)
 }
 
 // particles are those of a cloud, as they are kept.
 type particles struct {
 	Updates             int
+	Lines               uint32 // the CRC-32 of the lines of rows.jsonl up to there
 	Points              [][]float64
 	Weights, Likelihood []float64
 }
@@ -241,7 +232,7 @@ func (j *journal) path() string { return filepath.Join(j.dir, "cloud") }
 // keep writes the particles, behind their checksum.
 func (j *journal) keep(c *cloud) error {
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(particles{c.updates, c.points, c.weights, c.likelihood}); err != nil {
+	if err := gob.NewEncoder(&b).Encode(particles{c.updates, j.sum, c.points, c.weights, c.likelihood}); err != nil {
 		return err
 	}
 	sum := sha256.Sum256(b.Bytes())

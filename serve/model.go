@@ -88,6 +88,7 @@ func (m *Model) With(data map[string][]float64) (out *Model, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f.Likelihood, f.Points, f.NoUpdate = nil, nil, "With gave it other data than those of its draws"
 	return newModel(f)
 }
 

@@ -2,6 +2,9 @@ package serve
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -31,8 +34,30 @@ type Online struct {
 	seed    uint64
 	now     atomic.Pointer[cloud]
 	mu      sync.Mutex // of updates
-	journal *journal   // nil for none
+	known   map[string]known
+	journal *journal // nil for none
 }
+
+// known is an update that came with a key.
+type known struct {
+	of   [sha256.Size]byte // its rows
+	made updated
+}
+
+// updated is what an update is told as.
+type updated struct {
+	Updates int     `json:"updates"`
+	Rows    int     `json:"rows"`
+	ESS     float64 `json:"ess"`
+}
+
+func (c *cloud) told() updated { return updated{c.updates, c.rows, effective(c.weights)} }
+
+// errOtherRows is the error of a key that other rows had.
+var errOtherRows = errors.New("other rows had this key")
+
+// errFar is the error of rows to which no particles lead.
+var errFar = errors.New("the rows are too far from the draws: fit all rows anew")
 
 // cloud is a weighted sample, and what it is a sample of. It does not change.
 type cloud struct {
@@ -72,7 +97,7 @@ func (m *Model) online(seed uint64) (u *Online, err error) {
 	n := len(m.file.Points)
 	c := &cloud{points: m.file.Points, likelihood: make([]float64, n), weights: make([]float64, n),
 		data: map[string][]float64{}}
-	u = &Online{model: m, seed: seed}
+	u = &Online{model: m, seed: seed, known: map[string]known{}}
 	if c.named, c.density, err = u.at(c.points); err == nil {
 		u.now.Store(c)
 	}
@@ -212,38 +237,49 @@ func (u *Online) Inputs(rows int) (sites []draws.Site, err error) {
 }
 
 // Update takes new rows with their outcomes: the data that [Online.Inputs] names, in row-major order. After an error
-// everything is as it was before.
+// everything is as it was before. Rows to which no moves lead from the draws are an error.
 func (u *Online) Update(ctx context.Context, rows int, data map[string][]float64) error {
 	_, err := u.update(ctx, rows, data, "")
 	return err
 }
 
-// update does not count rows twice that come with the key of an earlier update. It is the number of updates then.
-func (u *Online) update(ctx context.Context, rows int, data map[string][]float64, key string) (updates int, err error) {
+// update does not count rows again that come with the key of an earlier update.
+func (u *Online) update(ctx context.Context, rows int, data map[string][]float64, key string) (made updated,
+	err error) {
 	defer wrap("Update", &err)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if updates, again := u.journal.answered(key); again {
-		return updates, nil
+	if data, err = u.ofRows(rows, data); err != nil {
+		return made, err
+	}
+	if was, again := u.known[key]; again && key != "" {
+		if was.of != fingerprint(data) {
+			return made, fmt.Errorf("key %q: %w", key, errOtherRows)
+		}
+		return was.made, nil
 	}
 	c, err := u.after(ctx, u.now.Load(), rows, data)
 	if err == nil {
-		err = u.journal.add(entry{Rows: rows, Key: key, Data: c.last(rows)}, c)
+		err = u.journal.add(entry{rows, key, data}, c)
 	}
 	if err != nil {
-		return 0, err
+		return made, err
 	}
+	u.remember(key, data, c)
 	u.now.Store(c)
-	return c.updates, nil
+	return c.told(), nil
 }
 
-// last are the data of the last rows.
-func (c *cloud) last(rows int) map[string][]float64 {
-	out := map[string][]float64{}
-	for name, v := range c.data {
-		out[name] = v[len(v)-len(v)/c.rows*rows:]
+func (u *Online) remember(key string, data map[string][]float64, c *cloud) {
+	if key != "" {
+		u.known[key] = known{fingerprint(data), c.told()}
 	}
-	return out
+}
+
+// fingerprint tells the data of rows apart.
+func fingerprint(data map[string][]float64) [sha256.Size]byte {
+	text, _ := json.Marshal(data) // finite numbers, sorted by name
+	return sha256.Sum256(text)
 }
 
 // half is the share of particles below which the effective number does not fall.
@@ -252,26 +288,27 @@ const half = 0.5
 // after is what a cloud becomes by new rows.
 func (u *Online) after(ctx context.Context, c *cloud, rows int, data map[string][]float64) (*cloud, error) {
 	out := *c
-	out.updates, out.rows, out.moved, out.data = c.updates+1, c.rows+rows, false, map[string][]float64{}
-	w := &walk{u: u, c: &out, old: c.rows, oldData: c.data}
+	out.updates, out.rows, out.moved, out.data = c.updates+1, c.rows+rows, false, c.with(data)
+	w := &walk{u: u, c: &out, old: c, newData: data}
 	w.rng = rand.New(rand.NewPCG(u.seed, uint64(out.updates)))
 	var err error
-	if w.newData, err = u.ofRows(rows, data); err != nil {
-		return nil, err
-	}
-	for name, v := range w.newData {
-		out.data[name] = slices.Concat(c.data[name], v)
-	}
 	if w.fresh, err = u.model.file.Likelihood.At(rows, evenly); err != nil {
 		return nil, err
 	}
 	if w.added, err = u.likelihood(w.fresh, w.newData, c.named); err != nil {
 		return nil, err
 	}
-	if v := floats.Max(w.added); math.IsInf(v, 0) {
-		return nil, fmt.Errorf("no draw makes the rows possible: their largest log likelihood is %v", v)
+	switch most := floats.Max(weighted(c.weights, w.added, 1)); {
+	case math.IsInf(most, -1):
+		return nil, errors.New("no draw makes the rows possible: their log likelihood is -Inf at each")
+	case !(math.Abs(floats.Max(w.added)) < mostLikelihood):
+		return nil, fmt.Errorf("the largest log likelihood of the rows is %.3g, beside which no other row would count: %w",
+			floats.Max(w.added), errFar)
 	}
-	for w.temperature < 1 {
+	for k := 0; w.temperature < 1; k++ {
+		if k == mostSteps {
+			return nil, fmt.Errorf("after %d steps of the temperature it is %.3g: %w", k, w.temperature, errFar)
+		}
 		next := step(out.weights, w.added, w.temperature)
 		out.weights = weighted(out.weights, w.added, next-w.temperature)
 		if w.temperature = next; next == 1 && effective(out.weights) >= half*float64(len(out.weights)) {
@@ -287,6 +324,22 @@ func (u *Online) after(ctx context.Context, c *cloud, rows int, data map[string]
 	return &out, nil
 }
 
+const (
+	// mostSteps is how many temperatures an update has.
+	mostSteps = 200
+	// mostLikelihood leaves the log likelihoods of other rows four digits.
+	mostLikelihood = 1e12
+)
+
+// with is the data of all rows, with new ones. Updates come one after the other, so that arrays may be shared.
+func (c *cloud) with(data map[string][]float64) map[string][]float64 {
+	out := map[string][]float64{}
+	for name, v := range data {
+		out[name] = append(c.data[name], v...)
+	}
+	return out
+}
+
 // ofRows are the data of rows that updates read, with as many numbers as there must be.
 func (u *Online) ofRows(rows int, data map[string][]float64) (map[string][]float64, error) {
 	sites, err := u.Inputs(rows)
@@ -300,7 +353,11 @@ func (u *Online) ofRows(rows int, data map[string][]float64) (map[string][]float
 		case !slices.Contains(u.model.file.Likelihood.Names, s.Name):
 			continue // of the file
 		case !ok:
-			return nil, fmt.Errorf("the rows have no %q, of shape %v", s.Name, s.Shape)
+			what := ""
+			if s.Name == "y" && u.model.rows() != nil {
+				what = ", the outcome"
+			}
+			return nil, fmt.Errorf("the rows have no %q%s, of shape %v", s.Name, what, s.Shape)
 		case len(v) != s.Size:
 			return nil, fmt.Errorf("%d rows have %d numbers of %q, expected %d", rows, len(v), s.Name, s.Size)
 		}
@@ -327,15 +384,19 @@ func step(logw, likelihood []float64, from float64) float64 {
 	if enough(1) {
 		return 1
 	}
-	low, high := from, 1.0
-	for range 50 {
-		if mid := (low + high) / 2; enough(mid) {
-			low = mid
+	by := (1 - from) / 2
+	for k := 0; k < 1000 && !enough(from+by); k++ {
+		by /= 2
+	}
+	for low, high := by, 2*by; high-low > 0.01*by; { // within the halving
+		if by = (low + high) / 2; enough(from + by) {
+			low = by
 		} else {
-			high = mid
+			high = by
+			by = low
 		}
 	}
-	return math.Max(low, math.Nextafter(from, 1))
+	return math.Max(from+by, math.Nextafter(from, 1))
 }
 
 // walk moves the particles of an update.
@@ -343,12 +404,45 @@ type walk struct {
 	u           *Online
 	c           *cloud
 	temperature float64
-	old         int // rows
-	oldData     map[string][]float64
+	old         *cloud
 	newData     map[string][]float64
-	fresh, past *portable.Predictor // for the new rows and those before
+	fresh       *portable.Predictor // for the new rows
+	past        []block             // those before
 	added       []float64           // log likelihood of the new rows
 	rng         *rand.Rand
+}
+
+// block is some rows.
+type block struct {
+	of   *portable.Predictor
+	data map[string][]float64
+}
+
+// blockRows bounds the memory of a block.
+const blockRows = 4096
+
+// blocks are the rows of a cloud.
+func (u *Online) blocks(c *cloud) (out []block, err error) {
+	var whole *portable.Predictor // for blockRows
+	for from := 0; from < c.rows; from += blockRows {
+		n := min(blockRows, c.rows-from)
+		q := whole
+		if q == nil || n < blockRows {
+			if q, err = u.model.file.Likelihood.At(n, evenly); err != nil {
+				return nil, err
+			}
+		}
+		if n == blockRows {
+			whole = q
+		}
+		some := map[string][]float64{}
+		for name, v := range c.data {
+			size := len(v) / c.rows
+			some[name] = v[from*size : (from+n)*size]
+		}
+		out = append(out, block{q, some})
+	}
+	return out, nil
 }
 
 const (
@@ -372,7 +466,7 @@ type normal struct {
 //
 //	x' = m + √(1-β²) (x-m) + β L z
 //
-// which leaves N(m, L Lᵀ) as it is, so that in any dimension it is rejected for what the posterior differs from that. A
+// which leaves N(m, L Lᵀ) as it is, so that in any dimension it is rejected for what the posterior differs from that.
 // The mean and the covariance are those of the other half of the particles: of its own would depend on where a particle
 // is, and heavy tails would be emptied. A proposal has the correlation √(1-β²) with x, and a rejected one 1: steps end
 // where the product of the means is small. To end where the particles themselves are far from where they were would
@@ -385,11 +479,14 @@ func (w *walk) move(ctx context.Context) (err error) {
 		for k := half; k < len(of); k += 2 {
 			of[k] = 0
 		}
+		if floats.Sum(of) == 0 {
+			return fmt.Errorf("few draws make the rows possible: %w", errFar)
+		}
 		laws[half] = spread(w.c.points, of)
 	}
 	of := chosen(laws[:], w.resample())
-	if w.past == nil && w.old > 0 {
-		if w.past, err = w.u.model.file.Likelihood.At(w.old, evenly); err != nil {
+	if w.past == nil {
+		if w.past, err = w.u.blocks(w.old); err != nil {
 			return err
 		}
 	}
@@ -412,10 +509,10 @@ func (w *walk) move(ctx context.Context) (err error) {
 		}
 		correlation *= 1 - accepted*(1-math.Sqrt(1-beta*beta))
 		if beta = math.Min(beta*math.Exp(accepted-goodAccept), mostBeta); correlation < remembered {
-			break
+			return nil
 		}
 	}
-	return nil
+	return fmt.Errorf("particles keep a correlation of %.2g with where they were: %w", correlation, errFar)
 }
 
 // spread is the normal law with the mean and the covariance of weighted points.
@@ -487,10 +584,12 @@ func (w *walk) sweep(of []normal, whitened [][]float64, beta float64) (accepted 
 		return 0, err
 	}
 	past := make([]float64, len(next))
-	if w.past != nil {
-		if past, err = w.u.likelihood(w.past, w.oldData, named); err != nil {
+	for _, b := range w.past {
+		some, err := w.u.likelihood(b.of, b.data, named)
+		if err != nil {
 			return 0, err
 		}
+		floats.Add(past, some)
 	}
 	added, err := w.u.likelihood(w.fresh, w.newData, named)
 	if err != nil {

@@ -157,7 +157,8 @@ func TestOnlineFolder(t *testing.T) {
 	require.NoError(t, err)
 	for message, data := range map[string]map[string][]float64{
 		`no "y"`: {"x": {1, 2}}, `3 numbers of "x", expected 2`: {"x": {1, 2, 3}, "y": {1, 2}},
-		"finite numbers": {"x": {1, math.NaN()}, "y": {1, 2}}, "no draw makes": {"x": {1, 1}, "y": {1, 1e200}}} {
+		"finite numbers": {"x": {1, math.NaN()}, "y": {1, 2}}, "no draw makes": {"x": {1, 1}, "y": {1, 1e200}},
+		"no other row would count": {"x": {1, 1}, "y": {1, 1e9}}, "too far from the draws": {"x": {1, 1}, "y": {1, 1e5}}} {
 		require.ErrorContains(t, u.Update(context.Background(), 2, data), message)
 	}
 	cancelled, cancel := context.WithCancel(context.Background())
@@ -213,6 +214,19 @@ func TestOnlineRefuses(t *testing.T) {
 				c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(0, s)), 1), c.Data("y"))
 			})
 		},
+		"the plan for 38 rows": func(c *ppl.Ctx) { // each row depends on all
+			m := c.Sample("m", dist.Normal(0, 1))
+			c.Plate("rows", 0, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(m.Add(c.Data("x").Mean()), 1), c.Data("y"))
+			})
+		},
+		"rows add": func(c *ppl.Ctx) {
+			m := c.Sample("m", dist.Normal(0, 1))
+			c.Plate("rows", 0, func(c *ppl.Ctx) {
+				c.Observe("y", dist.Normal(m, 1), c.Data("y"))
+				c.Factor("one", c.Data("x").Gt(1.5).Mul(m)) // of few rows
+			})
+		},
 	} {
 		p, err := ppl.Compile(model, batch)
 		require.NoError(t, err)
@@ -224,6 +238,9 @@ func TestOnlineRefuses(t *testing.T) {
 		_, err = at(infertest.Exported(t, p, posterior)).Online("", 1)
 		t.Log(err)
 		require.ErrorContains(t, err, "exported without updates")
+		if strings.HasPrefix(message, "rows") {
+			require.ErrorContains(t, err, message)
+		}
 	}
 	p, _ := exact(t, x, y, 20, 1)
 	var file bytes.Buffer
@@ -375,6 +392,8 @@ func TestOnlineService(t *testing.T) {
 	want, precision := law(append(x, 5, 5), append(y, 20, 20))
 	require.InDelta(t, want, mean(), 4*math.Sqrt((1+1/precision)/100)) // of 200 draws, half of which count
 	require.Greater(t, mean(), before+1)
+	_, err = posted(server.URL, map[string][]float64{"x": {5, 5}, "y": {20, 21}}, "a")
+	require.ErrorContains(t, err, "status 409: {\"error\":\"serve.Update: key \\\"a\\\": other rows had this key")
 	_, err = posted(server.URL, map[string][]float64{"x": {1}, "y": {math.MaxFloat64}}, "b")
 	require.ErrorContains(t, err, "status 400: {\"error\":\"serve.Update: no draw makes the rows possible")
 	r, err := http.Post(server.URL+"/update", "application/json", strings.NewReader(`{"rows": [{"x": 1}]}`))

@@ -50,6 +50,7 @@ type Service struct {
 
 	once     sync.Once
 	places   chan struct{} // one for each request that computes
+	updating chan struct{} // and one for an update
 	draining atomic.Bool
 	metrics  metrics
 	columns  sync.Pool
@@ -97,7 +98,7 @@ func (s *Service) start() {
 		if s.Log == nil {
 			s.Log = slog.New(slog.DiscardHandler)
 		}
-		s.places = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+		s.places, s.updating = make(chan struct{}, 2*runtime.GOMAXPROCS(0)), make(chan struct{}, 1)
 	})
 }
 
@@ -201,7 +202,7 @@ type figures struct {
 
 // predict answers /predict.
 func (s *Service) predict(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(ctx context.Context, in request) (any, error) {
+	s.answer(w, r, s.places, func(ctx context.Context, in request) (any, error) {
 		if in.Key != "" {
 			return nil, errors.New(`field "key": it is of an update`)
 		}
@@ -212,7 +213,7 @@ func (s *Service) predict(w http.ResponseWriter, r *http.Request) {
 
 // update answers /update.
 func (s *Service) update(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, func(ctx context.Context, in request) (any, error) {
+	s.answer(w, r, s.updating, func(ctx context.Context, in request) (any, error) {
 		if len(in.Sites) > 0 || in.Interval != defaultInterval {
 			return nil, errors.New(`fields "sites" and "interval" are of predictions`)
 		}
@@ -220,14 +221,13 @@ func (s *Service) update(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		n, err := s.Online.update(ctx, len(in.Rows), data, in.Key)
-		_, rows := s.Online.Count()
-		return map[string]any{"updates": n, "rows": rows, "ess": s.Online.ESS()}, err
+		return s.Online.update(ctx, len(in.Rows), data, in.Key)
 	})
 }
 
-// answer reads a request of rows and writes what is made of it.
-func (s *Service) answer(w http.ResponseWriter, r *http.Request, make func(context.Context, request) (any, error)) {
+// answer reads a request of rows and writes what is made of it, in one of some places.
+func (s *Service) answer(w http.ResponseWriter, r *http.Request, places chan struct{},
+	make func(context.Context, request) (any, error)) {
 	begin, status := time.Now(), http.StatusOK
 	rows := 0
 	defer func() { s.metrics.add(status, rows, time.Since(begin)) }()
@@ -244,8 +244,8 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, make func(conte
 		return
 	}
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case places <- struct{}{}:
+		defer func() { <-places }()
 	case <-ctx.Done():
 		refuse(http.StatusServiceUnavailable, errors.New("there are too many requests: try again later"))
 		return
@@ -255,6 +255,8 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request, make func(conte
 	case errors.Is(err, context.DeadlineExceeded):
 		refuse(http.StatusServiceUnavailable, fmt.Errorf("the answer takes more than %v: ask for fewer rows, or "+
 			"set a longer Timeout", s.Timeout))
+	case errors.Is(err, errOtherRows):
+		refuse(http.StatusConflict, err)
 	case errors.Is(err, errNotKept):
 		refuse(http.StatusServiceUnavailable, err)
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
+	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // replicas is thermodynamic integration of a run of replica exchange, with even and odd pairs or with random ones.
@@ -27,8 +28,12 @@ func replicas(random bool) estimator {
 
 // The slopes that swaps see give the evidence in closed form.
 func TestFromExchange(t *testing.T) {
-	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), 20)
-	calibrated(t, infertest.EvidenceMixture(), replicas(true), 20)
+	seeds := 5
+	if testkit.Slow {
+		seeds = 20
+	}
+	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), seeds)
+	calibrated(t, infertest.EvidenceMixture(), replicas(true), seeds)
 }
 
 func TestFromExchangeErrors(t *testing.T) {

@@ -283,7 +283,7 @@ func readBody(b []byte) (*File, error) {
 	return f, f.check()
 }
 
-// mostUpdated is how many variables the random walks of an update move at most.
+// mostUpdated is how many variables an update moves at most.
 const mostUpdated = 256
 
 // Update adds what an update needs: the likelihood of rows, and the draws on unconstrained space. Where it is an error
