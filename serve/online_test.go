@@ -317,7 +317,7 @@ func TestOnlineKilled(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.kelvin"), text, 0o644))
 	rng := rand.New(rand.NewPCG(1, 1))
 	update, lost := 0, 0
-	for range onlineKills {
+	for round := range onlineKills {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), child+"="+dir)
 		cmd.Stderr = os.Stderr
@@ -328,8 +328,11 @@ func TestOnlineKilled(t *testing.T) {
 		n, err := out.Read(line)
 		require.NoError(t, err)
 		url := strings.TrimSpace(string(line[:n]))
-		kill := time.AfterFunc(time.Duration(rng.IntN(40))*time.Millisecond, func() { _ = cmd.Process.Kill() })
-		for {
+		kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
+		for first := true; ; first = false {
+			if first == (round%2 == 0) { // before the first answer, or after each
+				kill.Reset(time.Duration(rng.IntN(40)) * time.Millisecond)
+			}
 			got, err := posted(url, rowsAt(update), fmt.Sprint(update))
 			if err != nil {
 				lost++
