@@ -11,7 +11,6 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer/hmc"
 	"github.com/kelvin-ppl/kelvin/infer/path"
 	"github.com/kelvin-ppl/kelvin/internal/infertest"
-	"github.com/kelvin-ppl/kelvin/internal/testkit"
 )
 
 // replicas is thermodynamic integration of a run of replica exchange, with even and odd pairs or with random ones.
@@ -28,12 +27,8 @@ func replicas(random bool) estimator {
 
 // The slopes that swaps see give the evidence in closed form.
 func TestFromExchange(t *testing.T) {
-	seeds := 5
-	if testkit.Slow {
-		seeds = 20
-	}
-	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), seeds)
-	calibrated(t, infertest.EvidenceMixture(), replicas(true), seeds)
+	calibrated(t, infertest.EvidenceGaussian(10), replicas(false), 20)
+	calibrated(t, infertest.EvidenceMixture(), replicas(true), 20)
 }
 
 func TestFromExchangeErrors(t *testing.T) {
