@@ -63,17 +63,18 @@ func FuzzBody(f *testing.F) {
 			m.Eval(x, 1, make([]float64, m.Dim()), aux)
 		}
 		for _, rows := range []int{1, 3, 1000} {
-			predict(file, rows)
+			predict(file.Predictive, rows)
+			predict(file.Likelihood, rows)
 		}
 	})
 }
 
-// predict draws predictions of a file, where they take little time and memory.
-func predict(f *File, rows int) {
-	if f.Predictive == nil {
+// predict draws predictions, where they take little time and memory.
+func predict(p *Prediction, rows int) {
+	if p == nil {
 		return
 	}
-	q, err := f.Predictive.At(rows, 3)
+	q, err := p.At(rows, 3)
 	if err != nil || !light(&Plan{plan: q.plan}) {
 		return
 	}
