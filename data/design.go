@@ -67,6 +67,14 @@ func (d *Design) Columns() (out []string) {
 	return slices.Compact(out)
 }
 
+// Outcomes are the columns of a table that make Y; none for a design without an outcome.
+func (d *Design) Outcomes() []string {
+	if d.outcome == nil {
+		return nil
+	}
+	return []string{d.outcome.column}
+}
+
 // Levels are the levels of a factor, in the order of their indices; nil for a number or what the design does not have.
 func (d *Design) Levels(column string) []string {
 	for _, v := range append(slices.Clone(d.variables), d.outcome) {

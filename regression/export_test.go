@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kelvin-ppl/kelvin/data"
@@ -134,6 +136,27 @@ func updatesAlike(t *testing.T, m *regression.Model, posterior *draws.Draws, loa
 		return
 	}
 	t.Log("no row leaves half the particles")
+}
+
+// A service of a regression takes the outcome by its column's name, and says so in its description and its errors.
+func TestUpdatesByColumns(t *testing.T) {
+	m, err := regression.Formula{Mean: "y ~ x + (1 | g)"}.Fit(fields(t, 60, 0))
+	require.NoError(t, err)
+	posterior, _ := infertest.PosteriorAt(t, m.Program, 12)
+	loaded := exportedFit(t, m, posterior)
+	u, err := loaded.Online("", 1)
+	require.NoError(t, err)
+	service := serve.Service{Model: loaded, Online: u}
+	h, err := service.Handler()
+	require.NoError(t, err)
+	asked := func(method, path, body string) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+		return w.Body.String()
+	}
+	require.Contains(t, asked("POST", "/update", `{"rows": [{"x": 1, "g": "a"}]}`), `give the columns [\"y\"] too`)
+	require.Contains(t, asked("GET", "/openapi.json", ""), `"required":["g","x","y"]`)
+	require.Contains(t, asked("POST", "/predict", `{"rows": [{"x": 1, "g": "a"}]}`), `"predictions"`)
 }
 
 func exportedFit(t *testing.T, m *regression.Model, posterior *draws.Draws) *serve.Model {

@@ -24,6 +24,11 @@ func (m *Model) schemas(of *portable.Prediction) map[string]any {
 				all[name] = map[string]any{"type": "string", "enum": levels}
 			}
 		}
+		for _, name := range d.Outcomes() {
+			if of == m.file.Likelihood {
+				all[name] = map[string]any{} // a number, or a level
+			}
+		}
 	} else {
 		for _, c := range columns(of) {
 			kind := map[string]any{"type": "number"}

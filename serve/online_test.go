@@ -122,7 +122,6 @@ func TestOnlineIsBayes(t *testing.T) {
 	}{"mean": {means, mean}, "variance": {variances, 1 / precision}, "mean of s": {scales, 1}} {
 		m, se := testkit.MeanSE(of.got)
 		z := (m - of.want) / se
-
 		t.Logf("%s: %.2f standard errors of %d seeds", name, z, len(of.got))
 		require.Less(t, math.Abs(z), 4.0, name)
 	}
@@ -208,7 +207,7 @@ func TestOnlineRefuses(t *testing.T) {
 			normal(c)
 			c.Factor("f", c.Data("x").Sum())
 		},
-		"random numbers": func(c *ppl.Ctx) {
+		"must have the latent variables": func(c *ppl.Ctx) {
 			s := c.Sample("s", dist.HalfNormal(1))
 			c.Plate("rows", 0, func(c *ppl.Ctx) {
 				c.Observe("y", dist.Normal(c.Sample("z", dist.Normal(0, s)), 1), c.Data("y"))
@@ -231,16 +230,13 @@ func TestOnlineRefuses(t *testing.T) {
 		p, err := ppl.Compile(model, batch)
 		require.NoError(t, err)
 		posterior := at(infertest.PosteriorAt(t, p, 20))
-		if message == "random numbers" {
+		if message == "must have the latent variables" {
 			posterior, err = posterior.Select("s")
 			require.NoError(t, err)
 		}
 		_, err = at(infertest.Exported(t, p, posterior)).Online("", 1)
-		t.Log(err)
 		require.ErrorContains(t, err, "exported without updates")
-		if strings.HasPrefix(message, "rows") {
-			require.ErrorContains(t, err, message)
-		}
+		require.ErrorContains(t, err, message)
 	}
 	p, _ := exact(t, x, y, 20, 1)
 	var file bytes.Buffer
@@ -316,8 +312,11 @@ func TestOnlineKilled(t *testing.T) {
 	m, text := infertest.Exported(t, p, posterior)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.kelvin"), text, 0o644))
 	rng := rand.New(rand.NewPCG(1, 1))
-	update, lost := 0, 0
-	for round := range onlineKills {
+	update, kills := 0, 5
+	if testkit.Slow {
+		kills = 100
+	}
+	for round := range kills {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), child+"="+dir)
 		cmd.Stderr = os.Stderr
@@ -335,7 +334,6 @@ func TestOnlineKilled(t *testing.T) {
 			}
 			got, err := posted(url, rowsAt(update), fmt.Sprint(update))
 			if err != nil {
-				lost++
 				break // the next service is asked again, with the same key
 			}
 			update++
@@ -347,7 +345,7 @@ func TestOnlineKilled(t *testing.T) {
 	}
 	again, err := m.Online(filepath.Join(dir, "updates"), 5)
 	require.NoError(t, err)
-	t.Logf("%d kills, %d updates answered, %d kept", onlineKills, update, at(again.Count()))
+	t.Logf("%d kills, %d updates answered, %d kept", kills, update, at(again.Count()))
 	require.GreaterOrEqual(t, at(again.Count()), update)
 	require.LessOrEqual(t, at(again.Count()), update+1)
 	require.NotZero(t, update)

@@ -52,6 +52,7 @@ func (m *Model) fromTable(table *data.Table) (map[string][]float64, error) {
 type columned interface {
 	records.Columns
 	Columns() []string
+	Outcomes() []string // which predictions do not need
 }
 
 // rows is what knows the columns of rows, nil where these are tensors.

@@ -2,7 +2,6 @@ package loo
 
 import (
 	"cmp"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -83,7 +82,7 @@ func Compare(models []Model, opt Options) (Comparisons, error) {
 		c.ELPD, c.SE = total(n, func(i int) float64 { return m.Pointwise[i] })
 		elpd[k], out[k] = c.ELPD, c
 	}
-	for k, w := range softmax(elpd) {
+	for k, w := range sample.Softmax(elpd) {
 		out[k].PseudoBMA = w
 	}
 	for k, w := range pseudoBMAPlus(lpd, opt) {
@@ -126,21 +125,11 @@ func pseudoBMAPlus(lpd [][]float64, opt Options) []float64 {
 			}
 			elpd[k] *= float64(n) / sum
 		}
-		for k, w := range softmax(elpd) {
+		for k, w := range sample.Softmax(elpd) {
 			mean[k] += w / float64(opt.Samples)
 		}
 	}
 	return mean
-}
-
-// softmax is exp(x) scaled to sum 1.
-func softmax(x []float64) []float64 {
-	norm := sample.LogSumExp(x)
-	w := make([]float64, len(x))
-	for k, v := range x {
-		w[k] = math.Exp(v - norm)
-	}
-	return w
 }
 
 // String is a table, one line for each model.

@@ -10,6 +10,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // BridgeOptions are the options of [Bridge]. The zero value is fine.
@@ -232,7 +233,7 @@ func (b *bridge) solve(ess float64) (*Result, error) {
 		for k, l := range pooled {
 			down[k] = -below(l, z)
 		}
-		next := logSumExp(up) - math.Log(n2) - logSumExp(down) + math.Log(float64(len(pooled)))
+		next := sample.LogSumExp(up) - math.Log(n2) - sample.LogSumExp(down) + math.Log(float64(len(pooled)))
 		if !finite(next) {
 			return nil, fmt.Errorf("no draw of the proposal has a density that is finite: the posterior does not "+
 				"overlap with it; use SMC or TI: %w", infer.ErrNonFinite)
@@ -246,7 +247,7 @@ func (b *bridge) solve(ess float64) (*Result, error) {
 			step)
 	}
 	relative := func(logs []float64, size float64) float64 { // Var(f)/(size E(f)²)
-		m := logSumExp(logs) - math.Log(float64(len(logs)))
+		m := sample.LogSumExp(logs) - math.Log(float64(len(logs)))
 		v := 0.0
 		for _, l := range logs {
 			d := math.Exp(l-m) - 1

@@ -91,7 +91,7 @@ func (s *sampler) stage(m *mover, c *cloud, p *plan) error {
 	c.Stage++
 	numbers := newNumbers(c.Seed, c.Chain, c.Offset)
 	if last := next == 1 && !s.Weighted; !s.annealed && (!s.Conditional || last ||
-		effective(c.LogW) < 0.5*float64(len(c.LogW))) {
+		sample.Effective(c.LogW) < 0.5*float64(len(c.LogW))) {
 		u, err := numbers.uniforms(len(c.LogW))
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (s *sampler) next(c *cloud, increments func(float64) ([]float64, error), p 
 				twice[i] = 2 * (weights[i] + l)
 			}
 		}
-		v := math.Exp(2*logSumExp(once) - logSumExp(twice))
+		v := math.Exp(2*sample.LogSumExp(once) - sample.LogSumExp(twice))
 		if s.Conditional {
 			v *= float64(len(log))
 		}
@@ -229,12 +229,12 @@ func (c *cloud) reweigh(log []float64) {
 	for i, l := range log {
 		log[i] = c.LogW[i] + l
 	}
-	sum := logSumExp(log)
+	sum := sample.LogSumExp(log)
 	c.LogZ += sum
 	for i, l := range log {
 		c.LogW[i] = l - sum
 	}
-	c.Variance = c.Settled + 1/effective(c.LogW) - 1/n
+	c.Variance = c.Settled + 1/sample.Effective(c.LogW) - 1/n
 }
 
 // measure takes the variances of the weighted particles as the scales of the moves. Annealed particles are counted

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/stretchr/testify/require"
 )
 
@@ -50,6 +51,6 @@ func TestLogMeanExp(t *testing.T) {
 	v, se := logMeanExp([]float64{1000, 1000 + math.Log(3)})
 	require.InDelta(t, 1000+math.Ln2, v, 1e-12)
 	require.InDelta(t, 0.5, se, 1e-12)
-	require.InDelta(t, 2, effective([]float64{-3, -3}), 1e-12)
-	require.Equal(t, math.Inf(-1), logSumExp([]float64{math.Inf(-1)}))
+	require.InDelta(t, 2, sample.Effective([]float64{-3, -3}), 1e-12)
+	require.Equal(t, math.Inf(-1), sample.LogSumExp([]float64{math.Inf(-1)}))
 }

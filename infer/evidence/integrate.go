@@ -6,6 +6,7 @@ import (
 
 	"github.com/kelvin-ppl/kelvin/diag"
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // Integrate is thermodynamic integration of slopes that were drawn along a path, by [TI] or by any sampler at each
@@ -121,7 +122,7 @@ func (i integral) stones() (sum float64, series [][]float64) {
 				all = append(all, v)
 			}
 		}
-		mean := logSumExp(all) - math.Log(float64(len(all)))
+		mean := sample.LogSumExp(all) - math.Log(float64(len(all)))
 		sum += mean
 		for c := range series {
 			for t := range series[c] {

@@ -7,6 +7,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/native"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -103,7 +104,7 @@ func laplaceResult(program infer.Program, at infer.Params, precision func() (tor
 	z, se := logMeanExp(weights)
 	out.Beside = []Estimate{{Name: "importance sampling", LogZ: z, SE: se}}
 	out.SE = math.Hypot(z-out.LogZ, se)
-	if ess := effective(weights); ess < 0.5*laplaceDraws {
+	if ess := sample.Effective(weights); ess < 0.5*laplaceDraws {
 		out.warn("of %d draws of the Gaussian the weights leave %.0f: the posterior is not normal, and where it is wider "+
 			"than the Gaussian, or has other modes, no number here says how wrong log Z is: use SMC, TI or a bridge",
 			laplaceDraws, ess)

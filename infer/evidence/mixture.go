@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // mixture is a mixture of normal laws.
@@ -101,7 +103,7 @@ func expectMaximise(own *normal, x []float64, d, k int, rng *rand.Rand) *mixture
 			for p, g := range m.parts {
 				logs[p] = m.log[p] + g.logDensity(x[i*d:(i+1)*d])
 			}
-			z := logSumExp(logs)
+			z := sample.LogSumExp(logs)
 			for p, l := range logs {
 				share[p][i] = math.Exp(l - z)
 			}
@@ -116,7 +118,7 @@ func expectMaximise(own *normal, x []float64, d, k int, rng *rand.Rand) *mixture
 		if len(parts) == 0 {
 			return nil
 		}
-		z := logSumExp(log)
+		z := sample.LogSumExp(log)
 		for p := range log {
 			log[p] -= z
 		}
@@ -171,7 +173,7 @@ func (m *mixture) logDensity(x []float64) float64 {
 	for p, g := range m.parts {
 		logs[p] = m.log[p] + g.logDensity(x)
 	}
-	return logSumExp(logs)
+	return sample.LogSumExp(logs)
 }
 
 func (m *mixture) logDensities(x []float64) []float64 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kelvin-ppl/kelvin/infer"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 	"github.com/kelvin-ppl/kelvin/torch"
 )
 
@@ -122,7 +123,7 @@ func Probabilities(models []*Result, prior []float64) (p, se []float64, err erro
 			logs[i] += math.Log(prior[i])
 		}
 	}
-	z := logSumExp(logs)
+	z := sample.LogSumExp(logs)
 	if !finite(z) {
 		return nil, nil, fmt.Errorf("evidence.Probabilities: all prior probabilities are 0: %w", infer.ErrConfig)
 	}
@@ -143,26 +144,10 @@ func Probabilities(models []*Result, prior []float64) (p, se []float64, err erro
 	return p, se, nil
 }
 
-// logSumExp is log Σ exp(x), −Inf for nothing.
-func logSumExp(x []float64) float64 {
-	largest := math.Inf(-1)
-	for _, v := range x {
-		largest = math.Max(largest, v)
-	}
-	if math.IsInf(largest, 0) || math.IsNaN(largest) {
-		return largest
-	}
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Exp(v - largest)
-	}
-	return largest + math.Log(sum)
-}
-
 // logMeanExp is log of the mean of exp(x), with the standard error of that logarithm by the delta method.
 func logMeanExp(x []float64) (value, se float64) {
 	n := float64(len(x))
-	value = logSumExp(x) - math.Log(n)
+	value = sample.LogSumExp(x) - math.Log(n)
 	square := 0.0
 	for _, v := range x {
 		d := math.Exp(v-value) - 1
@@ -181,20 +166,6 @@ func moments(x []float64) (mean, variance float64) {
 		variance += (v - mean) * (v - mean) / (n - 1)
 	}
 	return mean, variance
-}
-
-// effective is the effective sample size (Σ w)²/Σ w² of log weights.
-func effective(logW []float64) float64 {
-	z := logSumExp(logW)
-	square := 0.0
-	for _, v := range logW {
-		w := math.Exp(v - z)
-		square += w * w
-	}
-	if !(square > 0) {
-		return 0
-	}
-	return 1 / square
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

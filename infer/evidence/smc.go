@@ -8,6 +8,7 @@ import (
 	"github.com/kelvin-ppl/kelvin/draws"
 	"github.com/kelvin-ppl/kelvin/infer"
 	"github.com/kelvin-ppl/kelvin/infer/path"
+	"github.com/kelvin-ppl/kelvin/internal/sample"
 )
 
 // SMC is sequential Monte Carlo along a path (Neal 2001; Del Moral, Doucet and Jasra 2006), as an estimator of the
@@ -186,7 +187,7 @@ func (s *sampler) result(done []*cloud) *Result {
 	if s.annealed {
 		r.Estimator = "annealed importance sampling"
 		r.LogZ, r.SE = logMeanExp(all)
-		if ess := effective(all); ess < math.Max(100, 0.02*float64(len(all))) {
+		if ess := sample.Effective(all); ess < math.Max(100, 0.02*float64(len(all))) {
 			r.warn("of %d particles the weights leave %.0f: the largest decide, and the error is not to be trusted: give a "+
 				"longer Ladder or more Moves, or use SMC", len(all), ess)
 		}

@@ -154,6 +154,14 @@ func (r *Recipe) Columns() (out []string) {
 	return out
 }
 
+// Outcomes are the columns that make the outcome.
+func (r *Recipe) Outcomes() []string {
+	if len(r.Parts) == 0 {
+		return nil
+	}
+	return r.Parts[0].Design.Formula().Outcome.Value.columns(nil)
+}
+
 // Names are the columns that are numbers.
 func (r *Recipe) Names() []string {
 	return slices.DeleteFunc(r.Columns(), func(name string) bool { return r.Of[name] != nil })

@@ -72,6 +72,7 @@ var rows = []row{
 	{"(*data.Design).Names", (*data.Design).Names},
 	{"(*data.Design).Original", (*data.Design).Original},
 	{"(*data.Design).Outcome", (*data.Design).Outcome},
+	{"(*data.Design).Outcomes", (*data.Design).Outcomes},
 	{"(*data.Design).UnmarshalJSON", (*data.Design).UnmarshalJSON},
 	{"(*data.Design).WithMaps", (*data.Design).WithMaps},
 	{"(*data.Error).Error", (*data.Error).Error},

@@ -1,5 +1,0 @@
-//go:build slow
-
-package serve_test
-
-const onlineKills = 100
